@@ -2,4 +2,4 @@
 #define GRAFT_IMPLEMENTATION
 #include <graft/gpu.hpp>
 #include <graft/train.hpp>
-#include <graft/gpu/watch.hpp>
+#include <graft/gpu/runtime/watch.hpp>

@@ -1,7 +1,7 @@
 // What the GPU of a run is doing: for the progress bar, the logs and the report.
 #pragma once
 
-#include <graft/gpu/watch.hpp>
+#include <graft/gpu/runtime/watch.hpp>
 
 #include <limits>
 #include <memory>

@@ -3,9 +3,9 @@
 
 #include "program.hpp"
 
-#include <graft/gpu/devices.hpp>
-#include <graft/gpu/libraries.hpp>
-#include <graft/gpu/watch.hpp>
+#include <graft/gpu/runtime/devices.hpp>
+#include <graft/gpu/runtime/libraries.hpp>
+#include <graft/gpu/runtime/watch.hpp>
 
 namespace program {
 

@@ -4,10 +4,10 @@
 #include "macros_begin.inl"
 
 #include "graft.hpp"
-#include "gpu/hardware.hpp"
-#include "gpu/libraries.hpp"
-#include "gpu/devices.hpp"
-#include "gpu/watch.hpp"
+#include "gpu/runtime/hardware.hpp"
+#include "gpu/runtime/libraries.hpp"
+#include "gpu/runtime/devices.hpp"
+#include "gpu/runtime/watch.hpp"
 #include "gpu/backend.hpp"
 
 #include "macros_end.inl"

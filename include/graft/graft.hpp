@@ -15,7 +15,7 @@
 #include "data/preprocess.hpp"
 #include "data/resize.hpp"
 #include "data/to_image.hpp"
-#include "exec/backends.hpp"
+#include "cpu/backend.hpp"
 #include "exec/session.hpp"
 #include "graph/builder.hpp"
 #include "graph/dump.hpp"

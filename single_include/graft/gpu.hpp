@@ -44,7 +44,7 @@
 #define GRAFT_MACROS_ASIDE
 
 #include "graft.hpp"
-// ---- graft/gpu/hardware.hpp
+// ---- graft/gpu/runtime/hardware.hpp
 // Whether the machine has an NVIDIA GPU at all, asked of the system and not of NVIDIA's software.
 
 
@@ -346,7 +346,7 @@ GRAFT_INLINE bool has_hardware(const std::string& root) {
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/gpu/libraries.hpp
+// ---- graft/gpu/runtime/libraries.hpp
 // The vendor's libraries in this process: found, opened and judged at their first use, each once. Nothing is linked.
 
 // ---- graft/gpu/api/cublaslt.hpp
@@ -1289,9 +1289,9 @@ status available();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_DRIVER_STATUS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_DRIVER_STATUS_HPP
-// ---- graft/gpu/driver_status.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_DRIVER_STATUS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_DRIVER_STATUS_HPP
+// ---- graft/gpu/runtime/driver_status.hpp
 // What the driver's results mean to a user.
 
 
@@ -1366,14 +1366,14 @@ GRAFT_INLINE status driver_status(const api::driver_functions& driver, int resul
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_BODY_HPP
-// ---- graft/gpu/libraries_body.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LIBRARIES_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LIBRARIES_BODY_HPP
+// ---- graft/gpu/runtime/libraries_body.hpp
 // How each library is opened and judged: names, functions, versions, and what does not go together.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_SHARED_LIBRARY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_SHARED_LIBRARY_HPP
-// ---- graft/gpu/shared_library.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_SHARED_LIBRARY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_SHARED_LIBRARY_HPP
+// ---- graft/gpu/runtime/shared_library.hpp
 // Shared libraries opened while the program runs, and where they are looked for. None is ever closed again.
 
 
@@ -2002,7 +2002,7 @@ GRAFT_INLINE status available() {
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/gpu/devices.hpp
+// ---- graft/gpu/runtime/devices.hpp
 // The devices that the driver shows this process, by the names that people and other programs know them under.
 
 
@@ -2151,7 +2151,7 @@ GRAFT_INLINE result<std::vector<device_info>> list_devices() {
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/gpu/watch.hpp
+// ---- graft/gpu/runtime/watch.hpp
 // How devices are doing while they work: what NVML tells of each.
 
 
@@ -2293,9 +2293,9 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/device.hpp
 // A GPU that was opened: its context, its memory, its kernels and the handles of its libraries.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_HANDLES_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_HANDLES_HPP
-// ---- graft/gpu/handles.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_HANDLES_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_HANDLES_HPP
+// ---- graft/gpu/runtime/handles.hpp
 // The vendor's libraries of one device: their functions, their handles, and how their kernels are chosen.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_KERNEL_HPP
@@ -2514,14 +2514,14 @@ GRAFT_INLINE void* cudnn_handles::at(std::size_t i) {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LOWER_HPP
-// ---- graft/gpu/lower.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_LOWER_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_LOWER_HPP
+// ---- graft/gpu/lower/lower.hpp
 // Lowering for a GPU: fusion, precision, layouts, and chains of element-wise operators as one kernel.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_QUERY_HPP
-// ---- graft/gpu/query.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_QUERY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_QUERY_HPP
+// ---- graft/gpu/lower/query.hpp
 // A query of a family, made of what planning asks, or of a node in its graph.
 
 
@@ -2635,9 +2635,9 @@ status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LOWER_BODY_HPP
-// ---- graft/gpu/lower_body.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_LOWER_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_LOWER_BODY_HPP
+// ---- graft/gpu/lower/lower_body.hpp
 // Bodies of gpu/lower.hpp.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_FAULTS_HPP
@@ -2669,9 +2669,9 @@ GRAFT_COLD inline status fault_of(const fault& f, std::uint64_t word) {
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_FUSE_ATTENTION_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_FUSE_ATTENTION_HPP
-// ---- graft/gpu/fuse_attention.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_ATTENTION_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_ATTENTION_HPP
+// ---- graft/gpu/lower/fuse_attention.hpp
 // Attention as exporters write it, a product, a softmax and a product with movements around them, becomes one node and its kernel.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_ATTENTION_HPP
@@ -2679,9 +2679,9 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/ops/attention.hpp
 // Attention as products, a softmax, and what stands between them; and all of that as one kernel of cuDNN.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_DECOMPOSE_HPP
-// ---- graft/gpu/decompose.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_DECOMPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_DECOMPOSE_HPP
+// ---- graft/gpu/lower/decompose.hpp
 // Operators that have no kernel of their own: written as nodes that have one, in a graph of their own.
 
 
@@ -2896,14 +2896,14 @@ const op_row* fused_attention_row();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CUDNN_PLAN_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CUDNN_PLAN_HPP
-// ---- graft/gpu/cudnn_plan.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUDNN_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUDNN_PLAN_HPP
+// ---- graft/gpu/libraries/cudnn_plan.hpp
 // Execution plans of cuDNN: which engine runs an operation graph, chosen by rule, by measuring, or from what was chosen before.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CUDNN_GRAPH_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CUDNN_GRAPH_HPP
-// ---- graft/gpu/cudnn_graph.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUDNN_GRAPH_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUDNN_GRAPH_HPP
+// ---- graft/gpu/libraries/cudnn_graph.hpp
 // cuDNN's backend descriptors with owners: tensors and operations made into an operation graph, and engines asked for it.
 
 
@@ -3693,9 +3693,9 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const k
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LAYOUTS_HPP
-// ---- graft/gpu/layouts.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_LAYOUTS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_LAYOUTS_HPP
+// ---- graft/gpu/lower/layouts.hpp
 // Layouts of values: when two of them are the same order of elements.
 
 
@@ -4018,9 +4018,9 @@ GRAFT_INLINE decomposition_table attention_decompositions() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_STRIDED_VIEW_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_STRIDED_VIEW_HPP
-// ---- graft/gpu/strided_view.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_STRIDED_VIEW_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_STRIDED_VIEW_HPP
+// ---- graft/gpu/lower/strided_view.hpp
 // Parts of a value that movements of elements make without a copy, as a kernel can read them: by steps through memory.
 
 
@@ -4481,9 +4481,9 @@ private:
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_FUSE_CHAINS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_FUSE_CHAINS_HPP
-// ---- graft/gpu/fuse_chains.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_CHAINS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_FUSE_CHAINS_HPP
+// ---- graft/gpu/lower/fuse_chains.hpp
 // Chains of element-wise operators and movements, with a reduction among them, become one node Fusion and its kernels.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_REDUCE_HPP
@@ -13387,9 +13387,9 @@ private:
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_JOIN_UPDATES_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_JOIN_UPDATES_HPP
-// ---- graft/gpu/join_updates.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_JOIN_UPDATES_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LOWER_JOIN_UPDATES_HPP
+// ---- graft/gpu/lower/join_updates.hpp
 // Updates of many small parameters become one node MultiTensor and its kernel, and so do other nodes that optimizers need one of for each
 // parameter: the scaling of gradients, and the copies of weights in 16 bits.
 
@@ -13634,9 +13634,9 @@ private:
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARY_ROWS_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LIBRARY_ROWS_HPP
-// ---- graft/gpu/library_rows.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_LIBRARY_ROWS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_LIBRARY_ROWS_HPP
+// ---- graft/gpu/libraries/library_rows.hpp
 // The rows of the families that call libraries, by operator.
 
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
@@ -13644,9 +13644,9 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/ops/matmul.hpp
 // Matrix products by cuBLASLt: MatMul, Gemm, graft's MatMul with its epilogue, and the gradient of a weight.
 
-#ifndef GRAFT_SINGLE_GRAFT_GPU_CUBLASLT_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_CUBLASLT_HPP
-// ---- graft/gpu/cublaslt.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUBLASLT_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUBLASLT_HPP
+// ---- graft/gpu/libraries/cublaslt.hpp
 // Matrix products by cuBLASLt: its descriptors with owners, and the kernel of a row-major product with an epilogue.
 
 
@@ -15474,9 +15474,9 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_MEMORY_POOL_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_MEMORY_POOL_HPP
-// ---- graft/gpu/memory_pool.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_MEMORY_POOL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_MEMORY_POOL_HPP
+// ---- graft/gpu/runtime/memory_pool.hpp
 // The memory of a device: taken from the driver on demand, kept for reuse, given back by trim.
 
 
@@ -15715,9 +15715,9 @@ GRAFT_INLINE pool_use memory_pool::use() const {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_MODULES_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_MODULES_HPP
-// ---- graft/gpu/modules.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_MODULES_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_MODULES_HPP
+// ---- graft/gpu/runtime/modules.hpp
 // Generated kernels: compiled by NVRTC once for each text and architecture, kept on disk, loaded into a device.
 
 
@@ -15757,9 +15757,9 @@ result<std::string> compile_kernels(const api::nvrtc_functions& nvrtc, const std
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_GPU_KERNEL_FILES_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_KERNEL_FILES_HPP
-// ---- graft/gpu/kernel_files.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_KERNEL_FILES_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_KERNEL_FILES_HPP
+// ---- graft/gpu/runtime/kernel_files.hpp
 // Files that spare the next process work: compiled kernels, and what was chosen among a library's kernels.
 
 
@@ -17281,9 +17281,9 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_LOAD_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_LOAD_HPP
-// ---- graft/gpu/load.hpp
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LOAD_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LOAD_HPP
+// ---- graft/gpu/runtime/load.hpp
 // What a plan needs on a GPU before it runs: kernels compiled and loaded, constants brought over; and the timing of kernels.
 
 

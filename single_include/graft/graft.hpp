@@ -19921,7 +19921,7 @@ GRAFT_INLINE result<buffer> scratch_store::take(std::size_t bytes, const std::sh
 GRAFT_END_NAMESPACE
 #endif
 #endif
-// ---- graft/plan/backend.hpp
+// ---- graft/lower/backend.hpp
 // What a back end offers to planning: whether it takes a node, and how it rewrites a graph for itself.
 
 // ---- graft/cpu/kernel.hpp
@@ -20234,7 +20234,7 @@ struct kernel_rows {
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
-// ---- graft/plan/device.hpp
+// ---- graft/lower/device.hpp
 // What a device beside the CPU offers: kernels for the nodes that it takes, memory of its own, and runs of planned steps.
 
 
@@ -20326,7 +20326,7 @@ public:
 };
 
 GRAFT_END_NAMESPACE
-// ---- graft/plan/pack_cache.hpp
+// ---- graft/lower/pack_cache.hpp
 // Constants in the form that kernels want them, shared by the plans of a model.
 
 
@@ -20753,9 +20753,9 @@ GRAFT_END_NAMESPACE
 // ---- graft/exec/session_body.hpp
 // Bodies of exec/session.hpp.
 
-#ifndef GRAFT_SINGLE_GRAFT_EXEC_BACKENDS_HPP
-#define GRAFT_SINGLE_GRAFT_EXEC_BACKENDS_HPP
-// ---- graft/exec/backends.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
+// ---- graft/cpu/backend.hpp
 // The back ends as types, so that an app compiles the ones its runtime names.
 
 
@@ -34713,9 +34713,9 @@ inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& cho
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_LOWER_CPU_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_LOWER_CPU_HPP
-// ---- graft/plan/lower_cpu.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LOWER_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LOWER_HPP
+// ---- graft/cpu/lower/lower.hpp
 // Lowering for the CPU: fusion, the blocked layout, packed weights.
 
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
@@ -35178,19 +35178,19 @@ GRAFT_INLINE void drop_unread(graph& g) {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_FUSE_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_FUSE_HPP
-// ---- graft/plan/fuse.hpp
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
+// ---- graft/lower/fuse.hpp
 // Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
 
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_PATTERN_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_PATTERN_HPP
-// ---- graft/plan/pattern.hpp
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_PATTERN_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_PATTERN_HPP
+// ---- graft/lower/pattern.hpp
 // Patterns of nodes as text, matched from the last node backwards.
 
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_REWRITE_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_REWRITE_HPP
-// ---- graft/plan/rewrite.hpp
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_REWRITER_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_REWRITER_HPP
+// ---- graft/lower/rewriter.hpp
 // What rewriting passes share: who makes and who reads a value, kept up to date through every change; constants, attributes.
 
 
@@ -35886,9 +35886,9 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_LAYOUT_HPP
-// ---- graft/plan/layout.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+// ---- graft/cpu/lower/layout.hpp
 // Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
 
 
@@ -36175,9 +36175,9 @@ protected:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_WIDEN_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_WIDEN_HPP
-// ---- graft/plan/widen.hpp
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_WIDEN_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_WIDEN_HPP
+// ---- graft/lower/widen.hpp
 // Half-precision networks on a CPU: computed in float32, converted where they enter and leave.
 
 
@@ -43534,9 +43534,9 @@ GRAFT_MEMORY_CATCH("to_image")
 
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_EXEC_BACKENDS_HPP
-#define GRAFT_SINGLE_GRAFT_EXEC_BACKENDS_HPP
-// ---- graft/exec/backends.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
+// ---- graft/cpu/backend.hpp
 // The back ends as types, so that an app compiles the ones its runtime names.
 
 

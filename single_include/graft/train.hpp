@@ -5875,9 +5875,9 @@ GRAFT_INLINE result<std::vector<value_id>> differentiate(graph& g, value_id loss
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BACKENDS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BACKENDS_HPP
-// ---- graft/train/backends.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BACKEND_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BACKEND_HPP
+// ---- graft/cpu/training/backend.hpp
 // The back ends of training: those of inference, with the operators and the fusions that training adds.
 
 
@@ -5893,9 +5893,9 @@ struct cpu_training {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_LOWER_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_LOWER_TRAINING_HPP
-// ---- graft/plan/lower_training.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_LOWER_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_LOWER_HPP
+// ---- graft/cpu/training/lower.hpp
 // Lowering of training steps for the CPU: fusion across the forward and the backward part, and layouts for gradients.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
@@ -18190,14 +18190,14 @@ inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_ch
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_FUSE_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_FUSE_TRAINING_HPP
-// ---- graft/plan/fuse_training.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
+// ---- graft/cpu/lower/training_patterns.hpp
 // Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
 
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_BECOME_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_BECOME_TRAINING_HPP
-// ---- graft/plan/become_training.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+// ---- graft/cpu/lower/become_training.hpp
 // Binds a node to an operator that only training steps have.
 
 
@@ -18373,9 +18373,9 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_LAYOUT_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_LAYOUT_TRAINING_HPP
-// ---- graft/plan/layout_training.hpp
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
+// ---- graft/cpu/lower/training_layout.hpp
 // Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
 
 

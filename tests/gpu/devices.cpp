@@ -1,5 +1,5 @@
 // The devices that the driver shows: their numbers, and how they are doing, on libraries that are made here.
-#include <graft/gpu/devices.hpp>
+#include <graft/gpu/runtime/devices.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Whether a machine has an NVIDIA GPU, on folders laid out as /dev and /sys are.
 #include <graft/gpu/backend.hpp>
-#include <graft/gpu/hardware.hpp>
+#include <graft/gpu/runtime/hardware.hpp>
 
 #include "../data/made_dataset.hpp"
 

@@ -2,7 +2,7 @@
 #include "../data/made_dataset.hpp"
 #include "../file_contents.hpp"
 
-#include <graft/gpu/kernel_files.hpp>
+#include <graft/gpu/runtime/kernel_files.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 
 #include "../ops/problems.hpp"
 
-#include <graft/gpu/handles.hpp>
+#include <graft/gpu/runtime/handles.hpp>
 #include <graft/passes/evaluate.hpp>
 
 #include <algorithm>

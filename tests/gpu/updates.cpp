@@ -4,8 +4,8 @@
 #include "../cuda_simulator/simulated.hpp"
 #include "table_problems.hpp"
 
-#include <graft/gpu/fuse_chains.hpp>
-#include <graft/gpu/join_updates.hpp>
+#include <graft/gpu/lower/fuse_chains.hpp>
+#include <graft/gpu/lower/join_updates.hpp>
 #include <graft/graph/emitter.hpp>
 
 #include <algorithm>

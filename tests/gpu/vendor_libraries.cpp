@@ -4,8 +4,8 @@
 #include "library_problem.hpp"
 #include "../skipped.hpp"
 
-#include <graft/gpu/cublaslt.hpp>
-#include <graft/gpu/cudnn_graph.hpp>
+#include <graft/gpu/libraries/cublaslt.hpp>
+#include <graft/gpu/libraries/cudnn_graph.hpp>
 #include <graft/gpu/ops/attention.hpp>
 #include <graft/gpu/ops/conv.hpp>
 #include <graft/ops/gradients.hpp>

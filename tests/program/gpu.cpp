@@ -4,7 +4,7 @@
 #include "program.hpp"
 #include "../skipped.hpp"
 
-#include <graft/gpu/hardware.hpp>
+#include <graft/gpu/runtime/hardware.hpp>
 
 #include <doctest/doctest.h>
 

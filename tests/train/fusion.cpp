@@ -4,8 +4,8 @@
 
 #include <graft/passes/differentiate.hpp>
 #include <graft/passes/specialize.hpp>
-#include <graft/plan/fuse.hpp>
-#include <graft/plan/fuse_training.hpp>
+#include <graft/lower/fuse.hpp>
+#include <graft/cpu/lower/training_patterns.hpp>
 
 #include <algorithm>
 #include <cmath>

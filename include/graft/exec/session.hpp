@@ -5,7 +5,7 @@
 #include "../core/limits.hpp"
 #include "../graph/graph.hpp"
 #include "../graph/op.hpp"
-#include "../plan/backend.hpp"
+#include "../lower/backend.hpp"
 #include "../tensor/print.hpp"
 
 #include <cstddef>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "session.hpp"
-#include "backends.hpp"
+#include "../cpu/backend.hpp"
 #include "context.hpp"
 #include "../graph/verify.hpp"
 #include "../io/onnx_read.hpp"

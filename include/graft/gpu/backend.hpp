@@ -1,7 +1,7 @@
 // NVIDIA GPUs as a back end that apps name: runtime<backends::cuda, backends::cpu>.
 #pragma once
 
-#include "../plan/backend.hpp"
+#include "../lower/backend.hpp"
 
 #include <string>
 
@@ -20,9 +20,9 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "context_body.hpp"
 #include "device_body.hpp"
-#include "hardware.hpp"
-#include "libraries.hpp"
-#include "load.hpp"
+#include "runtime/hardware.hpp"
+#include "runtime/libraries.hpp"
+#include "runtime/load.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

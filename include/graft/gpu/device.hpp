@@ -1,12 +1,12 @@
 // A GPU that was opened: its context, its memory, its kernels and the handles of its libraries.
 #pragma once
 
-#include "../plan/backend.hpp"
-#include "handles.hpp"
-#include "lower.hpp"
-#include "memory_pool.hpp"
-#include "modules.hpp"
-#include "library_rows.hpp"
+#include "../lower/backend.hpp"
+#include "runtime/handles.hpp"
+#include "lower/lower.hpp"
+#include "runtime/memory_pool.hpp"
+#include "runtime/modules.hpp"
+#include "libraries/library_rows.hpp"
 #include "ops/ops.hpp"
 
 #include <map>

@@ -3,8 +3,8 @@
 
 #include "codegen/prelude.hpp"
 #include "context.hpp"
-#include "kernel_files.hpp"
-#include "query.hpp"
+#include "runtime/kernel_files.hpp"
+#include "lower/query.hpp"
 
 #include <cstring>
 

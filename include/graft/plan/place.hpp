@@ -1,9 +1,9 @@
 // Placement: which nodes the device beside the CPU takes, and the copies between its memory and the host's.
 #pragma once
 
-#include "device.hpp"
+#include "../lower/device.hpp"
 #include "late.hpp"
-#include "rewrite.hpp"
+#include "../lower/rewriter.hpp"
 
 #include <algorithm>
 

@@ -6,7 +6,7 @@
 #include "../graph/memory_roots.hpp"
 #include "../passes/count.hpp"
 #include "../passes/specialize.hpp"
-#include "backend.hpp"
+#include "../lower/backend.hpp"
 #include "memory.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../exec/context.hpp"
-#include "backends.hpp"
+#include "../cpu/training/backend.hpp"
 #include "batch_parts.hpp"
 
 #include <cmath>

@@ -32,7 +32,7 @@ GRAFT_END_NAMESPACE
 #include "../passes/differentiate.hpp"
 #include "../passes/specialize.hpp"
 #include "../tensor/convert.hpp"
-#include "backends.hpp"
+#include "../cpu/training/backend.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -3,7 +3,7 @@
 
 #include "../core/executor.hpp"
 #include "../core/shards.hpp"
-#include "../plan/device.hpp"
+#include "../lower/device.hpp"
 #include "losses.hpp"
 #include "optimizers.hpp"
 #include "parameters.hpp"

@@ -3,7 +3,7 @@
 
 #include "../exec/context.hpp"
 #include "../graph/verify.hpp"
-#include "backends.hpp"
+#include "../cpu/training/backend.hpp"
 #include "divergence.hpp"
 #include "step.hpp"
 #include "step_graph.hpp"

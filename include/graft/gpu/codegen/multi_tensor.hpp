@@ -2,7 +2,7 @@
 // so small that launching costs what working does.
 #pragma once
 
-#include "../query.hpp"
+#include "../lower/query.hpp"
 #include "fill.hpp"
 #include "loop.hpp"
 

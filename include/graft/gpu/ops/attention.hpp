@@ -1,8 +1,8 @@
 // Attention as products, a softmax, and what stands between them; and all of that as one kernel of cuDNN.
 #pragma once
 
-#include "../decompose.hpp"
-#include "../handles.hpp"
+#include "../lower/decompose.hpp"
+#include "../runtime/handles.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -29,8 +29,8 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../../ops/attention.hpp"
-#include "../cudnn_plan.hpp"
-#include "../layouts.hpp"
+#include "../libraries/cudnn_plan.hpp"
+#include "../lower/layouts.hpp"
 
 #include <algorithm>
 GRAFT_BEGIN_NAMESPACE

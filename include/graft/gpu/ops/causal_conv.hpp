@@ -1,7 +1,7 @@
 // CausalConvWithState as a depthwise convolution of what was and what is.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

@@ -3,8 +3,8 @@
 
 #include "../../core/number_text.hpp"
 #include "../../graph/activation.hpp"
-#include "../handles.hpp"
-#include "../layouts.hpp"
+#include "../runtime/handles.hpp"
+#include "../lower/layouts.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -25,7 +25,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../../ops/conv_transpose.hpp"
-#include "../cudnn_plan.hpp"
+#include "../libraries/cudnn_plan.hpp"
 
 #include <cstdio>
 #include <limits>

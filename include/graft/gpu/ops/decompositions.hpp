@@ -1,7 +1,7 @@
 // The operators that are written as others: every family.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 #if GRAFT_HAS_BODIES
 #include "attention.hpp"

@@ -16,7 +16,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../../ops/deform_conv.hpp"
-#include "../layouts.hpp"
+#include "../lower/layouts.hpp"
 #include "deform_conv_text.hpp"
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

@@ -1,7 +1,7 @@
 // Einsum as products of matrices, operand by operand.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

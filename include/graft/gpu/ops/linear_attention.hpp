@@ -1,7 +1,7 @@
 // LinearAttention as its steps, and RotaryEmbedding as products of elements.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../codegen/element.hpp"
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

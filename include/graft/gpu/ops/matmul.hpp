@@ -1,9 +1,9 @@
 // Matrix products by cuBLASLt: MatMul, Gemm, graft's MatMul with its epilogue, and the gradient of a weight.
 #pragma once
 
-#include "../cublaslt.hpp"
-#include "../decompose.hpp"
-#include "../layouts.hpp"
+#include "../libraries/cublaslt.hpp"
+#include "../lower/decompose.hpp"
+#include "../lower/layouts.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

@@ -1,7 +1,7 @@
 // Rules of QuantizeLinear and DequantizeLinear, by one scale or one for each index of an axis; and DynamicQuantizeLinear as other operators.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 #include "elementwise.hpp"
 
 GRAFT_BEGIN_NAMESPACE

@@ -1,7 +1,7 @@
 // Recurrent layers as their steps, one after the other.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

@@ -1,7 +1,7 @@
 // DFT and STFT as products with matrices of cosines and sines.
 #pragma once
 
-#include "../decompose.hpp"
+#include "../lower/decompose.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

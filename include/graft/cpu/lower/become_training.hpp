@@ -1,0 +1,18 @@
+// Binds a node to an operator that only training steps have.
+#pragma once
+
+#include "../../ops/gradients.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op) {
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

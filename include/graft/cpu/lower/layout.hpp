@@ -1,0 +1,291 @@
+// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
+#pragma once
+
+#include "../conv.hpp"
+#include "../ops/conv.hpp"
+#include "../ops/matmul.hpp"
+#include "../ops/ops.hpp"
+#include "../../lower/rewriter.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Walks the nodes in order and decides for each whether its output is blocked. A value may be needed in both layouts; each is made
+// at most once, by a Reorder behind the first need.
+class layouter : public rewriter {
+public:
+    layouter(graph& target, const lowering& with, cpu::isa level)
+        : rewriter(target), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
+    inline virtual ~layouter() {}
+
+    status run() {
+        std::vector<node> nodes = std::move(g.nodes);
+        g.nodes.clear();
+        for (const node& n : nodes) convolves_ |= is(n, "Conv", "graft");
+        for (node& n : nodes) GRAFT_TRY(place_node(n));
+        for (value_id& id : g.outputs) {
+            if (at(id).layout == layout::row_major) continue;
+            // The caller reads it row-major, under its own name.
+            const std::string name = at(id).name;
+            at(id).name += "_blocked";
+            id = as(id, {});
+            at(id).name = name;
+        }
+        index();
+        return {};
+    }
+
+protected:
+    bool blocked(value_id id) { return id != no_value && at(id).layout == layout::blocked; }
+
+    layout lies(layout::kind as) const { return as == layout::blocked ? blocks_ : layout(); }
+    // The value in the layout asked for.
+    value_id as(value_id id, layout wanted) {
+        if (id == no_value || at(id).layout == wanted) return id;
+        other_.resize(g.values.size(), no_value);
+        if (other_[id] != no_value) return other_[id];
+        const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
+        at(made).layout = wanted;
+        node n;
+        n.name = at(made).name;
+        become(n, "Reorder", "graft");
+        // One pixel in whole blocks lies the same way in both layouts.
+        const shape& s = at(id).extents;
+        if (s.rank() == 4 && s[2] * s[3] == 1 && s[1] % blocks_.channels == 0) set(n, "same", std::int64_t(1));
+        n.inputs = {id};
+        n.outputs = {made};
+        g.nodes.push_back(std::move(n));
+        other_.resize(g.values.size(), no_value);
+        other_[id] = made;
+        other_[made] = id;
+        return made;
+    }
+
+    // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
+    inline virtual status place_node(node& n) {
+        if (n.on_device) return place_device_node(n);
+        if (is(n, "Conv", "graft")) return place_conv(n);
+        if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
+        const layout lies = takes_blocks(n) ? blocks_ : layout();
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const value_id id = n.inputs[i];
+            if (id == no_value) continue;
+            n.inputs[i] = as(id, follows_layout(n, i) ? lies : layout());
+        }
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).layout = lies;
+        if (lies == layout::blocked && is(n, "Concat")) become(n, "Concat", "graft");
+        if (is(n, "MatMul", "graft")) GRAFT_TRY(pack_product(n));
+        // What bodies capture is read row-major.
+        for (attribute& a : n.attributes)
+            if (a.graph) {
+                std::vector<value_id> rows(g.values.size(), no_value);
+                for (const capture& c : a.graph->captures) {
+                    const value_id row = as(c.outer, {});
+                    rows.resize(g.values.size(), no_value);
+                    for (std::size_t i = 0; i < rows.size(); ++i)
+                        if (rows[i] == no_value) rows[i] = static_cast<value_id>(i);
+                    rows[c.outer] = row;
+                }
+                if (!a.graph->captures.empty()) rename_captures(n, rows);
+            }
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // The device has layouts of its own; what is copied to it lies row-major.
+    status place_device_node(node& n) {
+        for (value_id& id : n.inputs)
+            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, {});
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // Whether input i has to lie as the output does; per-channel constants and numbers stay as they are.
+    bool follows_layout(const node& n, std::size_t i) {
+        if (is(n, "ScaleShift", "graft")) return i == 0;
+        return at(n.inputs[i]).extents.rank() == 4 && at(n.inputs[i]).extents.elements() != 1;
+    }
+
+    // Whether a node should work on blocks: it can, and an input already lies so.
+    bool takes_blocks(const node& n) {
+        if (n.outputs.size() != 1 || n.inputs.empty()) return false;
+        bool any = false;
+        for (value_id id : n.inputs) {
+            if (id == no_value) continue;
+            any |= blocked(id);
+            if (!is_float32(id)) return false;
+        }
+        const shape& y = at(n.outputs[0]).extents;
+        if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
+        return may_take_blocks(n) && kernel_on_blocks(n);
+    }
+    // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
+    bool kernel_on_blocks(const node& n) {
+        std::vector<tensor_view> in;
+        std::vector<layout> lie;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const bool given = n.inputs[i] != no_value;
+            in.push_back(given ? view_at_hand(at(n.inputs[i])) : tensor_view{});
+            lie.push_back(given && follows_layout(n, i) ? blocks_ : layout());
+        }
+        tensor_view out = view_at_hand(at(n.outputs[0]));
+        const cpu::kernel_query query{{n, in.data(), static_cast<int>(in.size()), &out, 1, with_.limit}, lie.data(), &blocks_, level_, with_.exact};
+        cpu::kernel_choice choice;
+        const char* refusal = nullptr;
+        return cpu::choose_kernel(query, choice, refusal) != nullptr;
+    }
+    bool may_take_blocks(const node& n) {
+        if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
+        if (!n.domain.empty()) return false;
+        const std::string& op = n.op_type;
+        if (op == "MaxPool" || op == "AveragePool") return pool_on_blocks(n);
+        if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return true;
+        if (op == "Mul" || op == "Add" || op == "Sub" || op == "Div" || op == "Max" || op == "Min") return binary_on_blocks(n);
+        if (op == "Concat") return concat_on_blocks(n);
+        return false;
+    }
+    bool pool_on_blocks(const node& n) {
+        const attribute* order = n.find("storage_order");
+        return !(order && order->integer);
+    }
+    // [N,C,H,W] with [N,C,H,W], [N,C,1,1], or one number, in either order.
+    bool binary_on_blocks(const node& n) {
+        if (n.inputs.size() != 2) return false;
+        const shape& y = at(n.outputs[0]).extents;
+        for (value_id id : n.inputs) {
+            const shape& s = at(id).extents;
+            const bool number = s.elements() == 1, per_channel = s.rank() == 4 && s[0] == y[0] && s[1] == y[1] && s[2] == 1 && s[3] == 1;
+            if (s != y && !number && !per_channel) return false;
+        }
+        return true;
+    }
+    bool concat_on_blocks(const node& n) {
+        const std::int64_t axis = integer(n, "axis", 1);
+        if (axis != 1 && axis != -3) return false;
+        for (std::size_t i = 0; i < n.inputs.size(); ++i) {
+            const shape& s = at(n.inputs[i]).extents;
+            if (s.rank() != 4 || (i + 1 < n.inputs.size() && s[1] % blocks_.channels != 0)) return false;
+        }
+        return true;
+    }
+
+    // Between blocks of channels and channels last, pixels are copied in whole blocks, with no planes in between.
+    bool transpose_between_layouts(node& n) {
+        const attribute* perm = n.find("perm");
+        if (!perm || perm->integers.size() != 4 || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.elements() == 0) return false;
+        const std::int64_t* p = perm->integers.data();
+        const bool to_last = p[0] == 0 && p[1] == 2 && p[2] == 3 && p[3] == 1 && blocked(n.inputs[0]);
+        const bool from_last = p[0] == 0 && p[1] == 3 && p[2] == 1 && p[3] == 2 && !blocked(n.inputs[0]) && convolves_;
+        if (!to_last && !from_last) return false;
+        at(n.outputs[0]).layout = from_last ? blocks_ : layout();
+        g.nodes.push_back(std::move(n));
+        return true;
+    }
+
+    status place_conv(node& n) {
+        cpu::conv_problem problem{};
+        if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
+            return fail(errc::internal, place(n), "a convolution without legal parameters reached lowering");
+        problem.exact = with_.exact;
+        problem.in = at(n.inputs[0]).layout.as;
+        problem.out = layout::blocked;
+        const cpu::conv_choice choice = cpu::choose_conv(level_, problem);
+        n.inputs.resize(std::max<std::size_t>(n.inputs.size(), 4), no_value);
+        problem.in = choice.in;
+        problem.out = choice.out;
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[3] = as(n.inputs[3], lies(choice.out));
+        if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], {});
+        cpu::set_conv_problem(n, problem);
+        GRAFT_TRY(pack_conv(n, problem, choice));
+        at(n.outputs[0]).layout = lies(choice.out);
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    status pack_conv(node& n, const cpu::conv_problem& problem, const cpu::conv_choice& choice) {
+        const value_id weight = as(n.inputs[1], {});
+        const value_id packed = g.add_value(at(weight).name + "_packed");
+        at(packed).type = dtype::uint8;
+        at(packed).has_shape = true;
+        at(packed).extents = {choice.packed_bytes};
+        node pack;
+        pack.name = n.name;
+        become(pack, "PackConvWeights", "graft");
+        cpu::set_conv_problem(pack, problem);
+        pack.inputs = {weight};
+        pack.outputs = {packed};
+        n.inputs[1] = packed;
+        if (!is_constant(weight)) {
+            g.nodes.push_back(std::move(pack));
+            return {};
+        }
+        // A folded PackConvWeights, shared with the other plans of the model.
+        const tensor source = at(weight).constant;
+        const std::string key = cpu::conv_pack_key(level_, problem, choice);
+        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
+        if (!data) {
+            tensor weights;
+            GRAFT_TRY_ASSIGN(weights, source.to_read_once());
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+            cpu::pack_conv_weights(level_, problem, choice, weights.data<float>(), data.raw());
+            if (with_.packed) with_.packed->add(source, key, data);
+        }
+        at(packed).constant = data;
+        let_go(weight);
+        return {};
+    }
+    // A weight that only the packed one is made of: a network's weights do not lie there twice while they are packed.
+    void let_go(value_id weight) {
+        if (used_once(weight)) at(weight).constant = tensor();
+    }
+
+    // A constant right operand is packed once; the node keeps its shape.
+    status pack_product(node& n) {
+        const value_id b = n.inputs[1];
+        if (!is_constant(b) || at(b).extents.rank() != 2) return {};
+        cpu::gemm_problem p;
+        if (!cpu::gemm_problem_of(n, at(n.inputs[0]).extents, at(b).extents, at(n.outputs[0]).extents, p)) return {};
+        const tensor source = at(b).constant;
+        const std::string key = std::string("product ") + cpu::name(level_) + (p.trans_b ? " transposed" : "");
+        tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
+        if (!data) {
+            GRAFT_TRY_ASSIGN(data, tensor::make(dtype::float32, {cpu::packed_b_bytes(level_, p.n, p.k) / 4}, with_.budget));
+            GRAFT_TRY(pack_rows(p, source, data.data<float>()));
+            if (with_.packed) with_.packed->add(source, key, data);
+        }
+        n.attributes.emplace_back();
+        n.attributes.back().name = "unpacked";
+        n.attributes.back().kind = attribute_kind::integers;
+        n.attributes.back().integers.assign(at(b).extents.begin(), at(b).extents.end());
+        set(n, "packed", std::int64_t(1));
+        n.inputs[1] = g.add_constant(at(b).name + "_packed", data);
+        let_go(b);
+        return {};
+    }
+
+    // A transposed matrix a few megabytes at a time, since the largest may be most of a network; another is packed by columns, and whole.
+    status pack_rows(const cpu::gemm_problem& p, const tensor& source, float* packed) {
+        constexpr std::int64_t floats_at_once = 1 << 20;
+        const std::int64_t panel = cpu::packed_b_bytes(level_, 1, 1) / 4, row = static_cast<std::int64_t>(sizeof(float)) * p.k;
+        const std::int64_t at_once = p.trans_b && p.k ? std::max<std::int64_t>(1, floats_at_once / (p.k * panel)) * panel : p.n;
+        for (std::int64_t first = 0; first < p.n; first += at_once) {
+            cpu::gemm_problem part = p;
+            part.n = std::min(at_once, p.n - first);
+            buffer rows;
+            GRAFT_TRY_ASSIGN(rows, source.storage().to_read_once(static_cast<std::size_t>(first * row), static_cast<std::size_t>(part.n * row)));
+            cpu::pack_b(level_, part, reinterpret_cast<const float*>(rows.data()), packed + first * p.k, with_.pool);
+        }
+        return {};
+    }
+
+    const lowering& with_;
+    cpu::isa level_;
+    layout blocks_;            // of this instruction set
+    bool convolves_ = false;   // whether the graph has a convolution, so that blocks are wanted
+    std::vector<value_id> other_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

@@ -1,0 +1,189 @@
+// Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
+#pragma once
+
+#include "../ops/training/conv_grad.hpp"
+#include "become_training.hpp"
+#include "layout.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_layouter final : public layouter {
+public:
+    using layouter::layouter;
+
+private:
+    inline status place_node(node& n) override {
+        if (n.domain == "graft") {
+            const std::string& op = n.op_type;
+            if (op == "ConvGradWeight") return place_grad_weight(n);
+            if (op == "ConvGradInput") return place_grad_input(n);
+            // Images among the inputs and the outputs; the others are vectors of a number a channel.
+            if (op == "ReluGrad" || op == "ClipGrad" || op == "ActivationGrad") return place_images(n, 0b11, 0b1);
+            if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
+            if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
+            if (op == "MaxPoolPlaces") return place_max_pool(n);
+            if (op == "MaxPoolGradPlaces") {
+                at(n.outputs[0]).layout = at(n.inputs[1]).layout;
+                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
+                g.nodes.push_back(std::move(n));
+                return {};
+            }
+            // What was pooled lay in blocks, however small the gradient that comes back.
+            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, convolves_);
+            if (op == "Dropout") return place_images(n, 0b1, 0b11);
+            if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
+        }
+        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
+        return layouter::place_node(n);
+    }
+
+    // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
+    bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
+        if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
+        p.exact = with_.exact;
+        p.ep = {};
+        return true;
+    }
+    static shape shape_attribute(const node& n) {
+        const attribute* a = n.find("shape");
+        return a && a->integers.size() <= static_cast<std::size_t>(shape::max_rank) ? shape::from(a->integers.begin(), a->integers.end()) : shape{};
+    }
+
+    // dW[, dB] of X and dY. The first layer reads its picture in planes, as the forward pass does.
+    status place_grad_weight(node& n) {
+        cpu::conv_problem p{};
+        const shape w = shape_attribute(n);
+        if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
+        p.in = at(n.inputs[0]).layout.as;
+        p.out = layout::blocked;
+        const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
+        p.in = choice.in;
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[1] = as(n.inputs[1], blocks_);
+        cpu::set_conv_problem(n, p);
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // dX of dY and W[, what is added to it].
+    status place_grad_input(node& n) {
+        cpu::conv_problem p{};
+        const shape x = shape_attribute(n);
+        if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
+        p.in = p.out = layout::blocked;
+        const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
+        n.inputs[0] = as(n.inputs[0], blocks_);
+        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
+        cpu::set_conv_problem(n, p);
+        GRAFT_TRY(pack_grad_input(n, p, choice));
+        at(n.outputs[0]).layout = blocks_;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+    status pack_grad_input(node& n, const cpu::conv_problem& p, const cpu::conv_grad_input_choice& choice) {
+        const value_id weight = n.inputs[1];
+        const value_id packed = g.add_value(at(weight).name + "_packed_for_gradient");
+        at(packed).type = dtype::uint8;
+        at(packed).has_shape = true;
+        at(packed).extents = {choice.packed_bytes};
+        n.inputs[1] = packed;
+        if (is_constant(weight)) {
+            // Frozen, and yet on the way of a gradient: packed once.
+            const tensor source = at(weight).constant;
+            const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
+            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
+            if (!data) {
+                buffer scratch;
+                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
+                cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
+                if (with_.packed) with_.packed->add(source, key, data);
+            }
+            at(packed).constant = data;
+            return {};
+        }
+        node pack;
+        pack.name = at(packed).name;
+        become_training(pack, "PackConvGradInputWeights");
+        cpu::set_conv_problem(pack, p);
+        pack.inputs = {weight};
+        pack.outputs = {packed};
+        g.nodes.push_back(std::move(pack));
+        return {};
+    }
+
+    // Both outputs lie as the input does.
+    status place_max_pool(node& n) {
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
+    bool channel_parts(const node& n) {
+        if (!blocked(n.inputs[0])) return false;
+        const shape& x = at(n.inputs[0]).extents;
+        std::int64_t start = 0;
+        if (is(n, "Slice")) {
+            std::int64_t end = 0, axis = 0, step = 1;
+            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
+            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
+            if ((axis != 1 && axis != -3) || step != 1) return false;
+            if (start < 0) start += x[1];
+        } else if (integer(n, "axis", 0) != 1)
+            return false;
+        std::int64_t first = start;
+        for (value_id id : n.outputs) {
+            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
+            first += at(id).extents[1];
+        }
+        const value_id source = n.inputs[0];
+        for (value_id id : n.outputs) {
+            node part;
+            part.name = at(id).name;
+            become_training(part, "SliceChannels");
+            set(part, "start", start);
+            part.inputs = {source};
+            part.outputs = {id};
+            at(id).layout = blocks_;
+            start += at(id).extents[1];
+            g.nodes.push_back(std::move(part));
+        }
+        return true;
+    }
+    bool one_integer(value_id id, std::int64_t& v) {
+        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
+        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
+        return true;
+    }
+
+    bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }
+
+    // In blocks where any image among the inputs lies so.
+    status place_images(node& n, unsigned in, unsigned out, bool blocks = false) {
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if ((in >> i & 1) && n.inputs[i] != no_value) {
+                if (!image(n.inputs[i])) return layouter::place_node(n);
+                blocks |= blocked(n.inputs[i]);
+            }
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
+        for (std::size_t i = 0; i < n.outputs.size(); ++i)
+            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // [N,C,H,W] down to one number a channel, or to one a channel and image.
+    bool per_channel_sum(const node& n) {
+        if (!image(n.inputs[0])) return false;
+        const shape &x = at(n.inputs[0]).extents, &y = at(n.outputs[0]).extents;
+        if (y.elements() == x[1]) return y.rank() == 3 ? y[0] == x[1] : y.rank() == 4 && y[1] == x[1];
+        return y.rank() == 4 && y[0] == x[0] && y[1] == x[1] && y[2] == 1 && y[3] == 1;
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
