@@ -21,6 +21,9 @@ struct layout {
     constexpr layout(kind order, int block = 0) : as(order), channels(static_cast<std::uint8_t>(block)) {}
     friend constexpr bool operator==(layout a, layout b) noexcept { return a.as == b.as && a.channels == b.channels; }
     friend constexpr bool operator!=(layout a, layout b) noexcept { return !(a == b); }
+    /// Whether it is of that kind, however wide its blocks are.
+    friend constexpr bool operator==(layout a, kind order) noexcept { return a.as == order; }
+    friend constexpr bool operator!=(layout a, kind order) noexcept { return a.as != order; }
 };
 
 /// The extents that a value takes in memory: blocks round its channels up to whole ones.
