@@ -135,5 +135,5 @@ result<training_result> train(training_network network, const dataset_splits& da
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "trainer_state.hpp"
+#include "trainer_body.hpp"
 #endif

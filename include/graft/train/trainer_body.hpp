@@ -1,469 +1,101 @@
-// Bodies of train/trainer.hpp.
+// Bodies of train/trainer.hpp: `train`, and what a run writes beside its checkpoints.
 #pragma once
 
-#include "../data/batches_ahead.hpp"
-#include "../io/onnx_write.hpp"
-#include "checkpoint.hpp"
-#include "defaults.hpp"
-#include "feature_cache.hpp"
-#include "trainer.hpp"
-#include "training_files.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <set>
+#include "../core/number_text.hpp"
+#include "trainer_state.hpp"
+#include "training_pictures.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-// Batches for training: pictures from the loader, or rows of cached features in the same order.
-class batch_source {
-public:
-    inline virtual ~batch_source() {}
-    inline virtual std::int64_t batches() const = 0;
-    inline virtual status start(std::int64_t epoch, std::int64_t first) = 0;
-    inline virtual status next(batch& b) = 0;
-    inline virtual double waited() const = 0;
-};
-
-class loader_source final : public batch_source {
-public:
-    explicit loader_source(loader from) : from_(std::move(from)) {}
-    inline std::int64_t batches() const override { return from_.batches(); }
-    inline status start(std::int64_t epoch, std::int64_t first) override { return from_.start(epoch, first); }
-    inline status next(batch& b) override { return from_.next(b); }
-    inline double waited() const override { return from_.waited_seconds(); }
-
-private:
-    loader from_;
-};
-
-class feature_source final : public batch_source {
-public:
-    feature_source(cached_features from, std::int64_t size, std::uint64_t seed) : from_(std::move(from)), size_(size), seed_(seed) {}
-    inline std::int64_t batches() const override { return (rows() + size_ - 1) / size_; }
-    inline status start(std::int64_t epoch, std::int64_t first) override {
-        order_ = epoch_order(seed_, epoch, rows());
-        next_ = first * size_;
-        return {};
+// The first validation picture that can be read, as the network sees it.
+inline status training_run::write_best() {
+    graph& g = result_.network;
+    describe_classifier(g, data_.training.classes(), spec_);
+    if (!files_.wanted()) return {};
+    for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
+        auto picture = data_.validation.read(i);
+        if (!picture.ok() && bad_validation_.count(i)) continue;
+        if (!picture.ok()) return picture.take_status();  // it could be read a moment ago
+        tensor input;
+        GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
+        // A network that is fixed to one batch gets copies.
+        const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
+        if (fixed > 1) GRAFT_TRY(filled_up(view(input), fixed, true, input));
+        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads(), o_.step.operators);
     }
-    inline status next(batch& b) override {
-        b.labels.clear();
-        b.indices.clear();
-        b.bad.clear();
-        const std::int64_t n = std::min(size_, rows() - next_), row = from_.rows.elements() / from_.rows.shape()[0];
-        shape extents = from_.rows.shape();
-        extents[0] = n;
-        if (!b.inputs || b.inputs.shape() != extents) GRAFT_TRY_ASSIGN(b.inputs, tensor::make(dtype::float32, extents));
-        for (std::int64_t i = 0; i < n; ++i, ++next_) {
-            const std::int64_t from = order_[static_cast<std::size_t>(next_)];
-            std::memcpy(b.inputs.data<float>() + i * row, from_.rows.data<float>() + from * row, static_cast<std::size_t>(row) * 4);
-            b.labels.push_back(from_.labels[from]);
-            b.indices.push_back(from_.indices[from]);
-        }
-        return {};
+    return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
+}
+
+inline status training_run::log_epoch(const epoch_record& r) {
+    const double now = wall_time();
+    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
+    observer_.add_figures(figures);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
+}
+
+// Of the network that is kept, at the step of its epoch.
+inline status training_run::log_pictures() {
+    if (!files_.wanted() || result_.stopped || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
+    const std::int64_t step = result_.history[static_cast<std::size_t>(result_.best_epoch)].step;
+    image matrix, wrong;
+    if (classes() <= 4096) GRAFT_TRY_ASSIGN(matrix, confusion_image(result_.validation.metrics, data_.training.classes()));
+    GRAFT_TRY_ASSIGN(wrong, wrong_pictures_image(data_.validation, most_wrong(result_.validation, 12)));
+    GRAFT_TRY(files_.log_picture("confusion_matrix/val", step, matrix, wall_time()));
+    return files_.log_picture("most_wrong/val", step, wrong, wall_time());
+}
+
+// Where the network that is kept says nothing of some classes, or no more than always naming one would.
+inline void training_run::warn_of_classes() {
+    const classification_metrics& m = result_.validation.metrics;
+    if (m.samples() == 0) return;
+    const std::vector<std::string>& names = data_.training.classes();
+    const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
+    const auto percent = [](double share) { return detail::number_text("%.1f %%", 100 * share); };
+    std::string what;
+    constexpr std::size_t most_named = 5;
+    if (!never.empty()) {
+        what = "the best network never answers ";
+        for (std::size_t i = 0; i < never.size() && i < most_named; ++i) what += (i ? ", \"" : "\"") + escape(names[static_cast<std::size_t>(never[i])]) + "\"";
+        if (never.size() > most_named) what += " and " + std::to_string(never.size() - most_named) + " other classes";
+        what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
+    } else if (m.top1() <= m.majority()) {
+        const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+    } else
+        return;
+    const bool uneven = is_imbalanced(data_.training.class_counts());
+    if (uneven && o_.step.loss.class_weights.empty())
+        what += "; the classes are uneven: --class-weights balanced makes rare ones count as much as common ones";
+    else
+        what += "; more --epochs, or more pictures of it, may help";
+    observer_.on_warning(what);
+}
+
+inline status training_run::finish() {
+    result_.epochs = static_cast<std::int64_t>(result_.history.size());
+    result_.seconds = seconds_now() - began_;
+    result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
+    result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
+    // A run that was resumed after its best epoch has the best network on disk alone.
+    if (result_.network.values.empty() && files_.wanted() && !result_.stopped) {
+        model best;
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
+        result_.network = best.graph();
+        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
     }
-    inline double waited() const override { return 0; }
-
-private:
-    std::int64_t rows() const { return static_cast<std::int64_t>(from_.labels.size()); }
-    cached_features from_;
-    std::int64_t size_, next_ = 0;
-    std::uint64_t seed_;
-    std::vector<std::int64_t> order_;
-};
-
-class training_run {
-public:
-    training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
-        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads), files_(options.out) {}
-
-    result<training_result> run() {
-        if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
-        GRAFT_TRY(prepare());
-        GRAFT_TRY(resume());
-        began_ = seconds_now();
-        last_checkpoint_ = began_;
-        while (position_.epoch < o_.epochs && !stopped_ && !result_.stopped) GRAFT_TRY(run_epoch());
-        GRAFT_TRY(finish());
-        return std::move(result_);
-    }
-
-private:
-    // Everything that a checkpoint has to hold beside the tensors.
-    struct place {
-        std::int64_t epoch = 0, batch = 0, step = 0;
-        double loss_sum = 0, weight_sum = 0;  // of this epoch so far
-        std::int64_t correct = 0, seen = 0;
-    };
-
-    std::size_t classes() const { return data_.training.classes().size(); }
-    load_options loading_model() const { return on_device(o_.step.on, o_.step.operators); }
-
-    loader_options loading(bool training) const {
-        loader_options l;
-        l.batch_size = o_.batch;
-        l.workers = o_.workers ? o_.workers : pool_.threads();
-        l.shuffle = training;
-        l.bad_share = o_.bad_share;
-        l.sample.preprocess = o_.preprocess;
-        l.sample.format = format_;
-        l.sample.seed = o_.seed;
-        l.sample.cache = o_.cache;
-        if (training) l.sample.augment = *o_.augmentation;
-        if (training && teacher_) l.teacher = teacher_.view();
-        return l;
-    }
-
-    status prepare() {
-        const graph& g = network_.graph;
-        network_text_ = network_fingerprint(g);
-        for (value_id id : g.inputs)
-            if (!g.at(id).constant && !format_.known) format_ = {g.at(id).type, g.at(id).extents, true};
-        GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
-        if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
-        if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
-        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) && is_fixed_before(g, network_.features);
-        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
-        if (!o_.teacher.empty()) {
-            GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
-            const preprocess_choice& seen = teacher_.preprocessing();
-            if (seen.source == preprocess_source::assumed) observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
-        }
-        if (cached_) {
-            cut_network cut = cut_at(g, network_.features);
-            const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
-            loader_options l = loading(false);
-            cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(features.bad, bad_training_);
-            if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
-            count_bad(validation_features_.bad, bad_validation_);
-            shape rows = features.rows.shape();
-            rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
-            source_.reset(new feature_source(std::move(features), o_.batch, o_.seed));
-            GRAFT_TRY_ASSIGN(result_.memory, step_.prepare(rows, pool_));
-            observer_.on_start(result_.memory, count_learning(network_.parameters));
-        } else {
-            loader from;
-            GRAFT_TRY_ASSIGN(from, loader::make(data_.training, loading(true)));
-            source_.reset(new loader_source(std::move(from)));
-        }
-        plateau_.rate = o_.learning_rate;
-        return {};
-    }
-
-    std::int64_t count_learning(const std::vector<parameter>& parameters) const {
-        std::int64_t learning = 0;
-        for (const parameter& p : parameters)
-            if (p.learns) learning += network_.graph.at(p.id).constant.elements();
-        return learning;
-    }
-
-    // The step for what learns now; state goes over from the one before by its names.
-    status make_step(bool head_alone) {
-        head_alone_ = head_alone;
-        std::vector<parameter> parameters = network_.parameters;
-        const int cut = network_.features == no_value ? -1 : maker_of(network_.graph, network_.features);
-        for (parameter& p : parameters)
-            if (p.node <= cut) p.rate *= o_.trunk_rate;
-        std::vector<training_state> before;
-        if (step_made_) {
-            GRAFT_TRY(step_.read_state());
-            before = std::move(step_.state());
-        }
-        step_ = training_step();
-        if (head_alone) {
-            // What will be needed once all of it learns has to fit from the first step on.
-            GRAFT_TRY_ASSIGN(step_, fitting_step(network_.graph, parameters));
-            for (parameter& p : parameters)
-                if (p.node <= cut) p.learns = false;
-        }
-        GRAFT_TRY_ASSIGN(step_, fitting_step(cached_ ? cut_at(network_.graph, network_.features).head : network_.graph, parameters));
-        step_made_ = true;
-        for (training_state& now : step_.state())
-            for (const training_state& was : before)
-                if (was.name == now.name && was.value.shape() == now.value.shape()) std::memcpy(now.value.raw(), was.value.raw(), now.value.bytes());
-        step_.state_changed();
-        share_weights();
-        return {};
-    }
-
-    // The weights that the network came with give their memory back: from here on they are those of the step.
-    void share_weights() {
-        for (const parameter& p : network_.parameters)
-            for (const training_state& now : step_.state())
-                if (now.name == p.name) network_.graph.at(p.id).constant = now.value;
-    }
-
-    // Within --max-ram: first computing activations again, then the batch in parts.
-    result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
-        step_options s = o_.step;
-        s.seed = o_.seed;
-        if (cached_) return training_step::make(g, network_.logits, parameters, s);
-        s.fixed_batch = network_.fixed_batch;
-        if (batch_shape_.rank() == 0) {
-            sample_maker samples;
-            GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
-            batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
-        }
-        for (;;) {
-            training_step made;
-            step_memory m;
-            GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
-            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
-            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
-                if (result_.memory.total() == 0) {
-                    result_.memory = m;
-                    observer_.on_start(m, count_learning(parameters));
-                }
-                return made;
-            }
-            if (!s.recompute)
-                s.recompute = true;
-            else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
-                s.micro_batches *= 2;
-            else
-                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
-        }
-    }
-
-    // Each is told once, however many epochs meet it.
-    void count_bad(const std::vector<bad_sample>& bad, std::set<std::int64_t>& known) {
-        for (const bad_sample& b : bad)
-            if (known.insert(b.index).second) observer_.on_warning(b.name + ": left out: " + b.detail);
-        result_.bad_pictures = static_cast<std::int64_t>(bad_training_.size() + bad_validation_.size());
-    }
-
-    std::int64_t steps_per_epoch() const { return source_->batches(); }
-
-    status run_epoch() {
-        GRAFT_TRY(source_->start(position_.epoch, position_.batch));
-        const double epoch_began = seconds_now(), waited_before = source_->waited();
-        const std::int64_t seen_before = position_.seen;
-        const auto count_work = [&] {
-            trained_seconds_ += seconds_now() - epoch_began;
-            trained_pictures_ += position_.seen - seen_before;
-            waited_seconds_ += source_->waited() - waited_before;
-        };
-        double rate = 0;
-        batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
-        while (position_.batch < steps_per_epoch()) {
-            status made = batches.advance();
-            const batch& b = batches.current();
-            count_bad(b.bad, bad_training_);  // also those that are one too many
-            GRAFT_TRY(std::move(made));
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
-            ++position_.batch;
-            const double now = seconds_now(), elapsed = now - epoch_began;
-            trainer_progress p;
-            p.epoch = position_.epoch, p.epochs = o_.epochs, p.step = position_.batch, p.steps = steps_per_epoch();
-            p.loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
-            p.top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
-            p.learning_rate = rate;
-            p.images_per_s = elapsed > 0 ? static_cast<double>(position_.seen - seen_before) / elapsed : 0;
-            const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
-            p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
-            p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
-            p.head_alone = head_alone_;
-            if (observer_.on_step(p) == training_verdict::stop) {
-                count_work();
-                result_.stopped = true;
-                return save();
-            }
-            if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
-        }
-        epoch_record r;
-        r.epoch = position_.epoch;
-        r.step = position_.step;
-        r.head_alone = head_alone_;
-        r.training_loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
-        r.training_top1 = position_.seen ? static_cast<double>(position_.correct) / static_cast<double>(position_.seen) : 0;
-        r.learning_rate = rate;
-        r.seconds = seconds_now() - epoch_began;
-        r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
-        r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
-        count_work();
-        return end_epoch(r);
-    }
-
-    status run_step(const batch& b, const tensor* next, double& rate) {
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
-        if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
-        double weight = 0;
-        for (std::int64_t i = 0; i < n; ++i) {
-            float* row = targets_.data<float>() + i * count;
-            const std::size_t at = static_cast<std::size_t>(i);
-            const double share = b.other_labels.empty() ? 1 : static_cast<double>(b.lambda[at]);
-            weight += write_target(o_.step.loss, b.labels[at], share, count, row, false);
-            if (!b.other_labels.empty()) weight += write_target(o_.step.loss, b.other_labels[at], 1 - share, count, row, true);
-        }
-        const std::int64_t total = o_.epochs * steps_per_epoch();
-        rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
-        tensor teacher;
-        if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
-        step_input in;
-        in.inputs = &b.inputs;
-        in.targets = &targets_;
-        in.teacher = teacher_ ? &teacher : nullptr;
-        in.scale = weight > 0 ? 1 / weight : 0;
-        in.learning_rate = rate;
-        in.step = position_.step;
-        in.next = next;
-        status done = step_.run(in, pool_);
-        if (!done.ok()) return diverged(std::move(done));
-        ++position_.step;
-        position_.loss_sum += step_.loss() * weight;
-        position_.weight_sum += weight;
-        const float* logits = step_.logits().data<float>();
-        for (std::int64_t i = 0; i < n; ++i)
-            position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
-        position_.seen += n;
-        return {};
-    }
-
-    // The teacher's logits for a batch.
-    result<tensor> taught(const batch& b) {
-        if (!cached_) return teacher_.logits(b.teacher_inputs);
-        const std::int64_t count = static_cast<std::int64_t>(classes());
-        tensor rows;
-        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
-        for (std::size_t i = 0; i < b.indices.size(); ++i)
-            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count, static_cast<std::size_t>(count) * sizeof(float));
-        return rows;
-    }
-
-    // What to go back to, after the loss has gone to infinity.
-    status diverged(status s) {
-        if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
-        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
-    }
-
-    status end_epoch(epoch_record r) {
-        evaluation_result scored;
-        graph g;
-        GRAFT_TRY_ASSIGN(g, step_.network());
-        GRAFT_TRY_ASSIGN(scored, score(g));
-        if (!cached_) count_bad(scored.bad, bad_validation_);
-        r.loss = scored.metrics.loss();
-        r.top1 = scored.metrics.top1();
-        r.top5 = scored.metrics.top_k();
-        r.balanced_accuracy = scored.metrics.balanced_accuracy();
-        r.majority = scored.metrics.majority();
-        r.best = result_.best_epoch < 0 || r.top1 > result_.best_top1 || (r.top1 == result_.best_top1 && r.loss < result_.best_loss);
-        // A model is never without a checkpoint beside it, so that --resume takes no folder of a run that is over for one that was cut off.
-        if (good_checkpoint_.empty()) GRAFT_TRY(save());
-        if (r.best) {
-            result_.best_top1 = r.top1;
-            result_.best_loss = r.loss;
-            result_.best_epoch = r.epoch;
-            result_.validation = std::move(scored);
-            GRAFT_TRY_ASSIGN(result_.network, whole_network(g));
-            GRAFT_TRY(write_best());
-        }
-        result_.history.push_back(r);
-        update_plateau(o_.schedule, plateau_, r.loss);
-        if (o_.patience > 0 && r.epoch - result_.best_epoch >= o_.patience) stopped_ = true;
-        place next;
-        next.epoch = position_.epoch + 1, next.step = position_.step;
-        position_ = next;
-        // Before the checkpoint, so that it holds the state of what learns next.
-        GRAFT_TRY(unfreeze());
-        GRAFT_TRY(log_epoch(r));
-        GRAFT_TRY(save());
-        result_.stopped = observer_.on_epoch(r) == training_verdict::stop && position_.epoch < o_.epochs && !stopped_;
-        return {};
-    }
-
-    status unfreeze() { return head_alone_ && position_.epoch >= o_.unfreeze_epoch && position_.epoch < o_.epochs ? make_step(false) : status(); }
-
-    result<evaluation_result> score(const graph& g) {
-        model network;
-        GRAFT_TRY_ASSIGN(network, load(g, loading_model()));
-        if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
-        return score_rows(network, validation_features_, scoring());
-    }
-    evaluation_options scoring() {
-        evaluation_options e;
-        e.batch = o_.batch;
-        e.threads = pool_.threads();
-        e.bad_share = o_.bad_share;
-        e.cache = o_.cache;
-        e.progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
-        e.context = &observer_;
-        return e;
-    }
-
-    result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
-        evaluation_result found;
-        found.bad = from.bad;
-        GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(static_cast<std::int64_t>(classes())));
-        session run(network, {e.threads, nullptr});
-        const std::int64_t count = static_cast<std::int64_t>(classes()), width = from.rows.elements() / from.rows.shape()[0];
-        shape extents = from.rows.shape();
-        for (std::int64_t first = 0; first < static_cast<std::int64_t>(from.labels.size()); first += e.batch) {
-            extents[0] = std::min(e.batch, static_cast<std::int64_t>(from.labels.size()) - first);
-            tensor in, scores;
-            GRAFT_TRY_ASSIGN(in, tensor::make(dtype::float32, extents));
-            std::memcpy(in.raw(), from.rows.data<float>() + first * width, in.bytes());
-            GRAFT_TRY_ASSIGN(scores, run.run(in));
-            const std::vector<std::int64_t> labels(from.labels.begin() + first, from.labels.begin() + first + extents[0]);
-            std::vector<float> rows;
-            GRAFT_TRY_ASSIGN(rows, logits_in(network.graph(), 0, scores, extents[0], extents[0]));
-            GRAFT_TRY(add_scores(found, rows.data(), count, labels, from.indices.data() + first));
-        }
-        return found;
-    }
-
-    // The whole network with what the step has learnt, where the step has the head alone.
-    result<graph> whole_network(graph g) {
-        if (!cached_) return g;
-        graph whole = network_.graph;
-        for (const parameter& p : network_.parameters)
-            if (p.learns) whole.at(p.id).constant = g.at(p.id).constant;
-        return whole;
-    }
-
-    status write_best();
-    status log_epoch(const epoch_record& r);
-    status log_pictures();
-    void warn_of_classes();
-    static std::string network_fingerprint(const graph& g);
-    named_texts settings() const;
-    status save();
-    status resume();
-    status finish();
-
-    training_network network_;
-    const dataset_splits& data_;
-    const trainer_options o_;
-    training_observer& observer_;
-    pool_executor pool_;
-    training_files files_;
-    input_format format_;
-    preprocess_spec spec_;
-    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
-    std::string network_text_;  // of the network that the run began with
-    std::string training_contents_, validation_contents_;  // of the pictures it began with
-    training_step step_;
-    bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
-    std::unique_ptr<batch_source> source_;
-    shape batch_shape_;
-    cached_features validation_features_;
-    teacher_model teacher_;
-    tensor teacher_answers_;  // where features are cached: a row for each training picture
-    plateau_state plateau_;
-    place position_;
-    tensor targets_;
-    training_result result_;
-    std::set<std::int64_t> bad_training_, bad_validation_;  // by their indices in the two parts
-    double began_ = 0, last_checkpoint_ = 0, trained_seconds_ = 0, waited_seconds_ = 0;
-    std::int64_t trained_pictures_ = 0, first_epoch_ = 0;  // the epoch that this process began with
-};
+    warn_of_classes();
+    GRAFT_TRY(log_pictures());
+    return files_.close();
+}
 
 }  // namespace detail
+
+GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
+    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
+    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
+}
+
 GRAFT_END_NAMESPACE
