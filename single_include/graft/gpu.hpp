@@ -1289,6 +1289,11 @@ status available();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LIBRARIES_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LIBRARIES_BODY_HPP
+// ---- graft/gpu/runtime/libraries_body.hpp
+// How each library is opened and judged: names, functions, versions, and what does not go together.
+
 #ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_DRIVER_STATUS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_DRIVER_STATUS_HPP
 // ---- graft/gpu/runtime/driver_status.hpp
@@ -1366,11 +1371,6 @@ GRAFT_INLINE status driver_status(const api::driver_functions& driver, int resul
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LIBRARIES_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_LIBRARIES_BODY_HPP
-// ---- graft/gpu/runtime/libraries_body.hpp
-// How each library is opened and judged: names, functions, versions, and what does not go together.
-
 #ifndef GRAFT_SINGLE_GRAFT_GPU_RUNTIME_SHARED_LIBRARY_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_RUNTIME_SHARED_LIBRARY_HPP
 // ---- graft/gpu/runtime/shared_library.hpp
@@ -1925,12 +1925,6 @@ inline loaded_library<api::nccl_functions> open_nccl() {
 
 }  // namespace detail
 
-}  // namespace gpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace gpu {
 
 GRAFT_INLINE const loaded_library<api::driver_functions>& load_driver() {
     static const loaded_library<api::driver_functions> it = detail::open_driver();
@@ -2001,6 +1995,7 @@ GRAFT_INLINE status available() {
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
+#endif
 #endif
 // ---- graft/gpu/runtime/devices.hpp
 // The devices that the driver shows this process, by the names that people and other programs know them under.
@@ -3033,7 +3028,14 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUDNN_GRAPH_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_CUDNN_GRAPH_BODY_HPP
+// ---- graft/gpu/libraries/cudnn_graph_body.hpp
+// Bodies of gpu/libraries/cudnn_graph.hpp.
+
+
 #include <cstdio>
+
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
@@ -3325,6 +3327,7 @@ GRAFT_INLINE status cudnn_graph::configure_on(const cudnn_descriptor& graph, con
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
+#endif
 #endif
 #endif
 
@@ -14187,8 +14190,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/ops/decompositions.hpp
 // The operators that are written as others: every family.
 
-
-#if GRAFT_HAS_BODIES
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_CAUSAL_CONV_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_CAUSAL_CONV_HPP
 // ---- graft/gpu/ops/causal_conv.hpp
@@ -15046,7 +15047,6 @@ GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
-#endif
 #endif
 
 #include <algorithm>

@@ -994,7 +994,6 @@ GRAFT_END_NAMESPACE
 // A file by its descriptor: what a signal interrupts is gone on with, what comes or goes in pieces is completed.
 
 
-#if GRAFT_HAS_BODIES
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -1113,7 +1112,6 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_XXHASH_HPP
@@ -1265,7 +1263,6 @@ GRAFT_END_NAMESPACE
 // BMP to RGB: 1, 4, 8, 16, 24 and 32 bits, bit fields, RLE4 and RLE8, either way up; alpha is dropped.
 
 
-#if GRAFT_HAS_BODIES
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
@@ -1460,7 +1457,6 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_IMAGE_KINDS_HPP
 #define GRAFT_SINGLE_GRAFT_DATA_IMAGE_KINDS_HPP
 // ---- graft/data/image_kinds.hpp
@@ -1471,13 +1467,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/core/file_kind.hpp
 // What a file is, by its first bytes: said where something else was wanted, with what turns it into that.
 
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-#if GRAFT_HAS_BODIES
 #ifndef GRAFT_SINGLE_GRAFT_CORE_UTF8_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_UTF8_HPP
 // ---- graft/core/utf8.hpp
@@ -1545,7 +1534,11 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -1707,9 +1700,7 @@ GRAFT_COLD inline std::string wrong_kind(const file_kind& kind, const char* want
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -1738,7 +1729,6 @@ GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_JPEG_LIBJPEG_HPP
 #define GRAFT_SINGLE_GRAFT_DATA_JPEG_LIBJPEG_HPP
 // ---- graft/data/jpeg_libjpeg.hpp
@@ -1755,7 +1745,6 @@ GRAFT_END_NAMESPACE
 // The orientation that a camera wrote: EXIF's tag 0x0112, or XMP's tiff:Orientation where EXIF has none.
 
 
-#if GRAFT_HAS_BODIES
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -1823,9 +1812,7 @@ inline int orientation_of(const std::string& exif, const std::string& xmp) {
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_HAS_BODIES
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
@@ -1965,9 +1952,8 @@ inline std::uint8_t ink(int c, int black) noexcept {
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_HAS_BODIES && GRAFT_HAS_LIBJPEG
+#if GRAFT_HAS_LIBJPEG
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
@@ -2061,7 +2047,7 @@ GRAFT_END_NAMESPACE
 // same text with the same macros everywhere; GRAFT_SPLIT leaves exactly one.
 
 
-#if GRAFT_HAS_BODIES && !GRAFT_HAS_LIBJPEG
+#if !GRAFT_HAS_LIBJPEG
 #if defined(__has_include)
 #if __has_include(<stb_image.h>)
 #define GRAFT_STB_IMAGE <stb_image.h>
@@ -2708,7 +2694,6 @@ inline std::size_t zlib_header(const std::uint8_t* in, std::size_t n) noexcept {
 GRAFT_END_NAMESPACE
 #endif
 
-#if GRAFT_HAS_BODIES
 #include <array>
 #include <cstdlib>
 
@@ -3006,14 +2991,12 @@ inline result<image> decode_png(const std::uint8_t* bytes, std::size_t size, con
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_PNM_DECODE_HPP
 #define GRAFT_SINGLE_GRAFT_DATA_PNM_DECODE_HPP
 // ---- graft/data/pnm_decode.hpp
 // PBM, PGM and PPM (P1 to P6) to RGB, up to 16 bits a sample; scaling and rounding are Pillow's.
 
 
-#if GRAFT_HAS_BODIES
 #include <cmath>
 #include <cstring>
 
@@ -3126,7 +3109,6 @@ inline result<image> decode_pnm(const std::uint8_t* bytes, std::size_t size, con
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_WEBP_DECODE_HPP
 #define GRAFT_SINGLE_GRAFT_DATA_WEBP_DECODE_HPP
 // ---- graft/data/webp_decode.hpp
@@ -3134,7 +3116,7 @@ GRAFT_END_NAMESPACE
 // large the picture is and whether it is whole, then libwebp on the one that holds its first frame.
 
 
-#if GRAFT_HAS_BODIES && GRAFT_HAS_LIBWEBP
+#if GRAFT_HAS_LIBWEBP
 #include <cstring>
 
 #include <webp/decode.h>
@@ -6221,6 +6203,11 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_BUILDER_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_BUILDER_BODY_HPP
+// ---- graft/graph/builder_body.hpp
+// Bodies of graph/builder.hpp.
+
 #ifndef GRAFT_SINGLE_GRAFT_CORE_RNG_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_RNG_HPP
 // ---- graft/core/rng.hpp
@@ -6290,6 +6277,7 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <cmath>
+
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE attribute integer_attribute(std::string name, std::int64_t value) {
@@ -6646,6 +6634,7 @@ GRAFT_INLINE result<graph> builder::finish() {
 }
 
 GRAFT_END_NAMESPACE
+#endif
 #endif
 #endif
 
@@ -38283,6 +38272,323 @@ GRAFT_END_NAMESPACE
 // ---- graft/io/onnx_tensor.hpp
 // TensorProto to tensor: every way ONNX writes elements down, checked before anything is allocated.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
+// ---- graft/core/protobuf.hpp
+// The wire format of Protocol Buffers: a reader that believes nothing, and a writer.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "graft reads and writes files as they lie in memory: it needs a little-endian machine"
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A run of bytes in a file that is being read; not owned.
+struct wire_bytes {
+    const std::uint8_t* data = nullptr;
+    std::size_t size = 0;
+    std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data), size}; }
+    std::string string() const { return std::string(text()); }
+};
+
+/// The whole that readers of parts report about.
+struct wire_source {
+    wire_bytes bytes;
+    std::string name; ///< of the file, for messages
+    int nesting = 64; ///< groups in groups that unknown fields may hold
+};
+
+/// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
+/// Errors: model.truncated where the file ends too early, model.too_deep, else model.malformed; all with the offset.
+class wire_reader {
+public:
+    wire_reader(const wire_source& source, wire_bytes part) noexcept
+        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
+
+    /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
+    bool next();
+    std::uint32_t field() const noexcept { return field_; }
+    /// The value of a field of that kind; any other wire type is a fault.
+    bool integer(std::int64_t& value);
+    bool real(float& value);
+    bool bytes(wire_bytes& value);
+    bool text(std::string& value);
+    /// One more part of a message that may be given in parts, or one more element of a repeated field.
+    bool add(std::vector<wire_bytes>& list);
+    /// Elements of a repeated field, packed or not.
+    bool add(std::vector<std::int64_t>& list);
+    bool add(std::vector<float>& list);
+    /// Counts the elements of a repeated number field: `width` 0 for varints, else the bytes of one.
+    bool count(int width, std::int64_t& elements);
+    /// The raw value of the field, for those who look at packed data themselves.
+    int type() const noexcept { return type_; }
+    std::uint64_t number() const noexcept { return number_; }
+    wire_bytes view() const noexcept { return view_; }
+    bool fault(const char* what);
+
+    status finish() const;
+
+private:
+    bool varint(std::uint64_t& value);
+    bool take();
+    bool skip_group();
+
+    const wire_source& source_;
+    const std::uint8_t *next_, *end_, *start_;
+    std::uint32_t field_ = 0;
+    int type_ = 0;
+    std::uint64_t number_ = 0;
+    wire_bytes view_;
+    errc code_ = errc::model_malformed;
+    const char* fault_ = nullptr;
+};
+
+/// One number off the front of packed varints; false where there is none or it is too long.
+bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept;
+
+/// Appends fields to a message under construction.
+class wire_writer {
+public:
+    explicit wire_writer(std::vector<std::uint8_t>& out) noexcept : out_(out) {}
+    void varint(std::uint64_t value);
+    void tag(std::uint32_t field, int type) { varint(std::uint64_t(field) << 3 | static_cast<unsigned>(type)); }
+    void integer(std::uint32_t field, std::int64_t value) { tag(field, 0), varint(static_cast<std::uint64_t>(value)); }
+    void real(std::uint32_t field, float value);
+    void bytes(std::uint32_t field, const void* data, std::size_t size);
+    void text(std::uint32_t field, const std::string& value) { bytes(field, value.data(), value.size()); }
+    /// As `text`, but left out where it is empty.
+    void text_if(std::uint32_t field, const std::string& value) {
+        if (!value.empty()) text(field, value);
+    }
+    void raw(const void* data, std::size_t size);
+    /// A message between `begin` and `end`, whose length is filled in then; what `begin` returned goes to `end`.
+    std::size_t begin(std::uint32_t field);
+    void end(std::size_t mark);
+
+private:
+    std::vector<std::uint8_t>& out_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept {
+    value = 0;
+    for (unsigned i = 0; i < 10 && i < from.size; ++i) {
+        const std::uint8_t byte = from.data[i];
+        value |= std::uint64_t(byte & 127) << (7 * i);
+        if (byte < 128) {
+            from.data += i + 1;
+            from.size -= i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+GRAFT_INLINE GRAFT_COLD bool wire_reader::fault(const char* what) {
+    if (!fault_) fault_ = what;
+    next_ = end_;
+    return false;
+}
+
+GRAFT_INLINE bool wire_reader::varint(std::uint64_t& value) {
+    wire_bytes rest{next_, static_cast<std::size_t>(end_ - next_)};
+    if (take_varint(rest, value)) {
+        next_ = rest.data;
+        return true;
+    }
+    if (rest.size < 10) {
+        if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
+        return fault("a number has no end");
+    }
+    return fault("a number is longer than ten bytes");
+}
+
+// The value behind a tag, by its wire type; not groups.
+GRAFT_INLINE bool wire_reader::take() {
+    std::uint64_t size = 0;
+    switch (type_) {
+    case 0: view_ = {}; return varint(number_);
+    case 1: size = 8; break;
+    case 5: size = 4; break;
+    case 2:
+        if (!varint(size)) return false;
+        break;
+    default: return fault("a field has a wire type that does not exist");
+    }
+    if (size > static_cast<std::uint64_t>(end_ - next_)) {
+        if (size > static_cast<std::uint64_t>(source_.bytes.data + source_.bytes.size - next_)) code_ = errc::model_truncated;
+        return fault("a field is longer than what is left");
+    }
+    view_ = {next_, static_cast<std::size_t>(size)};
+    number_ = 0;
+    if (type_ != 2) std::memcpy(&number_, next_, static_cast<std::size_t>(size));
+    next_ += size;
+    return true;
+}
+
+GRAFT_INLINE bool wire_reader::skip_group() {
+    std::vector<std::uint32_t> open(1, field_);
+    while (!open.empty()) {
+        std::uint64_t key = 0;
+        if (next_ == end_) {
+            if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
+            return fault("a group has no end");
+        }
+        if (!varint(key)) return false;
+        const auto number = static_cast<std::uint32_t>(key >> 3);
+        if (key >> 32 || !number) return fault("a field number is out of range");
+        type_ = static_cast<int>(key & 7);
+        if (type_ == 3) {
+            if (static_cast<int>(open.size()) >= source_.nesting) {
+                code_ = errc::model_too_deep;
+                return fault("groups nest deeper than the limit");
+            }
+            open.push_back(number);
+        } else if (type_ == 4) {
+            if (open.back() != number) return fault("a group ends that did not begin");
+            open.pop_back();
+        } else if (!take())
+            return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE bool wire_reader::next() {
+    while (next_ != end_) {
+        start_ = next_;
+        std::uint64_t key = 0;
+        if (!varint(key)) return false;
+        field_ = static_cast<std::uint32_t>(key >> 3);
+        type_ = static_cast<int>(key & 7);
+        if (key >> 32 || !field_) return fault("a field number is out of range");
+        if (type_ == 4) return fault("a group ends that did not begin");
+        if (type_ != 3) return take();
+        if (!skip_group()) return false;
+    }
+    return false;
+}
+
+GRAFT_INLINE bool wire_reader::integer(std::int64_t& value) {
+    if (type_ != 0) return fault("a field is of another wire type than the schema says");
+    value = static_cast<std::int64_t>(number_);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::real(float& value) {
+    if (type_ != 5) return fault("a field is of another wire type than the schema says");
+    std::memcpy(&value, view_.data, sizeof value);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::bytes(wire_bytes& value) {
+    if (type_ != 2) return fault("a field is of another wire type than the schema says");
+    value = view_;
+    return true;
+}
+GRAFT_INLINE bool wire_reader::text(std::string& value) {
+    wire_bytes b;
+    if (!bytes(b)) return false;
+    value.assign(reinterpret_cast<const char*>(b.data), b.size);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::add(std::vector<wire_bytes>& list) {
+    wire_bytes b;
+    if (!bytes(b)) return false;
+    list.push_back(b);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::add(std::vector<std::int64_t>& list) {
+    if (type_ == 0) {
+        list.push_back(static_cast<std::int64_t>(number_));
+        return true;
+    }
+    wire_bytes b;
+    if (!bytes(b)) return false;
+    while (b.size) {
+        std::uint64_t value = 0;
+        if (!take_varint(b, value)) return fault("a packed list of numbers is cut or holds one that is too long");
+        list.push_back(static_cast<std::int64_t>(value));
+    }
+    return true;
+}
+GRAFT_INLINE bool wire_reader::add(std::vector<float>& list) {
+    std::int64_t n = 0;
+    if (!count(4, n)) return false;
+    const std::size_t old = list.size();
+    list.resize(old + static_cast<std::size_t>(n));
+    if (n) std::memcpy(&list[old], view_.data, static_cast<std::size_t>(n) * 4);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::count(int width, std::int64_t& elements) {
+    if (type_ == (width == 0 ? 0 : width == 4 ? 5 : 1)) {
+        elements += 1;
+        return true;
+    }
+    if (type_ != 2) return fault("a field is of another wire type than the schema says");
+    if (width) {
+        if (view_.size % static_cast<std::size_t>(width)) return fault("a packed list of numbers is cut");
+        elements += static_cast<std::int64_t>(view_.size) / width;
+        return true;
+    }
+    for (std::size_t i = 0; i < view_.size; ++i) elements += view_.data[i] < 128;
+    return true;
+}
+
+GRAFT_INLINE status wire_reader::finish() const {
+    if (!fault_) return {};
+    const auto offset = static_cast<long long>(start_ - source_.bytes.data);
+    return fail(code_, source_.name, std::string(fault_) + ", in the field at byte " + std::to_string(offset));
+}
+
+GRAFT_INLINE void wire_writer::varint(std::uint64_t value) {
+    for (; value >= 128; value >>= 7) out_.push_back(static_cast<std::uint8_t>(value | 128));
+    out_.push_back(static_cast<std::uint8_t>(value));
+}
+GRAFT_INLINE void wire_writer::raw(const void* data, std::size_t size) {
+    const auto* p = static_cast<const std::uint8_t*>(data);
+    if (size) out_.insert(out_.end(), p, p + size);
+}
+GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
+    tag(field, 5);
+    raw(&value, sizeof value);
+}
+GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
+    tag(field, 2);
+    out_.resize(out_.size() + 10); // room for the longest length
+    return out_.size();
+}
+GRAFT_INLINE void wire_writer::end(std::size_t mark) {
+    const std::size_t body = out_.size() - mark;
+    std::uint8_t length[10];
+    std::size_t n = 0;
+    for (std::uint64_t rest = body;; rest >>= 7) {
+        length[n++] = static_cast<std::uint8_t>(rest >= 128 ? rest | 128 : rest);
+        if (rest < 128) break;
+    }
+    std::uint8_t* at = out_.data() + mark - 10;
+    std::memcpy(at, length, n);
+    if (body) std::memmove(at + n, at + 10, body);
+    out_.resize(mark - 10 + n + body);
+}
+GRAFT_INLINE void wire_writer::bytes(std::uint32_t field, const void* data, std::size_t size) {
+    tag(field, 2);
+    varint(size);
+    raw(data, size);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_EXTERNAL_HPP
 #define GRAFT_SINGLE_GRAFT_IO_ONNX_EXTERNAL_HPP
 // ---- graft/io/onnx_external.hpp
@@ -38908,325 +39214,7 @@ struct function {
 } // namespace onnx_schema
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
-// ---- graft/core/protobuf.hpp
-// The wire format of Protocol Buffers: a reader that believes nothing, and a writer.
 
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "graft reads and writes files as they lie in memory: it needs a little-endian machine"
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A run of bytes in a file that is being read; not owned.
-struct wire_bytes {
-    const std::uint8_t* data = nullptr;
-    std::size_t size = 0;
-    std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data), size}; }
-    std::string string() const { return std::string(text()); }
-};
-
-/// The whole that readers of parts report about.
-struct wire_source {
-    wire_bytes bytes;
-    std::string name; ///< of the file, for messages
-    int nesting = 64; ///< groups in groups that unknown fields may hold
-};
-
-/// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
-/// Errors: model.truncated where the file ends too early, model.too_deep, else model.malformed; all with the offset.
-class wire_reader {
-public:
-    wire_reader(const wire_source& source, wire_bytes part) noexcept
-        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
-
-    /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
-    bool next();
-    std::uint32_t field() const noexcept { return field_; }
-    /// The value of a field of that kind; any other wire type is a fault.
-    bool integer(std::int64_t& value);
-    bool real(float& value);
-    bool bytes(wire_bytes& value);
-    bool text(std::string& value);
-    /// One more part of a message that may be given in parts, or one more element of a repeated field.
-    bool add(std::vector<wire_bytes>& list);
-    /// Elements of a repeated field, packed or not.
-    bool add(std::vector<std::int64_t>& list);
-    bool add(std::vector<float>& list);
-    /// Counts the elements of a repeated number field: `width` 0 for varints, else the bytes of one.
-    bool count(int width, std::int64_t& elements);
-    /// The raw value of the field, for those who look at packed data themselves.
-    int type() const noexcept { return type_; }
-    std::uint64_t number() const noexcept { return number_; }
-    wire_bytes view() const noexcept { return view_; }
-    bool fault(const char* what);
-
-    status finish() const;
-
-private:
-    bool varint(std::uint64_t& value);
-    bool take();
-    bool skip_group();
-
-    const wire_source& source_;
-    const std::uint8_t *next_, *end_, *start_;
-    std::uint32_t field_ = 0;
-    int type_ = 0;
-    std::uint64_t number_ = 0;
-    wire_bytes view_;
-    errc code_ = errc::model_malformed;
-    const char* fault_ = nullptr;
-};
-
-/// One number off the front of packed varints; false where there is none or it is too long.
-bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept;
-
-/// Appends fields to a message under construction.
-class wire_writer {
-public:
-    explicit wire_writer(std::vector<std::uint8_t>& out) noexcept : out_(out) {}
-    void varint(std::uint64_t value);
-    void tag(std::uint32_t field, int type) { varint(std::uint64_t(field) << 3 | static_cast<unsigned>(type)); }
-    void integer(std::uint32_t field, std::int64_t value) { tag(field, 0), varint(static_cast<std::uint64_t>(value)); }
-    void real(std::uint32_t field, float value);
-    void bytes(std::uint32_t field, const void* data, std::size_t size);
-    void text(std::uint32_t field, const std::string& value) { bytes(field, value.data(), value.size()); }
-    /// As `text`, but left out where it is empty.
-    void text_if(std::uint32_t field, const std::string& value) {
-        if (!value.empty()) text(field, value);
-    }
-    void raw(const void* data, std::size_t size);
-    /// A message between `begin` and `end`, whose length is filled in then; what `begin` returned goes to `end`.
-    std::size_t begin(std::uint32_t field);
-    void end(std::size_t mark);
-
-private:
-    std::vector<std::uint8_t>& out_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept {
-    value = 0;
-    for (unsigned i = 0; i < 10 && i < from.size; ++i) {
-        const std::uint8_t byte = from.data[i];
-        value |= std::uint64_t(byte & 127) << (7 * i);
-        if (byte < 128) {
-            from.data += i + 1;
-            from.size -= i + 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-GRAFT_INLINE GRAFT_COLD bool wire_reader::fault(const char* what) {
-    if (!fault_) fault_ = what;
-    next_ = end_;
-    return false;
-}
-
-GRAFT_INLINE bool wire_reader::varint(std::uint64_t& value) {
-    wire_bytes rest{next_, static_cast<std::size_t>(end_ - next_)};
-    if (take_varint(rest, value)) {
-        next_ = rest.data;
-        return true;
-    }
-    if (rest.size < 10) {
-        if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
-        return fault("a number has no end");
-    }
-    return fault("a number is longer than ten bytes");
-}
-
-// The value behind a tag, by its wire type; not groups.
-GRAFT_INLINE bool wire_reader::take() {
-    std::uint64_t size = 0;
-    switch (type_) {
-    case 0: view_ = {}; return varint(number_);
-    case 1: size = 8; break;
-    case 5: size = 4; break;
-    case 2:
-        if (!varint(size)) return false;
-        break;
-    default: return fault("a field has a wire type that does not exist");
-    }
-    if (size > static_cast<std::uint64_t>(end_ - next_)) {
-        if (size > static_cast<std::uint64_t>(source_.bytes.data + source_.bytes.size - next_)) code_ = errc::model_truncated;
-        return fault("a field is longer than what is left");
-    }
-    view_ = {next_, static_cast<std::size_t>(size)};
-    number_ = 0;
-    if (type_ != 2) std::memcpy(&number_, next_, static_cast<std::size_t>(size));
-    next_ += size;
-    return true;
-}
-
-GRAFT_INLINE bool wire_reader::skip_group() {
-    std::vector<std::uint32_t> open(1, field_);
-    while (!open.empty()) {
-        std::uint64_t key = 0;
-        if (next_ == end_) {
-            if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
-            return fault("a group has no end");
-        }
-        if (!varint(key)) return false;
-        const auto number = static_cast<std::uint32_t>(key >> 3);
-        if (key >> 32 || !number) return fault("a field number is out of range");
-        type_ = static_cast<int>(key & 7);
-        if (type_ == 3) {
-            if (static_cast<int>(open.size()) >= source_.nesting) {
-                code_ = errc::model_too_deep;
-                return fault("groups nest deeper than the limit");
-            }
-            open.push_back(number);
-        } else if (type_ == 4) {
-            if (open.back() != number) return fault("a group ends that did not begin");
-            open.pop_back();
-        } else if (!take())
-            return false;
-    }
-    return true;
-}
-
-GRAFT_INLINE bool wire_reader::next() {
-    while (next_ != end_) {
-        start_ = next_;
-        std::uint64_t key = 0;
-        if (!varint(key)) return false;
-        field_ = static_cast<std::uint32_t>(key >> 3);
-        type_ = static_cast<int>(key & 7);
-        if (key >> 32 || !field_) return fault("a field number is out of range");
-        if (type_ == 4) return fault("a group ends that did not begin");
-        if (type_ != 3) return take();
-        if (!skip_group()) return false;
-    }
-    return false;
-}
-
-GRAFT_INLINE bool wire_reader::integer(std::int64_t& value) {
-    if (type_ != 0) return fault("a field is of another wire type than the schema says");
-    value = static_cast<std::int64_t>(number_);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::real(float& value) {
-    if (type_ != 5) return fault("a field is of another wire type than the schema says");
-    std::memcpy(&value, view_.data, sizeof value);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::bytes(wire_bytes& value) {
-    if (type_ != 2) return fault("a field is of another wire type than the schema says");
-    value = view_;
-    return true;
-}
-GRAFT_INLINE bool wire_reader::text(std::string& value) {
-    wire_bytes b;
-    if (!bytes(b)) return false;
-    value.assign(reinterpret_cast<const char*>(b.data), b.size);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::add(std::vector<wire_bytes>& list) {
-    wire_bytes b;
-    if (!bytes(b)) return false;
-    list.push_back(b);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::add(std::vector<std::int64_t>& list) {
-    if (type_ == 0) {
-        list.push_back(static_cast<std::int64_t>(number_));
-        return true;
-    }
-    wire_bytes b;
-    if (!bytes(b)) return false;
-    while (b.size) {
-        std::uint64_t value = 0;
-        if (!take_varint(b, value)) return fault("a packed list of numbers is cut or holds one that is too long");
-        list.push_back(static_cast<std::int64_t>(value));
-    }
-    return true;
-}
-GRAFT_INLINE bool wire_reader::add(std::vector<float>& list) {
-    std::int64_t n = 0;
-    if (!count(4, n)) return false;
-    const std::size_t old = list.size();
-    list.resize(old + static_cast<std::size_t>(n));
-    if (n) std::memcpy(&list[old], view_.data, static_cast<std::size_t>(n) * 4);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::count(int width, std::int64_t& elements) {
-    if (type_ == (width == 0 ? 0 : width == 4 ? 5 : 1)) {
-        elements += 1;
-        return true;
-    }
-    if (type_ != 2) return fault("a field is of another wire type than the schema says");
-    if (width) {
-        if (view_.size % static_cast<std::size_t>(width)) return fault("a packed list of numbers is cut");
-        elements += static_cast<std::int64_t>(view_.size) / width;
-        return true;
-    }
-    for (std::size_t i = 0; i < view_.size; ++i) elements += view_.data[i] < 128;
-    return true;
-}
-
-GRAFT_INLINE status wire_reader::finish() const {
-    if (!fault_) return {};
-    const auto offset = static_cast<long long>(start_ - source_.bytes.data);
-    return fail(code_, source_.name, std::string(fault_) + ", in the field at byte " + std::to_string(offset));
-}
-
-GRAFT_INLINE void wire_writer::varint(std::uint64_t value) {
-    for (; value >= 128; value >>= 7) out_.push_back(static_cast<std::uint8_t>(value | 128));
-    out_.push_back(static_cast<std::uint8_t>(value));
-}
-GRAFT_INLINE void wire_writer::raw(const void* data, std::size_t size) {
-    const auto* p = static_cast<const std::uint8_t*>(data);
-    if (size) out_.insert(out_.end(), p, p + size);
-}
-GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
-    tag(field, 5);
-    raw(&value, sizeof value);
-}
-GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
-    tag(field, 2);
-    out_.resize(out_.size() + 10); // room for the longest length
-    return out_.size();
-}
-GRAFT_INLINE void wire_writer::end(std::size_t mark) {
-    const std::size_t body = out_.size() - mark;
-    std::uint8_t length[10];
-    std::size_t n = 0;
-    for (std::uint64_t rest = body;; rest >>= 7) {
-        length[n++] = static_cast<std::uint8_t>(rest >= 128 ? rest | 128 : rest);
-        if (rest < 128) break;
-    }
-    std::uint8_t* at = out_.data() + mark - 10;
-    std::memcpy(at, length, n);
-    if (body) std::memmove(at + n, at + 10, body);
-    out_.resize(mark - 10 + n + body);
-}
-GRAFT_INLINE void wire_writer::bytes(std::uint32_t field, const void* data, std::size_t size) {
-    tag(field, 2);
-    varint(size);
-    raw(data, size);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -39527,9 +39515,7 @@ inline status onnx_tensor_reader::typed(tensor& out) {
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -39717,9 +39703,7 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -39816,9 +39800,7 @@ inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribu
 } // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -40320,7 +40302,6 @@ inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_fun
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif
 #endif
 GRAFT_BEGIN_NAMESPACE
 
@@ -42351,11 +42332,6 @@ result<std::vector<std::string>> read_labels(const std::string& path, std::int64
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CLASSIFY_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_CLASSIFY_BODY_HPP
-// ---- graft/classify_body.hpp
-// Bodies of classify.hpp.
-
 #ifndef GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
 #define GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
 // ---- graft/exec/class_labels.hpp
@@ -42486,10 +42462,16 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+// ---- graft/core/json_body.hpp
+// Bodies of core/json.hpp.
+
 
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
@@ -42817,6 +42799,7 @@ GRAFT_INLINE json_writer& json_writer::null() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#endif
 
 #include <string>
 #include <vector>
@@ -42894,6 +42877,7 @@ GRAFT_END_NAMESPACE
 #include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
+
 GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) GRAFT_MEMORY_TRY {
     std::string text;
     GRAFT_TRY_ASSIGN(text, read_file(path, std::int64_t(64) << 20, errc::file_open, errc::labels_count));
@@ -43067,7 +43051,6 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::str
 GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
-#endif
 #endif
 
 // ---- graft/macros_end.inl
@@ -43693,364 +43676,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
-#include <cmath>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE attribute integer_attribute(std::string name, std::int64_t value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::integer, a.integer = value;
-    return a;
-}
-GRAFT_INLINE attribute real_attribute(std::string name, float value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::real, a.real = value;
-    return a;
-}
-GRAFT_INLINE attribute string_attribute(std::string name, std::string value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::string, a.string = std::move(value);
-    return a;
-}
-GRAFT_INLINE attribute integers_attribute(std::string name, std::vector<std::int64_t> value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::integers, a.integers = std::move(value);
-    return a;
-}
-GRAFT_INLINE attribute reals_attribute(std::string name, std::vector<float> value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::reals, a.reals = std::move(value);
-    return a;
-}
-GRAFT_INLINE attribute tensor_attribute(std::string name, tensor value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::tensor, a.tensor = std::move(value);
-    return a;
-}
-GRAFT_INLINE attribute graph_attribute(std::string name, graph value) {
-    attribute a;
-    a.name = std::move(name), a.kind = attribute_kind::graph, a.graph = std::make_shared<graph>(std::move(value));
-    return a;
-}
-
-GRAFT_INLINE builder::builder(std::string graph_name, std::uint64_t seed) : seed_(seed) {
-    graph_.name = std::move(graph_name);
-    graph_.opsets.push_back({"", 17});
-    graph_.ir_version = 8;
-    graph_.producer_name = "graft";
-    graph_.producer_version = std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR) + "." +
-                              std::to_string(GRAFT_VERSION_PATCH);
-}
-
-GRAFT_INLINE GRAFT_COLD void builder::mistake(errc code, const std::string& where, const std::string& what) {
-    if (failure_.ok()) failure_ = fail(code, where, what);
-}
-
-GRAFT_INLINE std::string builder::fresh(const char* stem) {
-    for (auto& c : counters_)
-        if (c.first == stem) return c.first + "_" + std::to_string(++c.second);
-    counters_.push_back({stem, 0});
-    return std::string(stem) + "_0";
-}
-
-GRAFT_INLINE shape builder::shape_of(value_id x) const {
-    return x < 0 || static_cast<std::size_t>(x) >= graph_.values.size() ? shape{}
-                                                                        : graph_.at(x).extents;
-}
-
-// Whether x is a value of a known rank; a mistake where it is not.
-GRAFT_INLINE bool builder::known(value_id x, int rank, const char* layer) {
-    if (!failure_.ok()) return false;
-    if (x < 0 || static_cast<std::size_t>(x) >= graph_.values.size())
-        return mistake(errc::op_shape, layer, "its input is no value of this graph"), false;
-    const value& v = graph_.at(x);
-    if (rank == 0 || (v.has_shape && v.extents.rank() == rank)) return true;
-    return mistake(errc::op_shape, layer,
-                   "its input '" + v.name + "' needs rank " + std::to_string(rank) + " and has shape " +
-                       (v.has_shape ? text(v.extents) : "unknown")),
-           false;
-}
-
-GRAFT_INLINE value_id builder::input(std::string name, dtype type, std::initializer_list<dimension> extents) {
-    const value_id id = graph_.add_value(std::move(name));
-    value& v = graph_.values.back();
-    v.type = type;
-    v.has_shape = true;
-    if (extents.size() > static_cast<std::size_t>(shape::max_rank)) mistake(errc::op_shape, "input", "its rank is over 16");
-    for (const dimension& d : extents) {
-        v.extents.push_back(d.extent);
-        v.dimensions.push_back(d.name);
-    }
-    graph_.inputs.push_back(id);
-    return id;
-}
-
-GRAFT_INLINE value_id builder::constant(std::string name, tensor data) {
-    return graph_.add_constant(std::move(name), std::move(data));
-}
-
-GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type, std::vector<value_id> inputs,
-                                                     std::vector<attribute> attributes, int count) {
-    node n;
-    n.name = fresh(op_type.c_str());
-    n.op_type = op_type;
-    n.inputs = std::move(inputs);
-    n.attributes = std::move(attributes);
-    n.version = 17;
-    dtype type = dtype::undefined;
-    for (const value_id id : n.inputs)
-        if (id >= 0 && static_cast<std::size_t>(id) < graph_.values.size() && type == dtype::undefined)
-            type = graph_.at(id).type;
-    for (int i = 0; i < count; ++i) {
-        n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
-        graph_.values.back().type = type;
-    }
-    const std::vector<value_id> made = n.outputs;
-    graph_.nodes.push_back(std::move(n));
-    return made;
-}
-
-GRAFT_INLINE value_id builder::apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes) {
-    return apply_all(op_type, std::move(inputs), std::move(attributes), 1)[0];
-}
-
-GRAFT_INLINE value_id builder::layer(const char* op_type, std::string name, std::vector<value_id> inputs,
-                                     std::vector<attribute> attributes, const shape* extents) {
-    if (!failure_.ok()) return no_value;
-    node n;
-    n.op_type = op_type;
-    n.version = 17;
-    n.inputs = std::move(inputs);
-    n.attributes = std::move(attributes);
-    const value& first = graph_.at(n.inputs[0]);
-    const dtype type = first.type;
-    std::vector<std::string> open;
-    if (extents && !first.dimensions.empty() && extents->rank() && (*extents)[0] < 0) {
-        open.resize(static_cast<std::size_t>(extents->rank()));
-        open[0] = first.dimensions[0];
-    }
-    const value_id made = graph_.add_value(name);
-    value& v = graph_.values.back();
-    v.type = type;
-    v.has_shape = extents != nullptr;
-    if (extents) v.extents = *extents;
-    v.dimensions = std::move(open);
-    n.outputs.push_back(made);
-    n.name = std::move(name);
-    graph_.nodes.push_back(std::move(n));
-    return made;
-}
-
-// A constant: what was given, else normal numbers of that deviation (0: all `fill`).
-GRAFT_INLINE value_id builder::parameter(const std::string& name, const tensor& given, const shape& extents, double deviation,
-                                         float fill) {
-    if (!failure_.ok()) return no_value;
-    if (given) {
-        if (given.shape() != extents)
-            return mistake(errc::op_shape, name, "it has shape " + text(given.shape()) + " and needs " + text(extents)), no_value;
-        return graph_.add_constant(name, given);
-    }
-    auto made = tensor::make(dtype::float32, extents);
-    if (!made.ok()) {
-        if (failure_.ok()) failure_ = made.take_status();
-        return no_value;
-    }
-    const random_stream random(seed_, drawn_++);
-    const std::int64_t count = made->elements();
-    float* out = made->data<float>();
-    for (std::int64_t i = 0; i < count; ++i)
-        out[i] = deviation > 0 ? static_cast<float>(random.normal(static_cast<std::uint64_t>(i)) * deviation) : fill;
-    return graph_.add_constant(name, std::move(made).value());
-}
-
-// Extent of a window's output, -1 where the input's is open; 0 and below: the window does not fit.
-inline std::int64_t window_extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
-                                  std::int64_t dilation, bool ceil) noexcept {
-    if (in < 0) return shape::unknown;
-    const std::int64_t room = in + 2 * padding - (dilation * (kernel - 1) + 1);
-    if (room < 0) return 0;
-    std::int64_t n = (room + (ceil ? stride - 1 : 0)) / stride + 1;
-    if (ceil && (n - 1) * stride >= in + padding) --n; // a window that begins in the padding behind the end does not count
-    return n;
-}
-
-GRAFT_INLINE value_id builder::conv2d(value_id x, std::int64_t channels, const conv2d_options& o) {
-    if (!known(x, 4, "conv2d")) return no_value;
-    const shape in = shape_of(x);
-    const std::string name = o.name.empty() ? fresh("conv2d") : o.name;
-    if (in[1] < 1 || channels < 1 || o.groups < 1 || o.kernel < 1 || o.stride < 1 || o.padding < 0 || o.dilation < 1 ||
-        in[1] % o.groups || channels % o.groups)
-        return mistake(errc::op_attribute, name,
-                       "channels, groups, kernel, stride, padding or dilation do not fit an input of shape " + text(in)),
-               no_value;
-    if (o.kernel > 4096 || o.stride > 4096 || o.padding > 4096 || o.dilation > 4096)
-        return mistake(errc::op_attribute, name, "kernel, stride, padding and dilation go up to 4096"), no_value;
-    const shape out{in[0], channels, window_extent(in[2], o.kernel, o.stride, o.padding, o.dilation, false),
-                    window_extent(in[3], o.kernel, o.stride, o.padding, o.dilation, false)};
-    if (out[2] == 0 || out[3] == 0)
-        return mistake(errc::op_shape, name, "the kernel is larger than its input of shape " + text(in)), no_value;
-    const std::int64_t per_group = in[1] / o.groups;
-    std::vector<value_id> inputs{x, parameter(name + ".weight", o.weight, {channels, per_group, o.kernel, o.kernel},
-                                              std::sqrt(2.0 / static_cast<double>(per_group * o.kernel * o.kernel)), 0)};
-    if (o.bias) inputs.push_back(parameter(name + ".bias", o.bias_values, {channels}, 0, 0));
-    return layer("Conv", name, std::move(inputs),
-                 {integers_attribute("dilations", {o.dilation, o.dilation}), integer_attribute("group", o.groups),
-                  integers_attribute("kernel_shape", {o.kernel, o.kernel}),
-                  integers_attribute("pads", {o.padding, o.padding, o.padding, o.padding}),
-                  integers_attribute("strides", {o.stride, o.stride})},
-                 &out);
-}
-
-GRAFT_INLINE value_id builder::batch_norm(value_id x, const batch_norm_options& o) {
-    if (!known(x, 0, "batch_norm")) return no_value;
-    const shape in = shape_of(x);
-    const std::string name = o.name.empty() ? fresh("batch_norm") : o.name;
-    if (in.rank() < 2 || in[1] < 1)
-        return mistake(errc::op_shape, name, "the number of channels is not known: " + text(in)), no_value;
-    const shape c{in[1]};
-    const tensor none;
-    std::vector<value_id> inputs{x, parameter(name + ".weight", none, c, 0, 1), parameter(name + ".bias", none, c, 0, 0),
-                                 parameter(name + ".running_mean", none, c, 0, 0),
-                                 parameter(name + ".running_var", none, c, 0, 1)};
-    return layer("BatchNormalization", name, std::move(inputs),
-                 {real_attribute("epsilon", o.epsilon), real_attribute("momentum", o.momentum)}, &in);
-}
-
-GRAFT_INLINE value_id builder::relu(value_id x) {
-    if (!known(x, 0, "relu")) return no_value;
-    const shape in = shape_of(x);
-    return layer("Relu", fresh("relu"), {x}, {}, &in);
-}
-
-GRAFT_INLINE value_id builder::clip(value_id x, float low, float high) {
-    if (!known(x, 0, "clip")) return no_value;
-    const shape in = shape_of(x);
-    const std::string name = fresh("clip");
-    const tensor none;
-    return layer("Clip", name, {x, parameter(name + ".low", none, {}, 0, low), parameter(name + ".high", none, {}, 0, high)}, {},
-                 &in);
-}
-
-GRAFT_INLINE value_id builder::pool(value_id x, const char* op_type, const char* stem, const pool_options& o) {
-    if (!known(x, 4, stem)) return no_value;
-    const shape in = shape_of(x);
-    const std::string name = fresh(stem);
-    const std::int64_t stride = o.stride ? o.stride : o.kernel;
-    if (o.kernel < 1 || stride < 1 || o.padding < 0 || o.padding >= o.kernel || o.kernel > 4096 || stride > 4096)
-        return mistake(errc::op_attribute, name, "kernel, stride or padding are out of range"), no_value;
-    const shape out{in[0], in[1], window_extent(in[2], o.kernel, stride, o.padding, 1, o.ceil),
-                    window_extent(in[3], o.kernel, stride, o.padding, 1, o.ceil)};
-    if (out[2] == 0 || out[3] == 0)
-        return mistake(errc::op_shape, name, "the window is larger than its input of shape " + text(in)), no_value;
-    std::vector<attribute> attributes{integers_attribute("kernel_shape", {o.kernel, o.kernel}),
-                                      integers_attribute("strides", {stride, stride}),
-                                      integers_attribute("pads", {o.padding, o.padding, o.padding, o.padding})};
-    if (o.ceil) attributes.push_back(integer_attribute("ceil_mode", 1));
-    if (o.count_padding && op_type[0] == 'A') attributes.push_back(integer_attribute("count_include_pad", 1));
-    return layer(op_type, name, {x}, std::move(attributes), &out);
-}
-
-GRAFT_INLINE value_id builder::max_pool(value_id x, const pool_options& o) { return pool(x, "MaxPool", "max_pool", o); }
-GRAFT_INLINE value_id builder::average_pool(value_id x, const pool_options& o) {
-    return pool(x, "AveragePool", "average_pool", o);
-}
-
-GRAFT_INLINE value_id builder::global_average_pool(value_id x) {
-    if (!known(x, 4, "global_average_pool")) return no_value;
-    const shape in = shape_of(x), out{in[0], in[1], 1, 1};
-    return layer("GlobalAveragePool", fresh("global_average_pool"), {x}, {}, &out);
-}
-
-GRAFT_INLINE value_id builder::flatten(value_id x, std::int64_t axis) {
-    if (!known(x, 0, "flatten")) return no_value;
-    const shape in = shape_of(x);
-    const std::string name = fresh("flatten");
-    if (axis < 0 || axis > in.rank())
-        return mistake(errc::op_attribute, name, "axis " + std::to_string(axis) + " is out of range for " + text(in)), no_value;
-    shape out{1, 1};
-    for (int i = 0; i < in.rank(); ++i) {
-        std::int64_t& joined = out[i < axis ? 0 : 1];
-        joined = joined < 0 || in[i] < 0 ? shape::unknown : checked_mul(joined, in[i]);
-    }
-    return layer("Flatten", name, {x}, {integer_attribute("axis", axis)}, &out);
-}
-
-GRAFT_INLINE value_id builder::linear(value_id x, std::int64_t features, const linear_options& o) {
-    if (!known(x, 2, "linear")) return no_value;
-    const shape in = shape_of(x), out{in[0], features};
-    const std::string name = o.name.empty() ? fresh("linear") : o.name;
-    if (in[1] < 1 || features < 1)
-        return mistake(errc::op_shape, name, "the number of features is not known: " + text(in)), no_value;
-    std::vector<value_id> inputs{
-        x, parameter(name + ".weight", o.weight, {features, in[1]}, std::sqrt(2.0 / static_cast<double>(in[1])), 0)};
-    if (o.bias) inputs.push_back(parameter(name + ".bias", o.bias_values, {features}, 0, 0));
-    return layer("Gemm", name, std::move(inputs), {integer_attribute("transB", 1)}, &out);
-}
-
-GRAFT_INLINE value_id builder::add(value_id a, value_id b) {
-    if (!known(a, 0, "add") || !known(b, 0, "add")) return no_value;
-    const shape left = shape_of(a), right = shape_of(b);
-    const std::string name = fresh("add");
-    shape out = shape::filled(left.rank() > right.rank() ? left.rank() : right.rank(), 1);
-    for (int i = 1; i <= out.rank(); ++i) {
-        const std::int64_t l = i > left.rank() ? 1 : left.at(-i), r = i > right.rank() ? 1 : right.at(-i);
-        if (l != r && l > 1 && r > 1)
-            return mistake(errc::op_shape, name, text(left) + " and " + text(right) + " cannot be added"), no_value;
-        out[out.rank() - i] = l == 1 ? r : l < 0 && r > 1 ? r : l;
-    }
-    return layer("Add", name, {a, b}, {}, &out);
-}
-
-GRAFT_INLINE value_id builder::concat(const std::vector<value_id>& parts, std::int64_t axis) {
-    if (parts.empty()) return mistake(errc::op_shape, "concat", "there is nothing to join"), no_value;
-    shape out;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        if (!known(parts[i], 0, "concat")) return no_value;
-        const shape s = shape_of(parts[i]);
-        if (i == 0) out = s;
-        const std::int64_t at = axis < 0 ? axis + s.rank() : axis;
-        bool fits = s.rank() == out.rank() && at >= 0 && at < s.rank();
-        for (int k = 0; fits && k < s.rank(); ++k) fits = k == at || s[k] == out[k] || s[k] < 0 || out[k] < 0;
-        if (!fits)
-            return mistake(errc::op_shape, "concat",
-                           text(out) + " and " + text(s) + " cannot be joined along axis " + std::to_string(axis)),
-                   no_value;
-        if (i)
-            out[static_cast<int>(at)] =
-                out[static_cast<int>(at)] < 0 ? shape::unknown : checked_add(out[static_cast<int>(at)], s[static_cast<int>(at)]);
-    }
-    return layer("Concat", fresh("concat"), parts, {integer_attribute("axis", axis)}, &out);
-}
-
-GRAFT_INLINE value_id builder::softmax(value_id x, std::int64_t axis) {
-    if (!known(x, 0, "softmax")) return no_value;
-    const shape in = shape_of(x);
-    return layer("Softmax", fresh("softmax"), {x}, {integer_attribute("axis", axis)}, &in);
-}
-
-GRAFT_INLINE void builder::output(value_id x, const std::string& name) {
-    if (!known(x, 0, "output")) return;
-    bool made = false;
-    for (const node& n : graph_.nodes)
-        for (const value_id id : n.outputs) made |= id == x;
-    for (const value_id id : graph_.outputs) made &= id != x;
-    if (!made) {
-        // Inputs, constants and what is an output already keep their names.
-        const shape in = shape_of(x);
-        x = layer("Identity", fresh("identity"), {x}, {}, &in);
-        if (x == no_value) return;
-    }
-    graph_.at(x).name = name;
-    graph_.outputs.push_back(x);
-}
-
-GRAFT_INLINE result<graph> builder::finish() {
-    if (!failure_.ok()) return std::move(failure_);
-    if (graph_.outputs.empty()) return fail(errc::graph_no_output, "graph '" + graph_.name + "'", "it has no outputs");
-    return std::move(graph_);
-}
-
-GRAFT_END_NAMESPACE
 #endif
 #endif
 // ---- graft/graph/dump.hpp

@@ -3,7 +3,6 @@
 
 #include "error.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -122,4 +121,3 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

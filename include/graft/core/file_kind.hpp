@@ -2,16 +2,13 @@
 #pragma once
 
 #include "error.hpp"
+#include "utf8.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
-
-#if GRAFT_HAS_BODIES
-#include "utf8.hpp"
-
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -172,4 +169,3 @@ GRAFT_COLD inline std::string wrong_kind(const file_kind& kind, const char* want
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -3,7 +3,6 @@
 
 #include "image.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
@@ -197,4 +196,3 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

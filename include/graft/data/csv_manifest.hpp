@@ -5,7 +5,6 @@
 #include "../core/read_file.hpp"
 #include "dataset_state.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <algorithm>
 #include <map>
 
@@ -226,4 +225,3 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

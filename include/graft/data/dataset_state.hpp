@@ -4,7 +4,6 @@
 #include "../core/directory.hpp"
 #include "sample.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -113,4 +112,3 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -3,7 +3,6 @@
 
 #include "../config.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -70,4 +69,3 @@ inline int orientation_of(const std::string& exif, const std::string& xmp) {
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -6,7 +6,6 @@
 #include "inflate.hpp"
 #include "png_decode.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -157,4 +156,3 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -5,7 +5,6 @@
 #include "dataset_state.hpp"
 #include "gzip.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -219,4 +218,3 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -4,7 +4,6 @@
 #include "dataset_state.hpp"
 #include "picture_files.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
@@ -154,4 +153,3 @@ private:
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

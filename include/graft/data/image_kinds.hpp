@@ -4,7 +4,6 @@
 #include "../core/file_kind.hpp"
 #include "image.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -32,4 +31,3 @@ GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -3,7 +3,7 @@
 
 #include "jpeg_scan.hpp"
 
-#if GRAFT_HAS_BODIES && GRAFT_HAS_LIBJPEG
+#if GRAFT_HAS_LIBJPEG
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>

@@ -4,7 +4,6 @@
 #include "exif.hpp"
 #include "image.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
@@ -143,4 +142,3 @@ inline std::uint8_t ink(int c, int black) noexcept {
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

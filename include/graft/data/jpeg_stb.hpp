@@ -5,7 +5,7 @@
 
 #include "jpeg_scan.hpp"
 
-#if GRAFT_HAS_BODIES && !GRAFT_HAS_LIBJPEG
+#if !GRAFT_HAS_LIBJPEG
 #if defined(__has_include)
 #if __has_include(<stb_image.h>)
 #define GRAFT_STB_IMAGE <stb_image.h>

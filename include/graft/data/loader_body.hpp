@@ -1,12 +1,10 @@
 // The threads behind a loader and the ring of batches between them and the caller.
 #pragma once
 
-#include "loader.hpp"
-
-#if GRAFT_HAS_BODIES
 #include "../core/executor.hpp"
 #include "../core/number_text.hpp"
 #include "../core/start_thread.hpp"
+#include "loader.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -362,4 +360,3 @@ GRAFT_INLINE double loader::waited_seconds() const noexcept { return queue_ ? qu
 GRAFT_INLINE double loader::elapsed_seconds() const noexcept { return queue_ ? queue_->elapsed() : 0; }
 
 GRAFT_END_NAMESPACE
-#endif

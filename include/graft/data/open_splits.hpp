@@ -1,10 +1,8 @@
 // Bodies of data/dataset.hpp: what is learnt from, and what it is scored by.
 #pragma once
 
-#include "dataset.hpp"
-
-#if GRAFT_HAS_BODIES
 #include "copies.hpp"
+#include "dataset.hpp"
 #include "splits.hpp"
 
 #include <algorithm>
@@ -116,4 +114,3 @@ GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const d
 GRAFT_MEMORY_CATCH(path)
 
 GRAFT_END_NAMESPACE
-#endif

@@ -7,7 +7,6 @@
 #include "image.hpp"
 #include "inflate.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <array>
 #include <cstdlib>
 
@@ -304,4 +303,3 @@ inline result<image> decode_png(const std::uint8_t* bytes, std::size_t size, con
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

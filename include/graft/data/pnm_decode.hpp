@@ -3,7 +3,6 @@
 
 #include "image.hpp"
 
-#if GRAFT_HAS_BODIES
 #include <cmath>
 #include <cstring>
 
@@ -115,4 +114,3 @@ inline result<image> decode_pnm(const std::uint8_t* bytes, std::size_t size, con
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

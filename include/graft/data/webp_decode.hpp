@@ -5,7 +5,7 @@
 #include "exif.hpp"
 #include "image.hpp"
 
-#if GRAFT_HAS_BODIES && GRAFT_HAS_LIBWEBP
+#if GRAFT_HAS_LIBWEBP
 #include <cstring>
 
 #include <webp/decode.h>

@@ -3,7 +3,6 @@
 
 #include "onnx_functions.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -99,4 +98,3 @@ inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribu
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -1,10 +1,9 @@
 // Functions that a model brings along: found by domain, name and overload, and counted before they are written out.
 #pragma once
 
-#include "onnx_tensor.hpp"
 #include "../graph/graph.hpp"
+#include "onnx_tensor.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -191,4 +190,3 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

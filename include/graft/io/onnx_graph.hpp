@@ -3,7 +3,6 @@
 
 #include "onnx_attribute.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -505,4 +504,3 @@ inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_fun
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -1,12 +1,11 @@
 // TensorProto to tensor: every way ONNX writes elements down, checked before anything is allocated.
 #pragma once
 
-#include "onnx_external.hpp"
-#include "onnx_schema.hpp"
 #include "../core/protobuf.hpp"
 #include "../tensor/tensor.hpp"
+#include "onnx_external.hpp"
+#include "onnx_schema.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -306,4 +305,3 @@ inline status onnx_tensor_reader::typed(tensor& out) {
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

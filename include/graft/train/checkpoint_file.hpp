@@ -2,8 +2,6 @@
 #pragma once
 
 #include "../core/error.hpp"
-
-#if GRAFT_HAS_BODIES
 #include "../core/file.hpp"
 
 #include <cerrno>
@@ -154,4 +152,3 @@ inline status checkpoint_file::keep_previous(const std::string& previous) {
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

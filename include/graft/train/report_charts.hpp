@@ -2,10 +2,8 @@
 #pragma once
 
 #include "../core/number_text.hpp"
-#include "metrics.hpp"
-
-#if GRAFT_HAS_BODIES
 #include "../core/utf8.hpp"
+#include "metrics.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +11,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -289,4 +288,3 @@ inline std::string confusion_html(const classification_metrics& m, const std::ve
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

@@ -3,7 +3,6 @@
 
 #include "../config.hpp"
 
-#if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -89,4 +88,3 @@ summary{cursor:pointer;color:var(--dim)}
 
 } // namespace detail
 GRAFT_END_NAMESPACE
-#endif

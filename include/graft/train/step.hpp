@@ -117,5 +117,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "step_body.hpp"
 #include "step_parts.hpp"
 #endif

@@ -2,8 +2,6 @@
 #pragma once
 
 #include "../lower/decompose.hpp"
-
-#if GRAFT_HAS_BODIES
 #include "attention.hpp"
 #include "causal_conv.hpp"
 #include "einsum.hpp"
@@ -38,4 +36,3 @@ GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
-#endif

@@ -265,5 +265,73 @@ inline loaded_library<api::nccl_functions> open_nccl() {
 
 }  // namespace detail
 
+
+GRAFT_INLINE const loaded_library<api::driver_functions>& load_driver() {
+    static const loaded_library<api::driver_functions> it = detail::open_driver();
+    return it;
+}
+GRAFT_INLINE const loaded_library<api::cudnn_functions>& load_cudnn() {
+    static const loaded_library<api::cudnn_functions> it = detail::open_cudnn();
+    return it;
+}
+GRAFT_INLINE const loaded_library<api::cublaslt_functions>& load_cublaslt() {
+    static const loaded_library<api::cublaslt_functions> it = detail::open_cublaslt();
+    return it;
+}
+GRAFT_INLINE const loaded_library<api::nvrtc_functions>& load_nvrtc() {
+    static const loaded_library<api::nvrtc_functions> it = detail::open_nvrtc();
+    return it;
+}
+GRAFT_INLINE const loaded_library<api::nvml_functions>& load_nvml() {
+    static const loaded_library<api::nvml_functions> it = detail::open_nvml();
+    return it;
+}
+GRAFT_INLINE const loaded_library<api::nccl_functions>& load_nccl() {
+    static const loaded_library<api::nccl_functions> it = detail::open_nccl();
+    return it;
+}
+
+GRAFT_INLINE std::vector<const library_report*> library_reports() {
+    return {&load_driver().report, &load_cudnn().report, &load_cublaslt().report, &load_nvrtc().report, &load_nvml().report, &load_nccl().report};
+}
+
+namespace detail {
+// The places, without what is said of those that simply have no such file.
+inline std::string places_text(const std::vector<std::string>& tried) {
+    std::string out;
+    for (const std::string& place : tried) {
+        const std::string none = ": no such file";
+        const bool absent = place.size() > none.size() && place.compare(place.size() - none.size(), none.size(), none) == 0;
+        out += (out.empty() ? "" : ", ") + (absent ? place.substr(0, place.find(" (")) : place);
+    }
+    return out;
+}
+}  // namespace detail
+
+GRAFT_INLINE status available() {
+    const auto& driver = load_driver();
+    std::string missing;
+    const auto look = [&](const library_report& report) {
+        if (report.ok) return;
+        missing += (missing.empty() ? "" : "; ") + std::string(report.name) + ": " + report.verdict;
+        if (report.path.empty() && !report.tried.empty()) missing += " (looked at " + detail::places_text(report.tried) + ")";
+    };
+    look(driver.report);
+    // Without a driver there is no GPU, and no need to open hundreds of megabytes.
+    if (driver) {
+        look(load_cudnn().report);
+        look(load_cublaslt().report);
+        look(load_nvrtc().report);
+    }
+    if (missing.empty()) {
+        int count = 0;
+        if (const int error = driver.functions.cuDeviceGetCount(&count); error != api::driver::result::success)
+            missing = "the driver does not count its devices: " + driver_error_text(driver.functions, error);
+        else if (!count)
+            missing = "the driver has no device: see whether nvidia-smi lists one, and what CUDA_VISIBLE_DEVICES is";
+    }
+    return missing.empty() ? status() : fail(errc::device_unavailable, "cuda", missing);
+}
+
 }  // namespace gpu
 GRAFT_END_NAMESPACE
