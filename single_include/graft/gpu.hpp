@@ -8919,9 +8919,9 @@ inline double decimal(const op_context& c, const char* name, double otherwise) {
 
 /// Inputs [0, alike) (the first is there, others may be left out) are of one type and shape; those of `scalars` have one element.
 inline status check_update(const op_context& c, int alike, std::initializer_list<int> scalars) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < alike; ++i) {
-        GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_same_type(c, i, 0));
         if (c.has(i) && c.in[i].extents != c.in[0].extents) return c.fail_shapes("a weight, its gradient and its state must have one shape");
     }
     for (int i : scalars) GRAFT_TRY(check_scalar(c, i));
@@ -8958,8 +8958,8 @@ template <int Outputs> inline status keep_all(run_context& c, const int (&from)[
 // zeros, which is torch's first step for dampening = 0. Where `loss` is there and not finite, nothing changes.
 inline status sgd_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 3, {3, 4}));
-    GRAFT_TRY(need_arithmetic_float(c, 3));
-    if (c.has(4)) GRAFT_TRY(need_arithmetic_float(c, 4));
+    GRAFT_TRY(check_real(c, 3));
+    if (c.has(4)) GRAFT_TRY(check_real(c, 4));
     if (!c.has(2) && c.real("momentum", 0) != 0) return c.fail(errc::op_attribute, "momentum needs a buffer");
     GRAFT_TRY(c.set(0, c.in[0].type, c.in[0].extents));
     return c.set(1, c.in[0].type, c.in[0].extents);
@@ -8990,9 +8990,9 @@ inline status sgd_run(run_context& c) {
 // W' = W - lr / (1 - beta1^step) * M' / (sqrt(V') / sqrt(1 - beta2^step) + epsilon). Where `loss` is not finite nothing changes.
 inline status adam_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 4, {4, 5, 6}));
-    GRAFT_TRY(need_arithmetic_float(c, 4));
+    GRAFT_TRY(check_real(c, 4));
     if (c.in[5].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
-    if (c.has(6)) GRAFT_TRY(need_arithmetic_float(c, 6));
+    if (c.has(6)) GRAFT_TRY(check_real(c, 6));
     for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[0].type, c.in[0].extents));
     return {};
 }
@@ -9023,7 +9023,7 @@ inline status adam_run(run_context& c) {
 // warm_decay
 inline status average_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 2, {2, 3}));
-    if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
+    if (c.has(2)) GRAFT_TRY(check_real(c, 2));
     if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
@@ -9040,7 +9040,7 @@ inline status average_run(run_context& c) {
 // graft.GlobalNorm(G...) -> the square root of the sum of all squares, as a scalar; graft.ScaleByNorm(G, norm) -> G *
 // min(1, max_norm / (norm + 1e-6)): together torch.nn.utils.clip_grad_norm_. A norm that is no number makes every gradient that.
 inline status global_norm_infer(infer_context& c) {
-    for (int i = 0; i < c.inputs; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
+    for (int i = 0; i < c.inputs; ++i) GRAFT_TRY(check_real(c, i));
     return c.set(0, c.in[0].type, {});
 }
 inline status global_norm_run(run_context& c) {
@@ -9060,8 +9060,8 @@ inline status global_norm_run(run_context& c) {
     return {};
 }
 inline status scale_by_norm_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_real(c, 1));
     GRAFT_TRY(check_scalar(c, 1));
     if (!c.has_attribute("max_norm") || !(c.real("max_norm", 0) > 0)) return c.fail(errc::op_attribute, "max_norm must be given, and be above 0");
     return c.set(0, c.in[0].type, c.in[0].extents);
@@ -12171,12 +12171,12 @@ inline status read_norm_activation(const op_context& c, norm_activation& a) {
 inline status check_norm_training(const op_context& c, int x, int first, int last) {
     norm_activation a;
     int count = 0;
-    GRAFT_TRY(need_arithmetic_float(c, x));
+    GRAFT_TRY(check_real(c, x));
     const shape& s = c.in[x].extents;
     if (s.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     for (int i = first; i <= last; ++i) {
-        GRAFT_TRY(need_arithmetic_float(c, i));
-        GRAFT_TRY(need_vector(c, i, s[1]));
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, s[1]));
     }
     GRAFT_TRY(read_shards(c, count));
     return read_norm_activation(c, a);
@@ -12259,8 +12259,8 @@ inline status batch_norm_training_run(run_context& c) {
 // dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
 inline status batch_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 1, 2, 4));
-    GRAFT_TRY(need_same_type(c, 0, 1));
-    GRAFT_TRY(need_same_type(c, 5, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_same_type(c, 5, 1));
     if (c.in[0].extents != c.in[1].extents || (c.has(5) && c.in[5].extents != c.in[1].extents)) return c.fail_shapes("dY, X and Y must have one shape");
     if (c.integer("activation", 0) && !c.has(5)) return c.fail(errc::op_attribute, "the gradient of an activation needs Y");
     GRAFT_TRY(c.set(0, c.in[1].type, c.in[1].extents));
@@ -12319,8 +12319,8 @@ struct normalized_rows {
 };
 /// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
 inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
-    GRAFT_TRY(need_arithmetic_float(c, 1));
-    GRAFT_TRY(need_same_type(c, 0, 1));
+    GRAFT_TRY(check_real(c, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     const shape& x = c.in[1].extents;
     if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
@@ -12328,7 +12328,7 @@ inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
     for (int i = r.axis; i < x.rank(); ++i) r.row.push_back(x[i]), each[i] = 1;
     for (int i = 2; i < 4; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_arithmetic_float(c, i));
+        GRAFT_TRY(check_real(c, i));
         if (c.in[i].extents != each) return c.fail_shapes("Mean and InvStdDev must have one element a row");
     }
     r.rows = x.product(0, r.axis), r.n = x.product(r.axis, x.rank()), r.samples = r.axis > 0 ? x[0] : 1;
@@ -12341,7 +12341,7 @@ inline status layer_norm_grad_infer(infer_context& c) {
     normalized_rows r;
     GRAFT_TRY(read_normalized_rows(c, r));
     if (c.has(4)) {
-        GRAFT_TRY(need_arithmetic_float(c, 4));
+        GRAFT_TRY(check_real(c, 4));
         if (!broadcasts_to(c.in[4].extents, r.row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
     }
     return c.set(0, c.in[1].type, c.in[1].extents);

@@ -6943,10 +6943,15 @@ inline unsigned type_class(dtype type) noexcept {
     }
 }
 
-GRAFT_COLD inline status refuse_type(const op_context& c, int i) {
-    char detail[120];
-    std::snprintf(detail, sizeof detail, "input %d may not be of type %s", i, name(c.in[i].type));
-    return fail(errc::op_type, place(c.n), detail);
+/// Whether the type is one of ONNX's arithmetic floats: float16, bfloat16, float32, float64.
+inline bool is_arithmetic_float(dtype type) noexcept { return type_class(type) == accept::real; }
+/// Whether the type is an integer of 8 bits.
+inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type == dtype::int8; }
+
+// What inputs have to be is asked by functions named check_*: each fails with the node as the place, and with types by their names.
+GRAFT_COLD inline status refuse_type(const op_context& c, int i, const char* wanted_types = nullptr) {
+    const std::string input = "input " + std::to_string(i);
+    return fail(errc::op_type, place(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
 }
 GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
     char detail[120];
@@ -6954,27 +6959,59 @@ GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
                   name(c.in[j].type));
     return fail(errc::op_type, place(c.n), detail);
 }
+// `text` has a %s for the name of the type that the number stands for, or for the number where it stands for none.
+GRAFT_COLD inline status refuse_type_number(const op_context& c, errc code, const char* text, std::int64_t number) {
+    char detail[120];
+    std::snprintf(detail, sizeof detail, text, number > 0 && number <= 26 ? name(static_cast<dtype>(number)) : std::to_string(number).c_str());
+    return fail(code, place(c.n), detail);
+}
 /// Fails with op.type unless input i is there and of one of the accepted classes.
 inline status check_type(const op_context& c, int i, unsigned accepted) {
     if (c.has(i) && (type_class(c.in[i].type) & accepted)) return {};
-    return refuse_type(c, i);
+    return refuse_type(c, i, accepted == accept::real ? "float16, bfloat16, float32 or float64" : nullptr);
+}
+/// Fails with op.type unless input i is there and an arithmetic float.
+GRAFT_NOINLINE inline status check_real(const op_context& c, int i) { return check_type(c, i, accept::real); }
+/// Fails with op.type unless input i is int64, or int32 where that is allowed.
+GRAFT_NOINLINE inline status check_index_type(const op_context& c, int i, bool int32_too) {
+    if (c.in[i].type == dtype::int64 || (int32_too && c.in[i].type == dtype::int32)) return {};
+    return refuse_type(c, i, int32_too ? "int64 or int32" : "int64");
+}
+/// Fails with op.type unless input i is int8 or uint8.
+inline status check_byte(const op_context& c, int i) { return is_byte(c.in[i].type) ? status() : refuse_type(c, i, "int8 or uint8"); }
+/// Fails with op.unsupported unless a tensor can hold the elements of input i.
+GRAFT_NOINLINE inline status check_any_type(const op_context& c, int i) {
+    if (!size_of(c.in[i].type))
+        return c.fail(errc::op_unsupported, "input %lld has strings or complex numbers, which are not supported", i);
+    return {};
 }
 /// Fails with op.type unless input i is an integer of 32 bits or more, or an arithmetic float: ONNX sums and multiplies no smaller integers.
 inline status check_wide_number(const op_context& c, int i) {
     if (c.has(i) && ((type_class(c.in[i].type) & accept::real) || ((type_class(c.in[i].type) & accept::integer) && size_of(c.in[i].type) >= 4))) return {};
     return refuse_type(c, i);
 }
-/// Fails with op.type unless inputs i and j are of one type.
-inline status check_same_type(const op_context& c, int i, int j) {
-    return c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);
+/// Fails with op.type unless inputs i, where given, and j are of one type.
+GRAFT_NOINLINE inline status check_same_type(const op_context& c, int i, int j) {
+    return !c.has(i) || c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);
+}
+/// Fails with op.shape unless input i, where given, has one element.
+inline status check_scalar(const op_context& c, int i) {
+    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must have one element", i);
+}
+/// Fails with op.type or op.shape unless input i is one element of that type.
+inline status check_scalar(const op_context& c, int i, dtype type) { return c.in[i].type == type ? check_scalar(c, i) : refuse_type(c, i, name(type)); }
+/// Fails with op.shape unless input i, where given, is a vector of `n` elements.
+inline status check_vector(const op_context& c, int i, std::int64_t n) {
+    if (!c.has(i) || (c.in[i].extents.rank() == 1 && c.in[i].extents[0] == n)) return {};
+    return c.fail(errc::op_shape, "input %lld must be a vector of %lld elements, but has %lld", i, n, c.in[i].elements());
 }
 /// The element type that an integer attribute names; op.type where it is not in `accepted`, op.unsupported where no tensor holds
 /// it.
 inline status type_attribute(const op_context& c, const char* attribute_name, dtype otherwise, unsigned accepted, dtype& type) {
     const std::int64_t number = c.integer(attribute_name, static_cast<std::int64_t>(otherwise));
     type = number > 0 && number < 64 ? static_cast<dtype>(number) : dtype::undefined;
-    if (!size_of(type)) return c.fail(errc::op_unsupported, "element type %lld is not supported", number);
-    if (!(type_class(type) & accepted)) return c.fail(errc::op_type, "element type %lld is not allowed here", number);
+    if (!size_of(type)) return refuse_type_number(c, errc::op_unsupported, "element type %s is not supported", number);
+    if (!(type_class(type) & accepted)) return refuse_type_number(c, errc::op_type, "element type %s is not allowed here", number);
     return {};
 }
 
@@ -7193,12 +7230,6 @@ GRAFT_NOINLINE inline status binary_elementwise(run_context& c, const shape& sec
         }
     });
     return {};
-}
-
-/// A scalar input, or a tensor of one element; else op.shape.
-inline status check_scalar(const op_context& c, int i) {
-    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status()
-                                                          : c.fail(errc::op_shape, "input %lld must have one element", i);
 }
 
 /// Fills `n` elements of `size` bytes with the one at `value`.
@@ -7929,16 +7960,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Whether the type is one of ONNX's arithmetic floats: float16, bfloat16, float32, float64.
-inline bool is_arithmetic_float(dtype type) noexcept {
-    return type == dtype::float32 || type == dtype::float16 || type == dtype::float64 || type == dtype::bfloat16;
-}
-
 /// Whether a tensor has no elements; loops over the other extents must not start then, since these may be anything.
 inline bool is_empty(const tensor_view& t) noexcept { return elements_of(t.extents) == 0; }
-
-/// Whether the type is an integer of 8 bits.
-inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type == dtype::int8; }
 
 /// Rounds a double to the precision of an arithmetic float type.
 inline double round_to(dtype type, double x) noexcept {
@@ -7948,25 +7971,6 @@ inline double round_to(dtype type, double x) noexcept {
     case dtype::bfloat16: return static_cast<double>(to_float(to_bfloat16(x)));
     default: return x;
     }
-}
-
-/// Fails with op.type unless input `i` is an arithmetic float.
-inline status need_arithmetic_float(const op_context& c, int i) {
-    if (is_arithmetic_float(c.in[i].type)) return {};
-    return c.fail(errc::op_type, "input %lld has type %lld; float16, bfloat16, float32 or float64 is needed", i,
-                  static_cast<int>(c.in[i].type));
-}
-
-/// Fails with op.type unless inputs `i` (where given) and `j` have the same type.
-inline status need_same_type(const op_context& c, int i, int j) {
-    if (!c.has(i) || c.in[i].type == c.in[j].type) return {};
-    return c.fail(errc::op_type, "inputs %lld and %lld differ in their element types", i, j);
-}
-
-/// Fails with op.shape unless input `i`, where given, is a vector of `n` elements.
-inline status need_vector(const op_context& c, int i, std::int64_t n) {
-    if (!c.has(i) || (c.in[i].extents.rank() == 1 && c.in[i].extents[0] == n)) return {};
-    return c.fail(errc::op_shape, "input %lld must be a vector of %lld elements, but has %lld", i, n, c.in[i].elements());
 }
 
 /// The elements of a tensor in another type, contiguous: double or 64-bit integers (unsigned, so that they wrap).
@@ -8378,8 +8382,8 @@ inline status softmax_gradient(gradient_context& c) {
 
 // graft.SoftmaxGrad(dY, Y) -> dX = Y * (dY - sum(dY * Y)), the sum along `axis`
 inline status softmax_grad_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 1));
-    GRAFT_TRY(need_same_type(c, 0, 1));
+    GRAFT_TRY(check_real(c, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     int axis = 0;
     if (c.in[0].extents != c.in[1].extents) return c.fail_shapes("dY and Y must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[1].extents.rank(), axis));
@@ -8513,7 +8517,7 @@ GRAFT_NOINLINE inline status plan_attention(const op_context& c, attention_plan&
         for (int i = 1; fits && i < m.rank(); ++i) fits = m.at(-i - 1) == 1 || m.at(-i - 1) == target[3 - i];
         if (!fits) return c.fail_shapes("attn_mask cannot be broadcast to [batch, heads, query length, total length]");
     }
-    return need_vector(c, 6, p.batch);
+    return check_vector(c, 6, p.batch);
 }
 
 // Attention-23,24,25: Y = softmax(softcap(scale * Q * K^T) + bias) * V, with bias from attn_mask, is_causal, windows and
@@ -8521,11 +8525,11 @@ GRAFT_NOINLINE inline status plan_attention(const op_context& c, attention_plan&
 // offset = what keys precede the queries.
 inline status attention_infer(infer_context& c) {
     attention_plan p;
-    for (int i : {0, 1, 2}) GRAFT_TRY(need_arithmetic_float(c, i));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 4, 0));
-    GRAFT_TRY(need_same_type(c, 5, 2));
-    if (c.has(3) && c.in[3].type != dtype::boolean && !is_integer(c.in[3].type)) GRAFT_TRY(need_arithmetic_float(c, 3));
+    for (int i : {0, 1, 2}) GRAFT_TRY(check_real(c, i));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 4, 0));
+    GRAFT_TRY(check_same_type(c, 5, 2));
+    if (c.has(3) && c.in[3].type != dtype::boolean && !is_integer(c.in[3].type)) GRAFT_TRY(check_real(c, 3));
     if (c.has(6) && c.in[6].type != dtype::int64) return c.fail(errc::op_type, "nonpad_kv_seqlen must be int64");
     const std::int64_t mode = c.integer("qk_matmul_output_mode", 0), precision = c.integer("softmax_precision", 1);
     if (mode < 0 || mode > 3) return c.fail(errc::op_attribute, "qk_matmul_output_mode is %lld, but must be 0 to 3", mode);
@@ -8972,12 +8976,12 @@ namespace ops {
 // weight[c,0,j] * P[b,c,t+j]); present_state = the last k - 1 positions of P
 inline status causal_conv_infer(infer_context& c) {
     if (c.in[0].type == dtype::float64) return c.fail(errc::op_type, "float64 is not allowed");
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    for (int i = 1; i < 4; ++i) GRAFT_TRY(need_same_type(c, i, 0));
+    GRAFT_TRY(check_real(c, 0));
+    for (int i = 1; i < 4; ++i) GRAFT_TRY(check_same_type(c, i, 0));
     const shape &x = c.in[0].extents, &w = c.in[1].extents;
     if (x.rank() != 3 || w.rank() != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1)
         return c.fail_shapes("input must be [batch, channels, length] and weight [channels, 1, k]");
-    GRAFT_TRY(need_vector(c, 2, x[1]));
+    GRAFT_TRY(check_vector(c, 2, x[1]));
     const shape state{x[0], x[1], w[2] - 1};
     if (c.has(3) && c.in[3].extents != state) return c.fail_shapes("past_state must be [batch, channels, k - 1]");
     if (!c.is("activation", "none", "none") && !c.is("activation", "silu", "") && !c.is("activation", "swish", ""))
@@ -9055,32 +9059,6 @@ struct short_list {
 /// Whether input i is there but its contents are not known yet.
 inline bool unknown(const infer_context& c, int i) noexcept { return c.has(i) && !c.knows(i); }
 
-/// Fails unless a tensor can hold the elements of input i.
-GRAFT_NOINLINE inline status any_type(const op_context& c, int i) {
-    if (!size_of(c.in[i].type))
-        return c.fail(errc::op_unsupported, "input %lld has strings or complex numbers, which are not supported", i);
-    return {};
-}
-
-/// Fails unless inputs a and b have one type.
-GRAFT_NOINLINE inline status same_type(const op_context& c, int a, int b) {
-    if (c.in[a].type != c.in[b].type) return c.fail(errc::op_type, "inputs %lld and %lld must have the same type", a, b);
-    return {};
-}
-
-/// Fails unless input i is float, double, float16 or bfloat16.
-GRAFT_NOINLINE inline status real_type(const op_context& c, int i) {
-    const dtype t = c.in[i].type;
-    if (t == dtype::float32 || t == dtype::float64 || t == dtype::float16 || t == dtype::bfloat16) return {};
-    return c.fail(errc::op_type, "input %lld must be float, double, float16 or bfloat16", i);
-}
-
-/// Fails unless input i is int64, or int32 where that is allowed.
-GRAFT_NOINLINE inline status index_type(const op_context& c, int i, bool int32_too) {
-    if (c.in[i].type == dtype::int64 || (int32_too && c.in[i].type == dtype::int32)) return {};
-    return c.fail(errc::op_type, int32_too ? "input %lld must be int64 or int32" : "input %lld must be int64", i);
-}
-
 /// Element i of a tensor of int64 or int32.
 inline std::int64_t index_at(const tensor_view& t, std::int64_t i) noexcept {
     return t.type == dtype::int64 ? t.as<std::int64_t>()[i] : std::int64_t(t.as<std::int32_t>()[i]);
@@ -9092,7 +9070,7 @@ GRAFT_NOINLINE inline status read_list(const op_context& c, int i, const char* a
     list.size = 0;
     given = true;
     if (i >= 0 && c.has(i)) {
-        GRAFT_TRY(index_type(c, i, int32_too));
+        GRAFT_TRY(check_index_type(c, i, int32_too));
         const shape& s = c.in[i].extents;
         if (s.rank() > 1) return c.fail(errc::op_shape, "input %lld must have one dimension, not %lld", i, s.rank());
         if (s.back() > short_list::max_size)
@@ -9280,12 +9258,6 @@ inline status find_body(const op_context& c, const char* attribute_name, const g
     if (!body) return c.fail(errc::op_attribute, "a body is missing");
     return {};
 }
-inline status scalar_of(const op_context& c, int i, dtype type) {
-    if (c.in[i].type != type)
-        return c.fail(errc::op_type, type == dtype::boolean ? "input %lld must be bool" : "input %lld must be int64", i);
-    if (elements_of(c.in[i].extents) != 1) return c.fail(errc::op_shape, "input %lld must have one element", i);
-    return {};
-}
 
 /// Makes output i of the node from a tensor.
 inline void give(run_context& c, int i, tensor t) {
@@ -9373,7 +9345,7 @@ inline tensor rows_of(const row_store& s) noexcept {
 
 // If-1,11,13,16,19,21,23,24,25: runs one of two bodies, which read what they need from the graph around them.
 inline status if_infer(infer_context& c) {
-    GRAFT_TRY(scalar_of(c, 0, dtype::boolean));
+    GRAFT_TRY(check_scalar(c, 0, dtype::boolean));
     for (const char* name : {"then_branch", "else_branch"}) {
         const graph* body = nullptr;
         GRAFT_TRY(find_body(c, name, body));
@@ -9417,8 +9389,8 @@ inline bool condition_may_end(const graph& body) noexcept {
 inline status loop_infer(infer_context& c) {
     const graph* body = nullptr;
     GRAFT_TRY(find_body(c, "body", body));
-    if (c.has(0)) GRAFT_TRY(scalar_of(c, 0, dtype::int64));
-    if (c.has(1)) GRAFT_TRY(scalar_of(c, 1, dtype::boolean));
+    if (c.has(0)) GRAFT_TRY(check_scalar(c, 0, dtype::int64));
+    if (c.has(1)) GRAFT_TRY(check_scalar(c, 1, dtype::boolean));
     const int states = c.inputs > 2 ? c.inputs - 2 : 0;
     for (int i = 2; i < c.inputs; ++i)
         if (!c.has(i)) return c.fail(errc::op_unsupported, "state %lld is left out, or is not a tensor", i - 2);
@@ -9530,7 +9502,7 @@ inline status read_scan(const op_context& c, scan_plan& p) {
         if (c.in[p.first + i].extents.rank() < 1 || c.in[p.first + i].extents[0] != p.batch)
             return c.fail_shapes("the states have not the batch of the sequences");
     if (p.batched && c.has(0)) {
-        GRAFT_TRY(index_type(c, 0, false));
+        GRAFT_TRY(check_index_type(c, 0, false));
         if (c.in[0].extents != shape{p.batch}) return c.fail_shapes("sequence_lens must have one element a batch");
     }
     return {};
@@ -9717,7 +9689,7 @@ GRAFT_NOINLINE inline status plan_convolution(const op_context& c, int x, int w,
             "channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
     p.ic = weight[1];
     p.oc = weight[0] / p.groups;
-    return need_vector(c, b, weight[0]);
+    return check_vector(c, b, weight[0]);
 }
 
 /// A convolution of 1x1 taps at stride 1 without padding sees the plane as one row.
@@ -9809,9 +9781,9 @@ inline void store_convolution(const convolution_store& self, std::int64_t, std::
 // Conv-1,11,22: Y[n,m,o] = B[m] + sum over c, k of W[m,c,k] * X[n, group(m) * C/group + c, o * stride - pad + k * dilation]
 inline status conv_infer(infer_context& c) {
     convolution p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_convolution(c, 0, 1, 2, p));
     return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
@@ -9873,8 +9845,8 @@ inline status conv_grad_weight_infer(infer_context& c) {
     shape weight;
     convolution p;
     int count = 0;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     GRAFT_TRY(read_shape_attribute(c, weight));
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(plan_conv_grad(c, c.in[0].extents, weight, c.in[1].extents, p));
@@ -10040,13 +10012,13 @@ inline status plan_conv_transpose(const op_context& c, transposed_convolution& p
     p.ic = in[1] / p.groups;
     p.oc = weight[1];
     if (checked_mul(p.oc, p.groups) < 0) return c.fail_shapes("the number of output channels overflows");
-    return need_vector(c, 2, p.oc * p.groups);
+    return check_vector(c, 2, p.oc * p.groups);
 }
 inline status conv_transpose_infer(infer_context& c) {
     transposed_convolution p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_conv_transpose(c, p));
     return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
@@ -10152,8 +10124,8 @@ inline status plan_conv_grad_input(const op_context& c, shape& x, convolution& p
 inline status conv_grad_input_infer(infer_context& c) {
     shape x;
     convolution p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     GRAFT_TRY(plan_conv_grad_input(c, x, p));
     return c.set(0, c.in[0].type, x);
 }
@@ -10346,8 +10318,8 @@ inline bool resolve_index(const tensor_view& indices, std::int64_t i, std::int64
 
 // Gather-1,11,13: y[a.., i.., b..] = x[a.., indices[i..], b..].
 inline status gather_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, true));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, true));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
@@ -10379,8 +10351,8 @@ inline status gather_run(run_context& c) {
 
 // GatherElements-11,13: y[i_0, .., i_axis, ..] = x[i_0, .., indices[i..], ..].
 inline status check_elementwise_indices(const op_context& c, int& axis) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, true));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, true));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
     if (indices.rank() != s.rank()) return c.fail_shapes("data and indices must have the same rank");
@@ -10430,8 +10402,8 @@ struct block_index {
     std::int64_t strides[shape::max_rank] = {};
 };
 inline status read_blocks(const op_context& c, std::int64_t batch, block_index& b) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     if (s.rank() < 1 || indices.rank() < 1) return c.fail_shapes("data and indices must have at least one axis");
     if (batch < 0 || batch >= indices.rank() || batch >= s.rank())
@@ -10493,7 +10465,7 @@ inline status gather_nd_run(run_context& c) {
 
 // Compress-9,11,28: the slices along `axis` (without it: the elements) whose condition holds.
 inline status compress_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     if (c.in[1].type != dtype::boolean) return c.fail(errc::op_type, "the condition must be bool");
     if (c.in[1].extents.rank() != 1) return c.fail_shapes("the condition must have one dimension");
     if (c.in[0].extents.rank() < 1) return c.fail_shapes("the input must have a dimension");
@@ -10687,7 +10659,7 @@ inline status scatter_elements_infer(infer_context& c) {
     int axis = 0;
     scatter_reduction r = scatter_reduction::none;
     GRAFT_TRY(check_elementwise_indices(c, axis));
-    GRAFT_TRY(same_type(c, 0, 2));
+    GRAFT_TRY(check_same_type(c, 0, 2));
     GRAFT_TRY(read_reduction(c, r));
     if (c.in[1].extents != c.in[2].extents) return c.fail_shapes("indices and updates must have the same shape");
     return c.set(0, c.in[0].type, c.in[0].extents);
@@ -10712,7 +10684,7 @@ inline status scatter_nd_infer(infer_context& c) {
     block_index b;
     scatter_reduction r = scatter_reduction::none;
     GRAFT_TRY(read_blocks(c, 0, b));
-    GRAFT_TRY(same_type(c, 0, 2));
+    GRAFT_TRY(check_same_type(c, 0, 2));
     GRAFT_TRY(read_reduction(c, r));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents, &updates = c.in[2].extents;
     bool fits = updates.rank() == indices.rank() - 1 + s.rank() - b.k;
@@ -10737,8 +10709,8 @@ inline status scatter_nd_run(run_context& c) {
 
 // TensorScatter-24: y = past_cache, then along `axis` update is written from write_indices[batch] on; circular wraps around.
 inline status tensor_scatter_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     const shape &s = c.in[0].extents, &u = c.in[1].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", -2), s.rank(), axis));
@@ -10749,7 +10721,7 @@ inline status tensor_scatter_infer(infer_context& c) {
     for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis ? u[d] <= s[d] : u[d] == s[d];
     if (!fits) return c.fail_shapes("the update does not fit the cache");
     if (c.has(2)) {
-        GRAFT_TRY(index_type(c, 2, false));
+        GRAFT_TRY(check_index_type(c, 2, false));
         if (c.in[2].extents.rank() != 1 || c.in[2].extents[0] != s[0])
             return c.fail_shapes("write_indices must have one element a batch");
     }
@@ -10882,9 +10854,9 @@ inline status read_windows(const op_context& c, window_grid& g) {
 
 // Col2Im-18: windows are added where they were taken from; the inverse of unfolding an image.
 inline status col2im_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
-    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
+    GRAFT_TRY(check_index_type(c, 2, false));
     if (unknown(c, 1) || unknown(c, 2)) return c.defer();
     window_grid g;
     GRAFT_TRY(read_windows(c, g));
@@ -10954,9 +10926,9 @@ inline status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
     return {};
 }
 inline status max_unpool_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
-    if (c.has(2)) GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
+    if (c.has(2)) GRAFT_TRY(check_index_type(c, 2, false));
     if (unknown(c, 2)) return c.defer();
     shape unpooled, out;
     GRAFT_TRY(read_unpooled(c, unpooled, out));
@@ -11076,8 +11048,8 @@ inline status read_deform(const op_context& c, deform_plan& p) {
 inline status deform_conv_infer(infer_context& c) {
     for (int i = 0; i < c.inputs; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(real_type(c, i));
-            GRAFT_TRY(same_type(c, 0, i));
+            GRAFT_TRY(check_real(c, i));
+            GRAFT_TRY(check_same_type(c, 0, i));
         }
     deform_plan p;
     GRAFT_TRY(read_deform(c, p));
@@ -11203,8 +11175,8 @@ struct deform_gradient {
 inline status deform_conv_grad_infer(infer_context& c) {
     for (int i = 0; i < c.inputs; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(real_type(c, i));
-            GRAFT_TRY(same_type(c, 0, i));
+            GRAFT_TRY(check_real(c, i));
+            GRAFT_TRY(check_same_type(c, 0, i));
         }
     int count = 0;
     GRAFT_TRY(read_shards(c, count));
@@ -11379,7 +11351,7 @@ inline status top_k_infer(infer_context& c) {
     GRAFT_TRY(c.axis(c.integer("axis", -1), s.rank(), axis));
     std::int64_t k = c.integer("k", -1);
     if (c.has(1)) {
-        GRAFT_TRY(index_type(c, 1, false));
+        GRAFT_TRY(check_index_type(c, 1, false));
         if (elements_of(c.in[1].extents) != 1) return c.fail_shapes("K must have one element");
         if (!c.knows(1)) return c.defer();
         k = index_at(c.in[1], 0);
@@ -11422,7 +11394,7 @@ inline status top_k_run(run_context& c) {
 
 // NonZero-9,13: the places of the elements that are not zero, one column each, in row-major order.
 inline status non_zero_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     GRAFT_TRY(c.set(0, dtype::int64, shape{c.in[0].extents.rank(), shape::unknown}));
     return c.defer();
 }
@@ -11454,7 +11426,7 @@ inline status non_zero_run(run_context& c) {
 // Unique-11,28: the distinct elements (or slices along `axis`), sorted or in the order of appearance; where each appears first,
 // which one every input is, and how many there are of each.
 inline status unique_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
     shape out{shape::unknown};
@@ -11640,9 +11612,9 @@ inline status roi_align_infer(infer_context& c) {
     static constexpr const char* modes[] = {"avg", "max", nullptr};
     static constexpr const char* coordinates[] = {"half_pixel", "output_half_pixel", nullptr};
     int chosen = 0;
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
-    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_index_type(c, 2, false));
     GRAFT_TRY(choose(c, "mode", "avg", modes, chosen));
     GRAFT_TRY(choose(c, "coordinate_transformation_mode", "half_pixel", coordinates, chosen));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
@@ -11753,9 +11725,9 @@ inline status roi_align_run(run_context& c) {
 // graft.RoiAlignGrad(dY, regions, batch indices): every sample of a bin gives its share of dY to the four places that it was made of.
 // Regions get no gradient, as in torchvision.
 inline status roi_align_grad_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
-    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_index_type(c, 2, false));
     const shape &dy = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
     const integer_list list = c.integers("shape");
     const shape x = shape::from(list.begin(), list.end());
@@ -11806,8 +11778,8 @@ inline status roi_align_gradient(gradient_context& c) {
 
 // MaxRoiPool-1,22: regions (batch, x0, y0, x1, y1), rounded to pixels, cut into bins; each the maximum inside, 0 where empty.
 inline status max_roi_pool_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents;
     const integer_list pooled = c.integers("pooled_shape");
     if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1)
@@ -12139,10 +12111,10 @@ inline einsum_term names_after(const einsum_plan& p, std::size_t done) noexcept 
 inline status einsum_infer(infer_context& c) {
     einsum_plan p;
     if (c.inputs < 1) return c.fail(errc::op_attribute, "an input is needed");
-    if (!is_integer(c.in[0].type)) GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (!is_integer(c.in[0].type)) GRAFT_TRY(check_real(c, 0));
     for (int i = 0; i < c.inputs; ++i) {
         if (!c.has(i)) return c.fail(errc::op_attribute, "input %lld is missing", i);
-        GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_same_type(c, i, 0));
     }
     GRAFT_TRY(plan_einsum(c, p));
     return c.set(0, c.in[0].type, p.result);
@@ -12368,7 +12340,7 @@ inline status mod_run(run_context& c) {
 GRAFT_BINARY(pow, std::pow(x, y), integer_power(x, y))
 inline status pow_infer(infer_context& c) {
     shape second, out;
-    if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64) GRAFT_TRY(check_type(c, 0, accept::real));
+    if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64) GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(check_type(c, 1, accept::number));
     GRAFT_TRY(binary_shapes(c, second, out));
     return c.set(0, c.in[0].type, out);
@@ -12883,7 +12855,7 @@ inline status constant_infer(infer_context& c) {
     switch (a.kind) {
     case attribute_kind::tensor:
         if (!size_of(a.tensor.type()))
-            return c.fail(errc::op_unsupported, "element type %lld is not supported", static_cast<std::int64_t>(a.tensor.type()));
+            return refuse_type_number(c, errc::op_unsupported, "element type %s is not supported", static_cast<std::int64_t>(a.tensor.type()));
         return c.set(0, a.tensor.type(), a.tensor.shape());
     case attribute_kind::real: return c.set(0, dtype::float32, {});
     case attribute_kind::integer: return c.set(0, dtype::int64, {});
@@ -12968,7 +12940,7 @@ inline status range_infer(infer_context& c) {
     }
     const std::int64_t stash = c.integer("stash_type", 1);
     if (stash != 1 && stash != 11 && stash != 10 && stash != 16)
-        return c.fail(errc::op_attribute, "stash_type %lld is not a float type", stash);
+        return refuse_type_number(c, errc::op_attribute, "stash_type %s is no arithmetic float", stash);
     if (!c.knows(0) || !c.knows(1) || !c.knows(2)) return c.defer();
     std::int64_t count = 0;
     GRAFT_TRY(range_count(c, count));
@@ -13211,7 +13183,7 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
 
 // GridSample-16,20,22: y[n, c, o..] = x[n, c] interpolated at grid[n, o..], whose last axis is (x, y) or (x, y, z) in [-1, 1].
 inline status grid_sample_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 1));
+    GRAFT_TRY(check_real(c, 1));
     if (!is_float(c.in[0].type) && !is_integer(c.in[0].type)) return c.fail(errc::op_type, "the input must hold numbers");
     const shape &s = c.in[0].extents, &g = c.in[1].extents;
     if (s.rank() < 3 || s.rank() > 5)
@@ -13271,8 +13243,8 @@ inline status grid_sample_run(run_context& c) {
 
 // AffineGrid-20: y[n, o.., d] = sum_k theta[n, d, k] (x, y[, z], 1)_k, where the places o are spread over [-1, 1].
 inline status affine_grid_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     const shape &theta = c.in[0].extents, &size = c.in[1].extents;
     if (size.rank() != 1 || (size[0] != 4 && size[0] != 5))
         return c.fail_shapes("size must list the 4 or 5 extents of a picture or a volume");
@@ -13346,7 +13318,7 @@ inline void find_slopes(const grid_plan& p, double normalised, std::int64_t exte
 // graft.GridSampleGrad(dY, X, grid) -> dX, dgrid: dX[from] = sum of dY times the weight of `from`; dgrid = sum over channels and taps
 // of dY * X * (slope of the weight)
 inline status grid_sample_grad_infer(infer_context& c) {
-    for (int i = 0; i < 3; ++i) GRAFT_TRY(real_type(c, i));
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(check_real(c, i));
     const shape &dy = c.in[0].extents, &s = c.in[1].extents, &g = c.in[2].extents;
     if (s.rank() < 3 || s.rank() > 5 || g.rank() != s.rank() || g[0] != s[0] ||
         g.back() != s.rank() - 2) return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
@@ -13504,7 +13476,7 @@ inline status parametric_softplus_run(run_context& c) { return legacy_elementwis
 
 // ImageScaler-1: y[n,c,h,w] = scale * x[n,c,h,w] + bias[c].
 inline status image_scaler_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     const attribute* bias = c.n.find("bias");
     const shape& x = c.in[0].extents;
     if (x.rank() != 4) return c.fail_shapes("ImageScaler takes images of rank 4");
@@ -13658,7 +13630,7 @@ inline status trilu_run(run_context& c) {
 
 // Det-11,22: the determinants of the matrices [..., n, n], by elimination with the largest pivot of each column
 inline status det_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     shape out = c.in[0].extents;
     const int rank = out.rank();
     if (rank < 2 || out[rank - 1] != out[rank - 2]) return c.fail_shapes("the input must hold square matrices");
@@ -13766,9 +13738,9 @@ inline status linear_attention_infer(infer_context& c) {
     linear_attention_plan p;
     for (int i = 0; i < 6; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(need_arithmetic_float(c, i));
+            GRAFT_TRY(check_real(c, i));
             if (c.in[i].type == dtype::float64) return c.fail(errc::op_type, "float64 is not allowed");
-            if (i != 3) GRAFT_TRY(need_same_type(c, i, 0));
+            if (i != 3) GRAFT_TRY(check_same_type(c, i, 0));
         }
     GRAFT_TRY(plan_linear_attention(c, p));
     GRAFT_TRY(c.set(0, c.in[0].type, {p.batch, p.length, p.q_heads * p.v_size}));
@@ -13864,8 +13836,8 @@ GRAFT_NOINLINE inline status plan_rotary(const op_context& c, rotary_plan& p) {
 inline status rotary_infer(infer_context& c) {
     rotary_plan p;
     for (int i = 0; i < 3; ++i) {
-        GRAFT_TRY(need_arithmetic_float(c, i));
-        GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_same_type(c, i, 0));
     }
     if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "position_ids must be int64");
     GRAFT_TRY(plan_rotary(c, p));
@@ -14063,7 +14035,7 @@ namespace ops {
 // over classes of exp(x))
 inline status loss_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &target = c.in[1].extents;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     if (c.in[1].type != dtype::int32 && c.in[1].type != dtype::int64) return refuse_type(c, 1);
     if (!c.is("reduction", "none", "mean") && !c.is("reduction", "mean", "mean") && !c.is("reduction", "sum", "mean"))
         return c.fail(errc::op_attribute, "reduction must be none, mean or sum");
@@ -14295,15 +14267,10 @@ GRAFT_NOINLINE status multiply_matrices(run_context& c, const matmul_plan& p, co
 }
 
 // MatMul-1,9,13: numpy.matmul
-inline status need_matmul_type(const op_context& c, int i) {
-    const dtype t = c.in[i].type;
-    if (t == dtype::int32 || t == dtype::int64 || t == dtype::uint32 || t == dtype::uint64) return {};
-    return need_arithmetic_float(c, i);
-}
 inline status matmul_infer(infer_context& c) {
     matmul_plan p;
-    GRAFT_TRY(need_matmul_type(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_wide_number(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[1].extents, p));
     return c.set(0, c.in[0].type, p.result);
 }
@@ -14347,9 +14314,9 @@ inline status plan_gemm(const op_context& c, gemm_plan& p) {
 }
 inline status gemm_infer(infer_context& c) {
     gemm_plan p;
-    GRAFT_TRY(need_matmul_type(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_wide_number(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_gemm(c, p));
     return c.set(0, c.in[0].type, {p.m, p.n});
 }
@@ -14477,8 +14444,8 @@ inline gradient_table matmul_gradients() {
 // graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
 inline status matmul_grad_weight_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &dy = c.in[1].extents;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return c.fail_shapes("X and dY must be matrices of as many rows");
     if (!shards::legal(c.integer("shards", 1))) return c.fail(errc::op_attribute, "%lld shards are no power of two in range", c.integer("shards", 1));
     const bool transposed = c.integer("transposed", 0) != 0;
@@ -14575,8 +14542,8 @@ inline bool batch_norm_trains(const op_context& c) {
 }
 inline status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
-    for (int i = 0; i < 5; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
-    for (int i : {1, 3}) GRAFT_TRY(need_same_type(c, i + 1, i));
+    for (int i = 0; i < 5; ++i) GRAFT_TRY(check_real(c, i));
+    for (int i : {1, 3}) GRAFT_TRY(check_same_type(c, i + 1, i));
     if (x.rank() < 1) return c.fail_shapes("the input needs a batch and channels");
     if (c.version() < 9 && !c.integer("spatial", 1)) {
         if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
@@ -14584,7 +14551,7 @@ inline status batch_norm_infer(infer_context& c) {
             if (c.in[i].extents != shape::from(x.begin() + 1, x.end()))
                 return c.fail_shapes("scale, B, mean and var must have the shape of one image");
     } else
-        for (int i = 1; i < 5; ++i) GRAFT_TRY(need_vector(c, i, x.at(1)));
+        for (int i = 1; i < 5; ++i) GRAFT_TRY(check_vector(c, i, x.at(1)));
     GRAFT_TRY(c.set(0, c.in[0].type, x));
     for (int i = 1; i < 5; ++i) GRAFT_TRY(c.set(i, c.in[i % 2 ? 3 : 4].type, c.in[3].extents));
     return {};
@@ -14628,9 +14595,9 @@ inline status batch_norm_run(run_context& c) {
 // GroupNormalization-18,21: the statistics are of a group of channels; scale and bias by group (18) or by channel (21)
 inline status group_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     std::int64_t parameters = x[1];
     if (c.n.op_type == "GroupNormalization") {
@@ -14639,8 +14606,8 @@ inline status group_norm_infer(infer_context& c) {
             return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
         if (c.version() < 21) parameters = groups;
     }
-    GRAFT_TRY(need_vector(c, 1, parameters));
-    GRAFT_TRY(need_vector(c, 2, parameters));
+    GRAFT_TRY(check_vector(c, 1, parameters));
+    GRAFT_TRY(check_vector(c, 2, parameters));
     return c.set(0, c.in[0].type, x);
 }
 inline status group_norm_run(run_context& c) {
@@ -14669,17 +14636,17 @@ inline status group_norm_run(run_context& c) {
 inline status layer_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     int axis = 0;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_arithmetic_float(c, i));
-        if (c.n.op_type == "LayerNormalization") GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_real(c, i));
+        if (c.n.op_type == "LayerNormalization") GRAFT_TRY(check_same_type(c, i, 0));
         if (!broadcasts_to(c.in[i].extents, x)) return c.fail_shapes("scale and bias must be broadcastable to the input");
     }
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
     const std::int64_t stash = c.integer("stash_type", 1);
     if (stash != 1 && stash != 10 && stash != 11 && stash != 16)
-        return c.fail(errc::op_attribute, "stash_type %lld is no arithmetic float", stash);
+        return refuse_type_number(c, errc::op_attribute, "stash_type %s is no arithmetic float", stash);
     shape reduced = x;
     for (int i = axis; i < x.rank(); ++i) reduced[i] = 1;
     GRAFT_TRY(c.set(0, c.n.op_type == "RMSNormalization" ? c.in[1].type : c.in[0].type, x));
@@ -14733,7 +14700,7 @@ inline status mean_variance_reduced(const op_context& c, shape& reduced) {
 }
 inline status mean_variance_infer(infer_context& c) {
     shape reduced;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(mean_variance_reduced(c, reduced));
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
@@ -14766,7 +14733,7 @@ inline status mean_variance_run(run_context& c) {
 
 // LRN-1,13: Y = X / (bias + alpha / size * sum of X^2 over `size` neighbouring channels)^beta
 inline status lrn_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     if (c.integer("size", 0) < 1) return c.fail(errc::op_attribute, "size is %lld, but must be at least 1", c.integer("size", 0));
     return c.set(0, c.in[0].type, c.in[0].extents);
@@ -14799,7 +14766,7 @@ inline status lrn_run(run_context& c) {
 // LpNormalization-1,22: X / (sum of |X|^p)^(1/p) along `axis`; 0 where the norm is 0
 inline status lp_norm_infer(infer_context& c) {
     int axis = 0;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[0].extents.rank(), axis));
     const std::int64_t p = c.integer("p", 2);
     if (p != 1 && p != 2) return c.fail(errc::op_attribute, "p is %lld, but must be 1 or 2", p);
@@ -15117,16 +15084,16 @@ inline status read_pads(const op_context& c, border_list& border, shape& out) {
 // Pad-1,2,11,13,18,19,21,23,24,25: constant, reflect (mirrored about the border element), edge, wrap (19; periodic). Negative
 // pads cut first, and the other modes repeat what is left.
 inline status pad_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     if (!c.is("mode", "constant", "constant") && !c.is("mode", "reflect", "constant") && !c.is("mode", "edge", "constant") &&
         !(c.version() >= 19 && c.is("mode", "wrap", "constant")))
         return c.fail(errc::op_attribute, "the mode is not one of constant, reflect, edge, wrap");
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (c.has(2)) {
-        GRAFT_TRY(same_type(c, 0, 2));
+        GRAFT_TRY(check_same_type(c, 0, 2));
         if (elements_of(c.in[2].extents) != 1) return c.fail_shapes("the constant value must be a scalar");
     }
-    if (c.has(3)) GRAFT_TRY(index_type(c, 3, true));
+    if (c.has(3)) GRAFT_TRY(check_index_type(c, 3, true));
     if (unknown(c, 1) || unknown(c, 3)) return c.defer();
     border_list border;
     shape out;
@@ -15198,8 +15165,8 @@ inline status read_centers(const op_context& c, shape& out) {
     return {};
 }
 inline status center_crop_pad_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, true));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, true));
     if (unknown(c, 1)) return c.defer();
     shape out;
     GRAFT_TRY(read_centers(c, out));
@@ -15315,7 +15282,7 @@ inline status read_pad_grad(const op_context& c, border_list& border, shape& x) 
 inline status pad_grad_infer(infer_context& c) {
     border_list border;
     shape x;
-    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(read_pad_grad(c, border, x));
     return c.set(0, c.in[0].type, x);
 }
@@ -15457,7 +15424,7 @@ inline status infer_pool(infer_context& c) {
 
 // MaxPool-1,8,10,11,12,22: the largest element of each window; Indices: its place in the whole tensor
 inline status max_pool_infer(infer_context& c) {
-    if (!is_byte(c.in[0].type)) GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (!is_byte(c.in[0].type)) GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(infer_pool(c));
     window w;
     GRAFT_TRY(plan_pool(c, w));
@@ -15487,7 +15454,7 @@ inline status max_pool_run(run_context& c) {
 
 // AveragePool-1,7,10,11,19,22: the mean of each window, over its elements inside the input, or inside the padded input
 inline status average_pool_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     return infer_pool(c);
 }
 inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s,
@@ -15534,7 +15501,7 @@ inline status lp_pool_run(run_context& c) {
 
 /// Global pools: one window that is the whole plane; [N, C, 1...].
 inline status global_pool_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     const shape& x = c.in[0].extents;
     if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     if (c.integer("p", 2) < 1) return c.fail(errc::op_attribute, "p is %lld, but must be at least 1", c.integer("p", 2));
@@ -15687,9 +15654,9 @@ GRAFT_NOINLINE inline status run_pool_grad(run_context& c, const window& w, cons
 // graft.MaxPoolGrad(dY, X, Y): each dY is added to the place of its window's first largest element
 inline status max_pool_grad_infer(infer_context& c) {
     window w;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     if (c.in[2].extents != c.in[0].extents) return c.fail_shapes("Y and dY must have one shape");
     GRAFT_TRY(plan_pool_grad(c, c.in[1].extents, w));
     return c.set(0, c.in[0].type, c.in[1].extents);
@@ -15709,7 +15676,7 @@ inline status max_pool_grad_run(run_context& c) {
 inline status average_pool_grad_infer(infer_context& c) {
     window w;
     shape x;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(read_shape_attribute(c, x));
     GRAFT_TRY(plan_pool_grad(c, x, w));
     return c.set(0, c.in[0].type, x);
@@ -15849,9 +15816,9 @@ struct quantization_layout {
 };
 
 /// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantized from or to float64.
-inline status need_scale(const op_context& c, int i) {
+inline status check_scale_type(const op_context& c, int i) {
     if (c.in[i].type == dtype::float64) return refuse_type(c, i);
-    return need_arithmetic_float(c, i);
+    return check_real(c, i);
 }
 
 /// Checks scale (input 1) and zero point (input 2) against the tensor (input 0).
@@ -15904,20 +15871,19 @@ GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool diviso
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
-    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_scale(c, 0));
+    if (c.in[0].type != dtype::int32) GRAFT_TRY(check_scale_type(c, 0));
     const dtype scale = c.in[1].type;
-    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
+    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(check_scale_type(c, 1));
     const std::int64_t wanted_type = c.integer("output_dtype", 0), precision = c.integer("precision", 0);
     if (precision != 0 && precision != 1 && precision != 10 && precision != 16 && precision != 11)
-        return c.fail(errc::op_attribute, "precision %lld is no arithmetic float", precision);
+        return refuse_type_number(c, errc::op_attribute, "precision %s is no arithmetic float", precision);
     if (wanted_type < 0 || wanted_type > 26) return c.fail(errc::op_unsupported, "quantizing to element type %lld", wanted_type);
     dtype type = c.has(2) ? c.in[2].type : wanted_type ? static_cast<dtype>(wanted_type) : dtype::uint8;
     if (c.has(2) && wanted_type && static_cast<dtype>(wanted_type) != type)
-        return c.fail(errc::op_attribute, "output_dtype %lld differs from the zero point's type %lld", wanted_type,
-                      static_cast<int>(type));
+        return refuse_type_number(c, errc::op_attribute, "output_dtype %s differs from the zero point's type", wanted_type);
     double low, high;
     if (!quantized_range(type, low, high) && !is_quantized_float(type))
-        return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
+        return refuse_type_number(c, errc::op_type, "element type %s is no quantized type", static_cast<int>(type));
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, type, c.in[0].extents);
 }
@@ -15960,16 +15926,16 @@ inline status dequantize_infer(infer_context& c) {
     double low, high;
     const dtype type = c.in[0].type;
     if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type))
-        return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
-    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+        return refuse_type_number(c, errc::op_type, "element type %s is no quantized type", static_cast<int>(type));
+    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(check_scale_type(c, 1));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     const std::int64_t wanted_type = c.integer("output_dtype", 0);
     const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16
                           ? static_cast<dtype>(wanted_type)
                       : c.in[1].type == dtype::float8e8m0 ? dtype::float32
                                                           : c.in[1].type;
     if (wanted_type && static_cast<std::int64_t>(out) != wanted_type)
-        return c.fail(errc::op_attribute, "output_dtype %lld is no arithmetic float", wanted_type);
+        return refuse_type_number(c, errc::op_attribute, "output_dtype %s is no arithmetic float", wanted_type);
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, out, c.in[0].extents);
 }
@@ -16023,8 +15989,8 @@ inline status dynamic_quantize_run(run_context& c) {
 // of `axis`; the quotient is rounded to the scale's type, as QuantizeLinear has it.
 inline status fake_quantize_infer(infer_context& c) {
     quantization_layout q;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_real(c, 1));
     GRAFT_TRY(plan_quantization(c, q));
     if (c.integer("low", 0) >= c.integer("high", 255)) return c.fail(errc::op_attribute, "low %lld must be below high %lld", c.integer("low", 0),
         c.integer("high", 255));
@@ -16143,29 +16109,23 @@ GRAFT_NOINLINE inline status widen_centred(const run_context& c, int i, int z, s
     return {};
 }
 
-inline status need_byte(const op_context& c, int i) {
-    if (is_byte(c.in[i].type)) return {};
-    return c.fail(errc::op_type, "input %lld must be int8 or uint8", i);
-}
-/// Fails unless input `i`, where given, holds one element, or a vector of `n` (`n` < 0: one element only).
-inline status need_scalar_or_vector(const op_context& c, int i, std::int64_t n) {
-    if (!c.has(i) || elements_of(c.in[i].extents) == 1) return {};
-    if (n < 0) return c.fail(errc::op_shape, "input %lld must hold one element", i);
-    return need_vector(c, i, n);
+/// Fails with op.shape unless input i, where given, has one element, or is a vector of `n`.
+inline status check_scalar_or_vector(const op_context& c, int i, std::int64_t n) {
+    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status() : check_vector(c, i, n);
 }
 
 // QLinearConv-10: Y = saturate(round_half_even(conv(x - x_zero, w - w_zero) + B) * (x_scale * w_scale / y_scale)) + y_zero)
 inline status qlinear_conv_infer(infer_context& c) {
     convolution p;
-    for (int i : {0, 3, 7}) GRAFT_TRY(need_byte(c, i));
-    GRAFT_TRY(need_same_type(c, 2, 0));
-    GRAFT_TRY(need_same_type(c, 5, 3));
+    for (int i : {0, 3, 7}) GRAFT_TRY(check_byte(c, i));
+    GRAFT_TRY(check_same_type(c, 2, 0));
+    GRAFT_TRY(check_same_type(c, 5, 3));
     for (int i : {1, 4, 6})
         if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "input %lld, a scale, must be float32", i);
     if (c.has(8) && c.in[8].type != dtype::int32) return c.fail(errc::op_type, "the bias must be int32");
     GRAFT_TRY(plan_convolution(c, 0, 3, 8, p));
-    for (int i : {1, 2, 6, 7}) GRAFT_TRY(need_scalar_or_vector(c, i, -1));
-    for (int i : {4, 5}) GRAFT_TRY(need_scalar_or_vector(c, i, p.groups * p.oc));
+    for (int i : {1, 2, 6, 7}) GRAFT_TRY(check_scalar(c, i));
+    for (int i : {4, 5}) GRAFT_TRY(check_scalar_or_vector(c, i, p.groups * p.oc));
     return c.set(0, c.in[7].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
 inline void store_requantized(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count,
@@ -16206,12 +16166,12 @@ inline status qlinear_conv_run(run_context& c) {
 // ConvInteger-10: Y = conv(x - x_zero, w - w_zero), int32
 inline status conv_integer_infer(infer_context& c) {
     convolution p;
-    for (int i : {0, 1}) GRAFT_TRY(need_byte(c, i));
-    GRAFT_TRY(need_same_type(c, 2, 0));
-    GRAFT_TRY(need_same_type(c, 3, 1));
+    for (int i : {0, 1}) GRAFT_TRY(check_byte(c, i));
+    GRAFT_TRY(check_same_type(c, 2, 0));
+    GRAFT_TRY(check_same_type(c, 3, 1));
     GRAFT_TRY(plan_convolution(c, 0, 1, 4, p));
-    GRAFT_TRY(need_scalar_or_vector(c, 2, -1));
-    GRAFT_TRY(need_scalar_or_vector(c, 3, p.groups * p.oc));
+    GRAFT_TRY(check_scalar(c, 2));
+    GRAFT_TRY(check_scalar_or_vector(c, 3, p.groups * p.oc));
     return c.set(0, dtype::int32, window_shape(p.n, p.groups * p.oc, p.w));
 }
 inline status conv_integer_run(run_context& c) {
@@ -16227,7 +16187,7 @@ inline status conv_integer_run(run_context& c) {
 
 /// Fails unless input `i` (zero point or scale of a matrix) holds one element; a vector of `n`; or, of the matrices' batch, one
 /// each row (or column).
-inline status need_matrix_parameter(const op_context& c, int i, const shape& matrix, bool by_row) {
+inline status check_matrix_parameter(const op_context& c, int i, const shape& matrix, bool by_row) {
     if (!c.has(i) || elements_of(c.in[i].extents) == 1) return {};
     const shape& p = c.in[i].extents;
     const std::int64_t n = by_row ? matrix.at(-2) : matrix.back();
@@ -16261,9 +16221,9 @@ GRAFT_NOINLINE inline status widen_matrix(const run_context& c, int i, int z, bo
 inline status matmul_integer_infer(infer_context& c) {
     matmul_plan p;
     for (int i : {0, 1}) {
-        GRAFT_TRY(need_byte(c, i));
-        GRAFT_TRY(need_same_type(c, i + 2, i));
-        GRAFT_TRY(need_matrix_parameter(c, i + 2, c.in[i].extents, i == 0));
+        GRAFT_TRY(check_byte(c, i));
+        GRAFT_TRY(check_same_type(c, i + 2, i));
+        GRAFT_TRY(check_matrix_parameter(c, i + 2, c.in[i].extents, i == 0));
     }
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[1].extents, p));
     return c.set(0, dtype::int32, p.result);
@@ -16282,17 +16242,17 @@ inline status matmul_integer_run(run_context& c) {
 inline status qlinear_matmul_infer(infer_context& c) {
     matmul_plan p;
     for (int i : {0, 3, 7})
-        if (!is_quantized_float(c.in[i].type)) GRAFT_TRY(need_byte(c, i));
+        if (!is_quantized_float(c.in[i].type)) GRAFT_TRY(check_byte(c, i));
     for (int i : {1, 4, 6}) {
-        GRAFT_TRY(need_scale(c, i));
-        GRAFT_TRY(need_same_type(c, i, 1));
+        GRAFT_TRY(check_scale_type(c, i));
+        GRAFT_TRY(check_same_type(c, i, 1));
     }
-    GRAFT_TRY(need_same_type(c, 2, 0));
-    GRAFT_TRY(need_same_type(c, 5, 3));
+    GRAFT_TRY(check_same_type(c, 2, 0));
+    GRAFT_TRY(check_same_type(c, 5, 3));
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[3].extents, p));
-    for (int i : {1, 2}) GRAFT_TRY(need_matrix_parameter(c, i, c.in[0].extents, true));
-    for (int i : {4, 5}) GRAFT_TRY(need_matrix_parameter(c, i, c.in[3].extents, false));
-    for (int i : {6, 7}) GRAFT_TRY(need_matrix_parameter(c, i, p.result, true));
+    for (int i : {1, 2}) GRAFT_TRY(check_matrix_parameter(c, i, c.in[0].extents, true));
+    for (int i : {4, 5}) GRAFT_TRY(check_matrix_parameter(c, i, c.in[3].extents, false));
+    for (int i : {6, 7}) GRAFT_TRY(check_matrix_parameter(c, i, p.result, true));
     return c.set(0, c.in[7].type, p.result);
 }
 inline void store_requantized_product(const matmul_store<double>& self, std::int64_t batch, std::int64_t row, std::int64_t first,
@@ -16419,7 +16379,7 @@ inline status random_uniform_run(run_context& c) { return random_kernel(c, false
 // Bernoulli-15,22: y = 1 with the probability x, else 0
 inline status bernoulli_infer(infer_context& c) {
     dtype type = dtype::undefined;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(type_attribute(c, "dtype", c.in[0].type, accept::number | accept::boolean, type));
     return c.set(0, type, c.in[0].extents);
 }
@@ -16438,7 +16398,7 @@ inline status bernoulli_run(run_context& c) {
 // Multinomial-7,22: y[b, i] = a class drawn with a probability proportional to exp(x[b, class]), `sample_size` times
 inline status multinomial_infer(infer_context& c) {
     dtype type = dtype::undefined;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(type_attribute(c, "dtype", dtype::int32, accept::signed_integer, type));
     if (type != dtype::int32 && type != dtype::int64) return c.fail(errc::op_type, "dtype must be int32 or int64");
     const shape& x = c.in[0].extents;
@@ -16514,7 +16474,7 @@ inline status dropout_run(run_context& c) {
 // {step, place of the first sample in the batch}: element k of sample s draws number (first + s) * (elements of a sample) + k of
 // random_stream(seed, step), and is kept where that is at least `ratio`. So neither parts nor replicas of a batch change the draw.
 inline status training_dropout_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     if (c.in[1].type != dtype::int64 || c.in[1].extents != shape{2}) return c.fail_shapes("the counter must be two numbers of int64");
     const float ratio = c.real("ratio", 0.5f);
     if (!(ratio >= 0 && ratio < 1)) return c.fail(errc::op_attribute, "ratio must be in [0, 1)");
@@ -16629,7 +16589,7 @@ inline status read_permutation(const op_context& c, short_list& perm) {
 
 // Transpose-1,13,21,23,24,25: y[i_perm[0], i_perm[1], …] = x[i_0, i_1, …]; without perm the axes are reversed.
 inline status transpose_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     short_list perm;
     GRAFT_TRY(read_permutation(c, perm));
     shape out;
@@ -16649,8 +16609,8 @@ inline status transpose_run(run_context& c) {
 
 // Expand-8,13: broadcast to the wanted shape, both ways.
 inline status expand_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     short_list wanted;
     bool given = false;
@@ -16679,8 +16639,8 @@ inline status expand_run(run_context& c) {
 
 // Tile-6,13: y[i_0, i_1, …] = x[i_0 mod n_0, i_1 mod n_1, …].
 inline status tile_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     short_list repeats;
     bool given = false;
@@ -16710,7 +16670,7 @@ inline status tile_run(run_context& c) {
 // DepthToSpace-1,11,13,28: blocks of channels become b x b pixels; DCR: the block is the outer part of the channel, CRD: the
 // inner. SpaceToDepth-1,13,28: its inverse, DCR by default.
 inline status block_infer(infer_context& c, bool to_space) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     const std::int64_t b = c.integer("blocksize", 0), area = checked_mul(b, b);
     if (b < 1 || area < 1) return c.fail(errc::op_attribute, "blocksize %lld is out of range", b);
@@ -16752,8 +16712,8 @@ inline status space_to_depth_run(run_context& c) { return block_run(c, false); }
 
 // ReverseSequence-10,28: along time_axis the first sequence_lens[b] elements of batch b are reversed.
 inline status reverse_sequence_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     const shape &s = c.in[0].extents, &lengths = c.in[1].extents;
     const std::int64_t batch = c.integer("batch_axis", 1), time = c.integer("time_axis", 0);
     if (s.rank() < 2 || (batch != 0 && batch != 1) || time != 1 - batch)
@@ -16974,7 +16934,7 @@ GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_pla
     return {};
 }
 
-inline status need_shape(const op_context& c, int i, const shape& wanted) {
+inline status check_shape(const op_context& c, int i, const shape& wanted) {
     if (!c.has(i) || c.in[i].extents == wanted) return {};
     return c.fail_shapes("the shapes of weights, biases or initial states do not fit the input, the directions and hidden_size");
 }
@@ -17001,21 +16961,21 @@ GRAFT_NOINLINE inline status plan_recurrent(const op_context& c, recurrent_plan&
     p.hidden = c.integer("hidden_size", r[2]);
     const std::int64_t rows = checked_mul(p.gates, p.hidden);
     if (p.hidden < 1 || rows < 0 || checked_mul(rows, 2) < 0) return c.fail(errc::op_attribute, "hidden_size is %lld", p.hidden);
-    GRAFT_TRY(need_shape(c, 1, {p.directions, rows, p.input}));
-    GRAFT_TRY(need_shape(c, 2, {p.directions, rows, p.hidden}));
-    GRAFT_TRY(need_shape(c, 3, {p.directions, 2 * rows}));
-    GRAFT_TRY(need_shape(c, 4, {p.batch}));
-    GRAFT_TRY(need_shape(c, 5, p.state()));
-    GRAFT_TRY(need_shape(c, 6, p.state()));
-    GRAFT_TRY(need_shape(c, 7, {p.directions, 3 * p.hidden}));
+    GRAFT_TRY(check_shape(c, 1, {p.directions, rows, p.input}));
+    GRAFT_TRY(check_shape(c, 2, {p.directions, rows, p.hidden}));
+    GRAFT_TRY(check_shape(c, 3, {p.directions, 2 * rows}));
+    GRAFT_TRY(check_shape(c, 4, {p.batch}));
+    GRAFT_TRY(check_shape(c, 5, p.state()));
+    GRAFT_TRY(check_shape(c, 6, p.state()));
+    GRAFT_TRY(check_shape(c, 7, {p.directions, 3 * p.hidden}));
     return read_activations(c, p);
 }
 
 inline status recurrent_infer(infer_context& c) {
     recurrent_plan p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < 8; ++i)
-        if (i != 4) GRAFT_TRY(need_same_type(c, i, 0));
+        if (i != 4) GRAFT_TRY(check_same_type(c, i, 0));
     if (c.has(4) && c.in[4].type != dtype::int32) return c.fail(errc::op_type, "sequence_lens must be int32");
     GRAFT_TRY(plan_recurrent(c, p));
     GRAFT_TRY(c.set(0, c.in[0].type, p.sequence()));
@@ -17216,7 +17176,7 @@ inline status reduce_infer(infer_context& c) {
     return reduced_shape_infer(c);
 }
 inline status reduce_logarithm_infer(infer_context& c) {
-    if (c.version() >= 28) GRAFT_TRY(check_type(c, 0, accept::real));
+    if (c.version() >= 28) GRAFT_TRY(check_real(c, 0));
     return reduce_infer(c);
 }
 inline status reduce_extreme_infer(infer_context& c) {
@@ -17584,7 +17544,7 @@ inline status sum_to_shape(const op_context& c, shape& to) {
 }
 inline status sum_to_infer(infer_context& c) {
     shape to;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(sum_to_shape(c, to));
     return c.set(0, c.in[0].type, to);
 }
@@ -17777,7 +17737,7 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     const bool crop = p.coordinate == coordinate_mode::tf_crop_and_resize;
     if (crop && (!c.has(1) || elements_of(c.in[1].extents) != 2 * axes.size))
         return c.fail(errc::op_shape, "tf_crop_and_resize needs two entries of roi an axis");
-    if (crop) GRAFT_TRY(real_type(c, 1));
+    if (crop) GRAFT_TRY(check_real(c, 1));
     for (int i = 0; i < axes.size; ++i) {
         const int d = static_cast<int>(axes[i]);
         p.resized[d] = p.out[d] != s[d] || std::fabs(p.scale[d] - 1) > 1e-9;
@@ -17909,7 +17869,7 @@ inline void store_saturated(dtype type, void* data, std::int64_t n, double* valu
 // output i has in the input; elements beyond the border repeat it. Before opset 11: asymmetric, nearest below or (shrinking,
 // Resize) above.
 inline status resize_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     resize_plan p;
     GRAFT_TRY(read_resize_attributes(c, p));
     for (int i = c.version() >= 11 ? 2 : 1; i < c.inputs; ++i)
@@ -17996,7 +17956,7 @@ struct resized_forward {
 
 // graft.ResizeGrad(dY, roi?, scales?, sizes?): the interpolation turned around, dX[j] = sum over i of w_i(j) dY[i], axis by axis from the last
 inline status resize_grad_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < c.inputs; ++i)
         if (unknown(c, i)) return c.defer();
     if (!c.has_attribute("shape") || c.integers("shape").size != c.in[0].extents.rank()) return c.fail_shapes("shape must have the rank of dY");
@@ -18123,8 +18083,8 @@ inline status view_run(run_context& c) {
 
 // Reshape-1,5,13,14,19,21,23,24,25: extents as listed; 0 copies the input's (or is 0, by allowzero), one -1 takes the rest.
 inline status reshape_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     short_list wanted;
     bool given = false;
@@ -18166,7 +18126,7 @@ inline status reshape_infer(infer_context& c) {
 
 // Flatten-1,9,11,13,21,23,24,25: two axes, those before `axis` and those from it on.
 inline status flatten_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     std::int64_t axis = c.integer("axis", 1), before = 1, behind = 1;
     if (s.rank() == 0 && !c.has_attribute("axis")) axis = 0;
@@ -18180,8 +18140,8 @@ inline status flatten_infer(infer_context& c) {
 
 // Squeeze-1,11,13,21,23,24,25: leaves out the axes named, or all of extent 1.
 inline status squeeze_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     const shape& s = c.in[0].extents;
     short_list axes;
@@ -18201,8 +18161,8 @@ inline status squeeze_infer(infer_context& c) {
 
 // Unsqueeze-1,11,13,21,23,24,25: axes of extent 1 are put in, numbered as in the output.
 inline status unsqueeze_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     const shape& s = c.in[0].extents;
     short_list axes;
@@ -18352,9 +18312,9 @@ struct fourier {
 };
 
 /// Fails with op.type or op.shape unless input `i` holds one int64, or one int32 where that is allowed.
-inline status need_one_integer(const op_context& c, int i, bool int32_too = true) {
-    GRAFT_TRY(index_type(c, i, int32_too));
-    return elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must hold one element", i);
+inline status check_one_integer(const op_context& c, int i, bool int32_too = true) {
+    GRAFT_TRY(check_index_type(c, i, int32_too));
+    return check_scalar(c, i);
 }
 
 /// Sizes of a DFT: [outer][length][inner][parts] becomes [outer][bins][inner][out_parts].
@@ -18373,7 +18333,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
     std::int64_t axis = c.version() < 20 ? c.integer("axis", 1) : -2;
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_one_integer(c, i, i == 1));
+        GRAFT_TRY(check_one_integer(c, i, i == 1));
         if (!c.in[i].data) return p.unknown = true, status();
     }
     if (c.has(2)) axis = c.in[2].integer(0);
@@ -18392,7 +18352,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
 // bins
 inline status dft_infer(infer_context& c) {
     dft_plan p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(plan_dft(c, p));
     if (p.unknown) return c.defer();
     shape y = c.in[0].extents;
@@ -18447,9 +18407,9 @@ struct stft_plan {
 GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     const shape& x = c.in[0].extents;
     if (x.rank() != 3 || (x[2] != 1 && x[2] != 2)) return c.fail_shapes("the signal must be [batch, length, 1 or 2]");
-    GRAFT_TRY(need_one_integer(c, 1));
-    if (c.has(3)) GRAFT_TRY(need_one_integer(c, 3));
-    GRAFT_TRY(need_same_type(c, 3, 1));
+    GRAFT_TRY(check_one_integer(c, 1));
+    if (c.has(3)) GRAFT_TRY(check_one_integer(c, 3));
+    GRAFT_TRY(check_same_type(c, 3, 1));
     if (c.has(2) && c.in[2].extents.rank() != 1) return c.fail_shapes("the window must be a vector");
     if (!c.in[1].data || (c.has(3) && !c.in[3].data)) return p.unknown = true, status();
     p.step = c.in[1].integer(0);
@@ -18457,7 +18417,7 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     if (p.step < 1 || p.frame < 1)
         return c.fail(errc::op_value, "frame_step is %lld and frame_length %lld, but both must be at least 1", p.step, p.frame);
     if (p.frame > x[1]) return c.fail(errc::op_value, "frame_length %lld is more than the signal's length %lld", p.frame, x[1]);
-    GRAFT_TRY(need_vector(c, 2, p.frame));
+    GRAFT_TRY(check_vector(c, 2, p.frame));
     p.frames = (x[1] - p.frame) / p.step + 1;
     p.bins = c.integer("onesided", 1) ? p.frame / 2 + 1 : p.frame;
     return {};
@@ -18466,8 +18426,8 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
 // STFT-17: the transforms of frames of the signal, `frame_step` apart, each times the window
 inline status stft_infer(infer_context& c) {
     stft_plan p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_stft(c, p));
     if (p.unknown) return c.defer();
     return c.set(0, c.in[0].type, {c.in[0].extents[0], p.frames, p.bins, 2});
@@ -18502,15 +18462,15 @@ inline status stft_run(run_context& c) {
 inline status mel_infer(infer_context& c) {
     for (int i = 0; i < 5; ++i) {
         if (i < 3)
-            GRAFT_TRY(need_one_integer(c, i));
+            GRAFT_TRY(check_one_integer(c, i));
         else
-            GRAFT_TRY(need_arithmetic_float(c, i));
-        GRAFT_TRY(need_same_type(c, i, i < 3 ? 0 : 3));
+            GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_same_type(c, i, i < 3 ? 0 : 3));
         if (elements_of(c.in[i].extents) != 1) return c.fail(errc::op_shape, "input %lld must hold one element", i);
     }
     const std::int64_t type = c.integer("output_datatype", 1);
     if (type < 1 || type > 26 || (!is_integer(static_cast<dtype>(type)) && !is_arithmetic_float(static_cast<dtype>(type))))
-        return c.fail(errc::op_attribute, "output_datatype %lld is no number type", type);
+        return refuse_type_number(c, errc::op_attribute, "output_datatype %s is no number type", type);
     if (!c.in[0].data || !c.in[1].data) return c.defer();
     const std::int64_t bands = c.in[0].integer(0), length = c.in[1].integer(0);
     if (bands < 0 || bands > std::int64_t(1) << 40 || length < 1 || length > std::int64_t(1) << 40)
@@ -18580,14 +18540,14 @@ namespace ops {
 
 // Concat-1,4,11,13: inputs joined along `axis`.
 inline status concat_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     shape out = c.in[0].extents;
     int axis = 0;
     if (c.version() >= 4 && !c.has_attribute("axis")) return c.fail(errc::op_attribute, "axis is missing");
     GRAFT_TRY(c.axis(c.integer("axis", 1), out.rank(), axis));
     for (int i = 1; i < c.inputs; ++i) {
         if (!c.has(i)) return c.fail(errc::op_shape, "input %lld is missing", i);
-        GRAFT_TRY(same_type(c, 0, i));
+        GRAFT_TRY(check_same_type(c, 0, i));
         const shape& s = c.in[i].extents;
         if (s.rank() != out.rank()) return c.fail_shapes("the ranks differ");
         for (int d = 0; d < out.rank(); ++d)
@@ -18618,7 +18578,7 @@ inline status concat_run(run_context& c) {
 
 // Split-1,2,11,13,18: cut along `axis` into the sizes listed, else into equal parts (18: the last may be smaller).
 inline status split_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
@@ -18626,7 +18586,7 @@ inline status split_infer(infer_context& c) {
     const integer_list listed = c.integers("split");
     const bool by_input = c.has(1), by_attribute = !by_input && c.has_attribute("split");
     if (by_input) {
-        GRAFT_TRY(index_type(c, 1, false));
+        GRAFT_TRY(check_index_type(c, 1, false));
         if (c.has_attribute("num_outputs")) return c.fail(errc::op_attribute, "both the input split and num_outputs are given");
         if (c.in[1].extents.rank() != 1) return c.fail_shapes("split must have one dimension");
         if (!c.knows(1)) return c.defer();
@@ -18713,11 +18673,11 @@ inline status read_slice(const op_context& c, slice_range& range) {
     return {};
 }
 inline status slice_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     for (int i = 1; i < c.inputs; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(index_type(c, i, true));
-            GRAFT_TRY(same_type(c, i, 1));
+            GRAFT_TRY(check_index_type(c, i, true));
+            GRAFT_TRY(check_same_type(c, i, 1));
             if (!c.knows(i)) return c.defer();
         }
     slice_range range;
@@ -18853,7 +18813,7 @@ inline status read_slice_grad(const op_context& c, slice_range& range, shape& x)
 inline status slice_grad_infer(infer_context& c) {
     slice_range range;
     shape x;
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     GRAFT_TRY(read_slice_grad(c, range, x));
     return c.set(0, c.in[0].type, x);
 }

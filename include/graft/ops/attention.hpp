@@ -63,7 +63,7 @@ GRAFT_NOINLINE inline status plan_attention(const op_context& c, attention_plan&
         for (int i = 1; fits && i < m.rank(); ++i) fits = m.at(-i - 1) == 1 || m.at(-i - 1) == target[3 - i];
         if (!fits) return c.fail_shapes("attn_mask cannot be broadcast to [batch, heads, query length, total length]");
     }
-    return need_vector(c, 6, p.batch);
+    return check_vector(c, 6, p.batch);
 }
 
 // Attention-23,24,25: Y = softmax(softcap(scale * Q * K^T) + bias) * V, with bias from attn_mask, is_causal, windows and
@@ -71,11 +71,11 @@ GRAFT_NOINLINE inline status plan_attention(const op_context& c, attention_plan&
 // offset = what keys precede the queries.
 inline status attention_infer(infer_context& c) {
     attention_plan p;
-    for (int i : {0, 1, 2}) GRAFT_TRY(need_arithmetic_float(c, i));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 4, 0));
-    GRAFT_TRY(need_same_type(c, 5, 2));
-    if (c.has(3) && c.in[3].type != dtype::boolean && !is_integer(c.in[3].type)) GRAFT_TRY(need_arithmetic_float(c, 3));
+    for (int i : {0, 1, 2}) GRAFT_TRY(check_real(c, i));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 4, 0));
+    GRAFT_TRY(check_same_type(c, 5, 2));
+    if (c.has(3) && c.in[3].type != dtype::boolean && !is_integer(c.in[3].type)) GRAFT_TRY(check_real(c, 3));
     if (c.has(6) && c.in[6].type != dtype::int64) return c.fail(errc::op_type, "nonpad_kv_seqlen must be int64");
     const std::int64_t mode = c.integer("qk_matmul_output_mode", 0), precision = c.integer("softmax_precision", 1);
     if (mode < 0 || mode > 3) return c.fail(errc::op_attribute, "qk_matmul_output_mode is %lld, but must be 0 to 3", mode);

@@ -12,12 +12,12 @@ namespace ops {
 // weight[c,0,j] * P[b,c,t+j]); present_state = the last k - 1 positions of P
 inline status causal_conv_infer(infer_context& c) {
     if (c.in[0].type == dtype::float64) return c.fail(errc::op_type, "float64 is not allowed");
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    for (int i = 1; i < 4; ++i) GRAFT_TRY(need_same_type(c, i, 0));
+    GRAFT_TRY(check_real(c, 0));
+    for (int i = 1; i < 4; ++i) GRAFT_TRY(check_same_type(c, i, 0));
     const shape &x = c.in[0].extents, &w = c.in[1].extents;
     if (x.rank() != 3 || w.rank() != 3 || w[0] != x[1] || w[1] != 1 || w[2] < 1)
         return c.fail_shapes("input must be [batch, channels, length] and weight [channels, 1, k]");
-    GRAFT_TRY(need_vector(c, 2, x[1]));
+    GRAFT_TRY(check_vector(c, 2, x[1]));
     const shape state{x[0], x[1], w[2] - 1};
     if (c.has(3) && c.in[3].extents != state) return c.fail_shapes("past_state must be [batch, channels, k - 1]");
     if (!c.is("activation", "none", "none") && !c.is("activation", "silu", "") && !c.is("activation", "swish", ""))

@@ -60,10 +60,15 @@ inline unsigned type_class(dtype type) noexcept {
     }
 }
 
-GRAFT_COLD inline status refuse_type(const op_context& c, int i) {
-    char detail[120];
-    std::snprintf(detail, sizeof detail, "input %d may not be of type %s", i, name(c.in[i].type));
-    return fail(errc::op_type, place(c.n), detail);
+/// Whether the type is one of ONNX's arithmetic floats: float16, bfloat16, float32, float64.
+inline bool is_arithmetic_float(dtype type) noexcept { return type_class(type) == accept::real; }
+/// Whether the type is an integer of 8 bits.
+inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type == dtype::int8; }
+
+// What inputs have to be is asked by functions named check_*: each fails with the node as the place, and with types by their names.
+GRAFT_COLD inline status refuse_type(const op_context& c, int i, const char* wanted_types = nullptr) {
+    const std::string input = "input " + std::to_string(i);
+    return fail(errc::op_type, place(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
 }
 GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
     char detail[120];
@@ -71,27 +76,59 @@ GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
                   name(c.in[j].type));
     return fail(errc::op_type, place(c.n), detail);
 }
+// `text` has a %s for the name of the type that the number stands for, or for the number where it stands for none.
+GRAFT_COLD inline status refuse_type_number(const op_context& c, errc code, const char* text, std::int64_t number) {
+    char detail[120];
+    std::snprintf(detail, sizeof detail, text, number > 0 && number <= 26 ? name(static_cast<dtype>(number)) : std::to_string(number).c_str());
+    return fail(code, place(c.n), detail);
+}
 /// Fails with op.type unless input i is there and of one of the accepted classes.
 inline status check_type(const op_context& c, int i, unsigned accepted) {
     if (c.has(i) && (type_class(c.in[i].type) & accepted)) return {};
-    return refuse_type(c, i);
+    return refuse_type(c, i, accepted == accept::real ? "float16, bfloat16, float32 or float64" : nullptr);
+}
+/// Fails with op.type unless input i is there and an arithmetic float.
+GRAFT_NOINLINE inline status check_real(const op_context& c, int i) { return check_type(c, i, accept::real); }
+/// Fails with op.type unless input i is int64, or int32 where that is allowed.
+GRAFT_NOINLINE inline status check_index_type(const op_context& c, int i, bool int32_too) {
+    if (c.in[i].type == dtype::int64 || (int32_too && c.in[i].type == dtype::int32)) return {};
+    return refuse_type(c, i, int32_too ? "int64 or int32" : "int64");
+}
+/// Fails with op.type unless input i is int8 or uint8.
+inline status check_byte(const op_context& c, int i) { return is_byte(c.in[i].type) ? status() : refuse_type(c, i, "int8 or uint8"); }
+/// Fails with op.unsupported unless a tensor can hold the elements of input i.
+GRAFT_NOINLINE inline status check_any_type(const op_context& c, int i) {
+    if (!size_of(c.in[i].type))
+        return c.fail(errc::op_unsupported, "input %lld has strings or complex numbers, which are not supported", i);
+    return {};
 }
 /// Fails with op.type unless input i is an integer of 32 bits or more, or an arithmetic float: ONNX sums and multiplies no smaller integers.
 inline status check_wide_number(const op_context& c, int i) {
     if (c.has(i) && ((type_class(c.in[i].type) & accept::real) || ((type_class(c.in[i].type) & accept::integer) && size_of(c.in[i].type) >= 4))) return {};
     return refuse_type(c, i);
 }
-/// Fails with op.type unless inputs i and j are of one type.
-inline status check_same_type(const op_context& c, int i, int j) {
-    return c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);
+/// Fails with op.type unless inputs i, where given, and j are of one type.
+GRAFT_NOINLINE inline status check_same_type(const op_context& c, int i, int j) {
+    return !c.has(i) || c.in[i].type == c.in[j].type ? status() : refuse_pair(c, i, j);
+}
+/// Fails with op.shape unless input i, where given, has one element.
+inline status check_scalar(const op_context& c, int i) {
+    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must have one element", i);
+}
+/// Fails with op.type or op.shape unless input i is one element of that type.
+inline status check_scalar(const op_context& c, int i, dtype type) { return c.in[i].type == type ? check_scalar(c, i) : refuse_type(c, i, name(type)); }
+/// Fails with op.shape unless input i, where given, is a vector of `n` elements.
+inline status check_vector(const op_context& c, int i, std::int64_t n) {
+    if (!c.has(i) || (c.in[i].extents.rank() == 1 && c.in[i].extents[0] == n)) return {};
+    return c.fail(errc::op_shape, "input %lld must be a vector of %lld elements, but has %lld", i, n, c.in[i].elements());
 }
 /// The element type that an integer attribute names; op.type where it is not in `accepted`, op.unsupported where no tensor holds
 /// it.
 inline status type_attribute(const op_context& c, const char* attribute_name, dtype otherwise, unsigned accepted, dtype& type) {
     const std::int64_t number = c.integer(attribute_name, static_cast<std::int64_t>(otherwise));
     type = number > 0 && number < 64 ? static_cast<dtype>(number) : dtype::undefined;
-    if (!size_of(type)) return c.fail(errc::op_unsupported, "element type %lld is not supported", number);
-    if (!(type_class(type) & accepted)) return c.fail(errc::op_type, "element type %lld is not allowed here", number);
+    if (!size_of(type)) return refuse_type_number(c, errc::op_unsupported, "element type %s is not supported", number);
+    if (!(type_class(type) & accepted)) return refuse_type_number(c, errc::op_type, "element type %s is not allowed here", number);
     return {};
 }
 
@@ -310,12 +347,6 @@ GRAFT_NOINLINE inline status binary_elementwise(run_context& c, const shape& sec
         }
     });
     return {};
-}
-
-/// A scalar input, or a tensor of one element; else op.shape.
-inline status check_scalar(const op_context& c, int i) {
-    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status()
-                                                          : c.fail(errc::op_shape, "input %lld must have one element", i);
 }
 
 /// Fills `n` elements of `size` bytes with the one at `value`.

@@ -12,12 +12,6 @@ inline status find_body(const op_context& c, const char* attribute_name, const g
     if (!body) return c.fail(errc::op_attribute, "a body is missing");
     return {};
 }
-inline status scalar_of(const op_context& c, int i, dtype type) {
-    if (c.in[i].type != type)
-        return c.fail(errc::op_type, type == dtype::boolean ? "input %lld must be bool" : "input %lld must be int64", i);
-    if (elements_of(c.in[i].extents) != 1) return c.fail(errc::op_shape, "input %lld must have one element", i);
-    return {};
-}
 
 /// Makes output i of the node from a tensor.
 inline void give(run_context& c, int i, tensor t) {
@@ -105,7 +99,7 @@ inline tensor rows_of(const row_store& s) noexcept {
 
 // If-1,11,13,16,19,21,23,24,25: runs one of two bodies, which read what they need from the graph around them.
 inline status if_infer(infer_context& c) {
-    GRAFT_TRY(scalar_of(c, 0, dtype::boolean));
+    GRAFT_TRY(check_scalar(c, 0, dtype::boolean));
     for (const char* name : {"then_branch", "else_branch"}) {
         const graph* body = nullptr;
         GRAFT_TRY(find_body(c, name, body));
@@ -149,8 +143,8 @@ inline bool condition_may_end(const graph& body) noexcept {
 inline status loop_infer(infer_context& c) {
     const graph* body = nullptr;
     GRAFT_TRY(find_body(c, "body", body));
-    if (c.has(0)) GRAFT_TRY(scalar_of(c, 0, dtype::int64));
-    if (c.has(1)) GRAFT_TRY(scalar_of(c, 1, dtype::boolean));
+    if (c.has(0)) GRAFT_TRY(check_scalar(c, 0, dtype::int64));
+    if (c.has(1)) GRAFT_TRY(check_scalar(c, 1, dtype::boolean));
     const int states = c.inputs > 2 ? c.inputs - 2 : 0;
     for (int i = 2; i < c.inputs; ++i)
         if (!c.has(i)) return c.fail(errc::op_unsupported, "state %lld is left out, or is not a tensor", i - 2);
@@ -262,7 +256,7 @@ inline status read_scan(const op_context& c, scan_plan& p) {
         if (c.in[p.first + i].extents.rank() < 1 || c.in[p.first + i].extents[0] != p.batch)
             return c.fail_shapes("the states have not the batch of the sequences");
     if (p.batched && c.has(0)) {
-        GRAFT_TRY(index_type(c, 0, false));
+        GRAFT_TRY(check_index_type(c, 0, false));
         if (c.in[0].extents != shape{p.batch}) return c.fail_shapes("sequence_lens must have one element a batch");
     }
     return {};

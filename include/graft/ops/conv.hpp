@@ -34,7 +34,7 @@ GRAFT_NOINLINE inline status plan_convolution(const op_context& c, int x, int w,
             "channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
     p.ic = weight[1];
     p.oc = weight[0] / p.groups;
-    return need_vector(c, b, weight[0]);
+    return check_vector(c, b, weight[0]);
 }
 
 /// A convolution of 1x1 taps at stride 1 without padding sees the plane as one row.
@@ -126,9 +126,9 @@ inline void store_convolution(const convolution_store& self, std::int64_t, std::
 // Conv-1,11,22: Y[n,m,o] = B[m] + sum over c, k of W[m,c,k] * X[n, group(m) * C/group + c, o * stride - pad + k * dilation]
 inline status conv_infer(infer_context& c) {
     convolution p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_convolution(c, 0, 1, 2, p));
     return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
@@ -190,8 +190,8 @@ inline status conv_grad_weight_infer(infer_context& c) {
     shape weight;
     convolution p;
     int count = 0;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     GRAFT_TRY(read_shape_attribute(c, weight));
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(plan_conv_grad(c, c.in[0].extents, weight, c.in[1].extents, p));

@@ -67,13 +67,13 @@ inline status plan_conv_transpose(const op_context& c, transposed_convolution& p
     p.ic = in[1] / p.groups;
     p.oc = weight[1];
     if (checked_mul(p.oc, p.groups) < 0) return c.fail_shapes("the number of output channels overflows");
-    return need_vector(c, 2, p.oc * p.groups);
+    return check_vector(c, 2, p.oc * p.groups);
 }
 inline status conv_transpose_infer(infer_context& c) {
     transposed_convolution p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_conv_transpose(c, p));
     return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
@@ -179,8 +179,8 @@ inline status plan_conv_grad_input(const op_context& c, shape& x, convolution& p
 inline status conv_grad_input_infer(infer_context& c) {
     shape x;
     convolution p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     GRAFT_TRY(plan_conv_grad_input(c, x, p));
     return c.set(0, c.in[0].type, x);
 }

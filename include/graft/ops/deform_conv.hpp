@@ -36,8 +36,8 @@ inline status read_deform(const op_context& c, deform_plan& p) {
 inline status deform_conv_infer(infer_context& c) {
     for (int i = 0; i < c.inputs; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(real_type(c, i));
-            GRAFT_TRY(same_type(c, 0, i));
+            GRAFT_TRY(check_real(c, i));
+            GRAFT_TRY(check_same_type(c, 0, i));
         }
     deform_plan p;
     GRAFT_TRY(read_deform(c, p));
@@ -163,8 +163,8 @@ struct deform_gradient {
 inline status deform_conv_grad_infer(infer_context& c) {
     for (int i = 0; i < c.inputs; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(real_type(c, i));
-            GRAFT_TRY(same_type(c, 0, i));
+            GRAFT_TRY(check_real(c, i));
+            GRAFT_TRY(check_same_type(c, 0, i));
         }
     int count = 0;
     GRAFT_TRY(read_shards(c, count));

@@ -88,9 +88,9 @@ inline status roi_align_infer(infer_context& c) {
     static constexpr const char* modes[] = {"avg", "max", nullptr};
     static constexpr const char* coordinates[] = {"half_pixel", "output_half_pixel", nullptr};
     int chosen = 0;
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
-    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_index_type(c, 2, false));
     GRAFT_TRY(choose(c, "mode", "avg", modes, chosen));
     GRAFT_TRY(choose(c, "coordinate_transformation_mode", "half_pixel", coordinates, chosen));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
@@ -201,9 +201,9 @@ inline status roi_align_run(run_context& c) {
 // graft.RoiAlignGrad(dY, regions, batch indices): every sample of a bin gives its share of dY to the four places that it was made of.
 // Regions get no gradient, as in torchvision.
 inline status roi_align_grad_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
-    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_index_type(c, 2, false));
     const shape &dy = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
     const integer_list list = c.integers("shape");
     const shape x = shape::from(list.begin(), list.end());
@@ -254,8 +254,8 @@ inline status roi_align_gradient(gradient_context& c) {
 
 // MaxRoiPool-1,22: regions (batch, x0, y0, x1, y1), rounded to pixels, cut into bins; each the maximum inside, 0 where empty.
 inline status max_roi_pool_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents;
     const integer_list pooled = c.integers("pooled_shape");
     if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1)

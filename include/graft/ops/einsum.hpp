@@ -238,10 +238,10 @@ inline einsum_term names_after(const einsum_plan& p, std::size_t done) noexcept 
 inline status einsum_infer(infer_context& c) {
     einsum_plan p;
     if (c.inputs < 1) return c.fail(errc::op_attribute, "an input is needed");
-    if (!is_integer(c.in[0].type)) GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (!is_integer(c.in[0].type)) GRAFT_TRY(check_real(c, 0));
     for (int i = 0; i < c.inputs; ++i) {
         if (!c.has(i)) return c.fail(errc::op_attribute, "input %lld is missing", i);
-        GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_same_type(c, i, 0));
     }
     GRAFT_TRY(plan_einsum(c, p));
     return c.set(0, c.in[0].type, p.result);

@@ -102,7 +102,7 @@ inline status mod_run(run_context& c) {
 GRAFT_BINARY(pow, std::pow(x, y), integer_power(x, y))
 inline status pow_infer(infer_context& c) {
     shape second, out;
-    if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64) GRAFT_TRY(check_type(c, 0, accept::real));
+    if (c.in[0].type != dtype::int32 && c.in[0].type != dtype::int64) GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(check_type(c, 1, accept::number));
     GRAFT_TRY(binary_shapes(c, second, out));
     return c.set(0, c.in[0].type, out);

@@ -21,8 +21,8 @@ inline bool resolve_index(const tensor_view& indices, std::int64_t i, std::int64
 
 // Gather-1,11,13: y[a.., i.., b..] = x[a.., indices[i..], b..].
 inline status gather_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, true));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, true));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
@@ -54,8 +54,8 @@ inline status gather_run(run_context& c) {
 
 // GatherElements-11,13: y[i_0, .., i_axis, ..] = x[i_0, .., indices[i..], ..].
 inline status check_elementwise_indices(const op_context& c, int& axis) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, true));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, true));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
     if (indices.rank() != s.rank()) return c.fail_shapes("data and indices must have the same rank");
@@ -105,8 +105,8 @@ struct block_index {
     std::int64_t strides[shape::max_rank] = {};
 };
 inline status read_blocks(const op_context& c, std::int64_t batch, block_index& b) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     if (s.rank() < 1 || indices.rank() < 1) return c.fail_shapes("data and indices must have at least one axis");
     if (batch < 0 || batch >= indices.rank() || batch >= s.rank())
@@ -168,7 +168,7 @@ inline status gather_nd_run(run_context& c) {
 
 // Compress-9,11,28: the slices along `axis` (without it: the elements) whose condition holds.
 inline status compress_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     if (c.in[1].type != dtype::boolean) return c.fail(errc::op_type, "the condition must be bool");
     if (c.in[1].extents.rank() != 1) return c.fail_shapes("the condition must have one dimension");
     if (c.in[0].extents.rank() < 1) return c.fail_shapes("the input must have a dimension");

@@ -15,7 +15,7 @@ inline status constant_infer(infer_context& c) {
     switch (a.kind) {
     case attribute_kind::tensor:
         if (!size_of(a.tensor.type()))
-            return c.fail(errc::op_unsupported, "element type %lld is not supported", static_cast<std::int64_t>(a.tensor.type()));
+            return refuse_type_number(c, errc::op_unsupported, "element type %s is not supported", static_cast<std::int64_t>(a.tensor.type()));
         return c.set(0, a.tensor.type(), a.tensor.shape());
     case attribute_kind::real: return c.set(0, dtype::float32, {});
     case attribute_kind::integer: return c.set(0, dtype::int64, {});
@@ -100,7 +100,7 @@ inline status range_infer(infer_context& c) {
     }
     const std::int64_t stash = c.integer("stash_type", 1);
     if (stash != 1 && stash != 11 && stash != 10 && stash != 16)
-        return c.fail(errc::op_attribute, "stash_type %lld is not a float type", stash);
+        return refuse_type_number(c, errc::op_attribute, "stash_type %s is no arithmetic float", stash);
     if (!c.knows(0) || !c.knows(1) || !c.knows(2)) return c.defer();
     std::int64_t count = 0;
     GRAFT_TRY(range_count(c, count));

@@ -96,7 +96,7 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
 
 // GridSample-16,20,22: y[n, c, o..] = x[n, c] interpolated at grid[n, o..], whose last axis is (x, y) or (x, y, z) in [-1, 1].
 inline status grid_sample_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 1));
+    GRAFT_TRY(check_real(c, 1));
     if (!is_float(c.in[0].type) && !is_integer(c.in[0].type)) return c.fail(errc::op_type, "the input must hold numbers");
     const shape &s = c.in[0].extents, &g = c.in[1].extents;
     if (s.rank() < 3 || s.rank() > 5)
@@ -156,8 +156,8 @@ inline status grid_sample_run(run_context& c) {
 
 // AffineGrid-20: y[n, o.., d] = sum_k theta[n, d, k] (x, y[, z], 1)_k, where the places o are spread over [-1, 1].
 inline status affine_grid_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     const shape &theta = c.in[0].extents, &size = c.in[1].extents;
     if (size.rank() != 1 || (size[0] != 4 && size[0] != 5))
         return c.fail_shapes("size must list the 4 or 5 extents of a picture or a volume");
@@ -231,7 +231,7 @@ inline void find_slopes(const grid_plan& p, double normalised, std::int64_t exte
 // graft.GridSampleGrad(dY, X, grid) -> dX, dgrid: dX[from] = sum of dY times the weight of `from`; dgrid = sum over channels and taps
 // of dY * X * (slope of the weight)
 inline status grid_sample_grad_infer(infer_context& c) {
-    for (int i = 0; i < 3; ++i) GRAFT_TRY(real_type(c, i));
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(check_real(c, i));
     const shape &dy = c.in[0].extents, &s = c.in[1].extents, &g = c.in[2].extents;
     if (s.rank() < 3 || s.rank() > 5 || g.rank() != s.rank() || g[0] != s[0] ||
         g.back() != s.rank() - 2) return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");

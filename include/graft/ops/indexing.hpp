@@ -1,7 +1,7 @@
 // Helpers of the operators that move elements: short integer lists, axes, strided and mapped copies.
 #pragma once
 
-#include "../graph/op.hpp"
+#include "common.hpp"
 
 #include <cstring>
 
@@ -19,32 +19,6 @@ struct short_list {
 /// Whether input i is there but its contents are not known yet.
 inline bool unknown(const infer_context& c, int i) noexcept { return c.has(i) && !c.knows(i); }
 
-/// Fails unless a tensor can hold the elements of input i.
-GRAFT_NOINLINE inline status any_type(const op_context& c, int i) {
-    if (!size_of(c.in[i].type))
-        return c.fail(errc::op_unsupported, "input %lld has strings or complex numbers, which are not supported", i);
-    return {};
-}
-
-/// Fails unless inputs a and b have one type.
-GRAFT_NOINLINE inline status same_type(const op_context& c, int a, int b) {
-    if (c.in[a].type != c.in[b].type) return c.fail(errc::op_type, "inputs %lld and %lld must have the same type", a, b);
-    return {};
-}
-
-/// Fails unless input i is float, double, float16 or bfloat16.
-GRAFT_NOINLINE inline status real_type(const op_context& c, int i) {
-    const dtype t = c.in[i].type;
-    if (t == dtype::float32 || t == dtype::float64 || t == dtype::float16 || t == dtype::bfloat16) return {};
-    return c.fail(errc::op_type, "input %lld must be float, double, float16 or bfloat16", i);
-}
-
-/// Fails unless input i is int64, or int32 where that is allowed.
-GRAFT_NOINLINE inline status index_type(const op_context& c, int i, bool int32_too) {
-    if (c.in[i].type == dtype::int64 || (int32_too && c.in[i].type == dtype::int32)) return {};
-    return c.fail(errc::op_type, int32_too ? "input %lld must be int64 or int32" : "input %lld must be int64", i);
-}
-
 /// Element i of a tensor of int64 or int32.
 inline std::int64_t index_at(const tensor_view& t, std::int64_t i) noexcept {
     return t.type == dtype::int64 ? t.as<std::int64_t>()[i] : std::int64_t(t.as<std::int32_t>()[i]);
@@ -56,7 +30,7 @@ GRAFT_NOINLINE inline status read_list(const op_context& c, int i, const char* a
     list.size = 0;
     given = true;
     if (i >= 0 && c.has(i)) {
-        GRAFT_TRY(index_type(c, i, int32_too));
+        GRAFT_TRY(check_index_type(c, i, int32_too));
         const shape& s = c.in[i].extents;
         if (s.rank() > 1) return c.fail(errc::op_shape, "input %lld must have one dimension, not %lld", i, s.rank());
         if (s.back() > short_list::max_size)

@@ -33,7 +33,7 @@ inline status parametric_softplus_run(run_context& c) { return legacy_elementwis
 
 // ImageScaler-1: y[n,c,h,w] = scale * x[n,c,h,w] + bias[c].
 inline status image_scaler_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     const attribute* bias = c.n.find("bias");
     const shape& x = c.in[0].extents;
     if (x.rank() != 4) return c.fail_shapes("ImageScaler takes images of rank 4");

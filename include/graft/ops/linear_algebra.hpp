@@ -39,7 +39,7 @@ inline status trilu_run(run_context& c) {
 
 // Det-11,22: the determinants of the matrices [..., n, n], by elimination with the largest pivot of each column
 inline status det_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     shape out = c.in[0].extents;
     const int rank = out.rank();
     if (rank < 2 || out[rank - 1] != out[rank - 2]) return c.fail_shapes("the input must hold square matrices");

@@ -49,9 +49,9 @@ inline status linear_attention_infer(infer_context& c) {
     linear_attention_plan p;
     for (int i = 0; i < 6; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(need_arithmetic_float(c, i));
+            GRAFT_TRY(check_real(c, i));
             if (c.in[i].type == dtype::float64) return c.fail(errc::op_type, "float64 is not allowed");
-            if (i != 3) GRAFT_TRY(need_same_type(c, i, 0));
+            if (i != 3) GRAFT_TRY(check_same_type(c, i, 0));
         }
     GRAFT_TRY(plan_linear_attention(c, p));
     GRAFT_TRY(c.set(0, c.in[0].type, {p.batch, p.length, p.q_heads * p.v_size}));
@@ -147,8 +147,8 @@ GRAFT_NOINLINE inline status plan_rotary(const op_context& c, rotary_plan& p) {
 inline status rotary_infer(infer_context& c) {
     rotary_plan p;
     for (int i = 0; i < 3; ++i) {
-        GRAFT_TRY(need_arithmetic_float(c, i));
-        GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_same_type(c, i, 0));
     }
     if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "position_ids must be int64");
     GRAFT_TRY(plan_rotary(c, p));

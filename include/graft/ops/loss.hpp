@@ -11,7 +11,7 @@ namespace ops {
 // over classes of exp(x))
 inline status loss_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &target = c.in[1].extents;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     if (c.in[1].type != dtype::int32 && c.in[1].type != dtype::int64) return refuse_type(c, 1);
     if (!c.is("reduction", "none", "mean") && !c.is("reduction", "mean", "mean") && !c.is("reduction", "sum", "mean"))
         return c.fail(errc::op_attribute, "reduction must be none, mean or sum");

@@ -87,15 +87,10 @@ GRAFT_NOINLINE status multiply_matrices(run_context& c, const matmul_plan& p, co
 }
 
 // MatMul-1,9,13: numpy.matmul
-inline status need_matmul_type(const op_context& c, int i) {
-    const dtype t = c.in[i].type;
-    if (t == dtype::int32 || t == dtype::int64 || t == dtype::uint32 || t == dtype::uint64) return {};
-    return need_arithmetic_float(c, i);
-}
 inline status matmul_infer(infer_context& c) {
     matmul_plan p;
-    GRAFT_TRY(need_matmul_type(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_wide_number(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[1].extents, p));
     return c.set(0, c.in[0].type, p.result);
 }
@@ -139,9 +134,9 @@ inline status plan_gemm(const op_context& c, gemm_plan& p) {
 }
 inline status gemm_infer(infer_context& c) {
     gemm_plan p;
-    GRAFT_TRY(need_matmul_type(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_wide_number(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_gemm(c, p));
     return c.set(0, c.in[0].type, {p.m, p.n});
 }
@@ -269,8 +264,8 @@ inline gradient_table matmul_gradients() {
 // graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
 inline status matmul_grad_weight_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &dy = c.in[1].extents;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
     if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return c.fail_shapes("X and dY must be matrices of as many rows");
     if (!shards::legal(c.integer("shards", 1))) return c.fail(errc::op_attribute, "%lld shards are no power of two in range", c.integer("shards", 1));
     const bool transposed = c.integer("transposed", 0) != 0;

@@ -53,8 +53,8 @@ inline bool batch_norm_trains(const op_context& c) {
 }
 inline status batch_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
-    for (int i = 0; i < 5; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
-    for (int i : {1, 3}) GRAFT_TRY(need_same_type(c, i + 1, i));
+    for (int i = 0; i < 5; ++i) GRAFT_TRY(check_real(c, i));
+    for (int i : {1, 3}) GRAFT_TRY(check_same_type(c, i + 1, i));
     if (x.rank() < 1) return c.fail_shapes("the input needs a batch and channels");
     if (c.version() < 9 && !c.integer("spatial", 1)) {
         if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
@@ -62,7 +62,7 @@ inline status batch_norm_infer(infer_context& c) {
             if (c.in[i].extents != shape::from(x.begin() + 1, x.end()))
                 return c.fail_shapes("scale, B, mean and var must have the shape of one image");
     } else
-        for (int i = 1; i < 5; ++i) GRAFT_TRY(need_vector(c, i, x.at(1)));
+        for (int i = 1; i < 5; ++i) GRAFT_TRY(check_vector(c, i, x.at(1)));
     GRAFT_TRY(c.set(0, c.in[0].type, x));
     for (int i = 1; i < 5; ++i) GRAFT_TRY(c.set(i, c.in[i % 2 ? 3 : 4].type, c.in[3].extents));
     return {};
@@ -106,9 +106,9 @@ inline status batch_norm_run(run_context& c) {
 // GroupNormalization-18,21: the statistics are of a group of channels; scale and bias by group (18) or by channel (21)
 inline status group_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     std::int64_t parameters = x[1];
     if (c.n.op_type == "GroupNormalization") {
@@ -117,8 +117,8 @@ inline status group_norm_infer(infer_context& c) {
             return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
         if (c.version() < 21) parameters = groups;
     }
-    GRAFT_TRY(need_vector(c, 1, parameters));
-    GRAFT_TRY(need_vector(c, 2, parameters));
+    GRAFT_TRY(check_vector(c, 1, parameters));
+    GRAFT_TRY(check_vector(c, 2, parameters));
     return c.set(0, c.in[0].type, x);
 }
 inline status group_norm_run(run_context& c) {
@@ -147,17 +147,17 @@ inline status group_norm_run(run_context& c) {
 inline status layer_norm_infer(infer_context& c) {
     const shape& x = c.in[0].extents;
     int axis = 0;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_arithmetic_float(c, i));
-        if (c.n.op_type == "LayerNormalization") GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_real(c, i));
+        if (c.n.op_type == "LayerNormalization") GRAFT_TRY(check_same_type(c, i, 0));
         if (!broadcasts_to(c.in[i].extents, x)) return c.fail_shapes("scale and bias must be broadcastable to the input");
     }
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
     const std::int64_t stash = c.integer("stash_type", 1);
     if (stash != 1 && stash != 10 && stash != 11 && stash != 16)
-        return c.fail(errc::op_attribute, "stash_type %lld is no arithmetic float", stash);
+        return refuse_type_number(c, errc::op_attribute, "stash_type %s is no arithmetic float", stash);
     shape reduced = x;
     for (int i = axis; i < x.rank(); ++i) reduced[i] = 1;
     GRAFT_TRY(c.set(0, c.n.op_type == "RMSNormalization" ? c.in[1].type : c.in[0].type, x));
@@ -211,7 +211,7 @@ inline status mean_variance_reduced(const op_context& c, shape& reduced) {
 }
 inline status mean_variance_infer(infer_context& c) {
     shape reduced;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(mean_variance_reduced(c, reduced));
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
@@ -244,7 +244,7 @@ inline status mean_variance_run(run_context& c) {
 
 // LRN-1,13: Y = X / (bias + alpha / size * sum of X^2 over `size` neighbouring channels)^beta
 inline status lrn_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     if (c.integer("size", 0) < 1) return c.fail(errc::op_attribute, "size is %lld, but must be at least 1", c.integer("size", 0));
     return c.set(0, c.in[0].type, c.in[0].extents);
@@ -277,7 +277,7 @@ inline status lrn_run(run_context& c) {
 // LpNormalization-1,22: X / (sum of |X|^p)^(1/p) along `axis`; 0 where the norm is 0
 inline status lp_norm_infer(infer_context& c) {
     int axis = 0;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[0].extents.rank(), axis));
     const std::int64_t p = c.integer("p", 2);
     if (p != 1 && p != 2) return c.fail(errc::op_attribute, "p is %lld, but must be 1 or 2", p);

@@ -27,12 +27,12 @@ inline status read_norm_activation(const op_context& c, norm_activation& a) {
 inline status check_norm_training(const op_context& c, int x, int first, int last) {
     norm_activation a;
     int count = 0;
-    GRAFT_TRY(need_arithmetic_float(c, x));
+    GRAFT_TRY(check_real(c, x));
     const shape& s = c.in[x].extents;
     if (s.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     for (int i = first; i <= last; ++i) {
-        GRAFT_TRY(need_arithmetic_float(c, i));
-        GRAFT_TRY(need_vector(c, i, s[1]));
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, s[1]));
     }
     GRAFT_TRY(read_shards(c, count));
     return read_norm_activation(c, a);
@@ -115,8 +115,8 @@ inline status batch_norm_training_run(run_context& c) {
 // dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
 inline status batch_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 1, 2, 4));
-    GRAFT_TRY(need_same_type(c, 0, 1));
-    GRAFT_TRY(need_same_type(c, 5, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_same_type(c, 5, 1));
     if (c.in[0].extents != c.in[1].extents || (c.has(5) && c.in[5].extents != c.in[1].extents)) return c.fail_shapes("dY, X and Y must have one shape");
     if (c.integer("activation", 0) && !c.has(5)) return c.fail(errc::op_attribute, "the gradient of an activation needs Y");
     GRAFT_TRY(c.set(0, c.in[1].type, c.in[1].extents));
@@ -175,8 +175,8 @@ struct normalized_rows {
 };
 /// What the gradients of LayerNormalization share: dY and X of one shape, Mean (left out: RMSNormalization) and InvStdDev for each row.
 inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
-    GRAFT_TRY(need_arithmetic_float(c, 1));
-    GRAFT_TRY(need_same_type(c, 0, 1));
+    GRAFT_TRY(check_real(c, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     const shape& x = c.in[1].extents;
     if (c.in[0].extents != x) return c.fail_shapes("dY and X must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), r.axis));
@@ -184,7 +184,7 @@ inline status read_normalized_rows(const op_context& c, normalized_rows& r) {
     for (int i = r.axis; i < x.rank(); ++i) r.row.push_back(x[i]), each[i] = 1;
     for (int i = 2; i < 4; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_arithmetic_float(c, i));
+        GRAFT_TRY(check_real(c, i));
         if (c.in[i].extents != each) return c.fail_shapes("Mean and InvStdDev must have one element a row");
     }
     r.rows = x.product(0, r.axis), r.n = x.product(r.axis, x.rank()), r.samples = r.axis > 0 ? x[0] : 1;
@@ -197,7 +197,7 @@ inline status layer_norm_grad_infer(infer_context& c) {
     normalized_rows r;
     GRAFT_TRY(read_normalized_rows(c, r));
     if (c.has(4)) {
-        GRAFT_TRY(need_arithmetic_float(c, 4));
+        GRAFT_TRY(check_real(c, 4));
         if (!broadcasts_to(c.in[4].extents, r.row)) return c.fail_shapes("Scale must be broadcastable to the axes that were normalised");
     }
     return c.set(0, c.in[1].type, c.in[1].extents);

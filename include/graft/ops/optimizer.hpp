@@ -14,9 +14,9 @@ inline double decimal(const op_context& c, const char* name, double otherwise) {
 
 /// Inputs [0, alike) (the first is there, others may be left out) are of one type and shape; those of `scalars` have one element.
 inline status check_update(const op_context& c, int alike, std::initializer_list<int> scalars) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < alike; ++i) {
-        GRAFT_TRY(need_same_type(c, i, 0));
+        GRAFT_TRY(check_same_type(c, i, 0));
         if (c.has(i) && c.in[i].extents != c.in[0].extents) return c.fail_shapes("a weight, its gradient and its state must have one shape");
     }
     for (int i : scalars) GRAFT_TRY(check_scalar(c, i));
@@ -53,8 +53,8 @@ template <int Outputs> inline status keep_all(run_context& c, const int (&from)[
 // zeros, which is torch's first step for dampening = 0. Where `loss` is there and not finite, nothing changes.
 inline status sgd_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 3, {3, 4}));
-    GRAFT_TRY(need_arithmetic_float(c, 3));
-    if (c.has(4)) GRAFT_TRY(need_arithmetic_float(c, 4));
+    GRAFT_TRY(check_real(c, 3));
+    if (c.has(4)) GRAFT_TRY(check_real(c, 4));
     if (!c.has(2) && c.real("momentum", 0) != 0) return c.fail(errc::op_attribute, "momentum needs a buffer");
     GRAFT_TRY(c.set(0, c.in[0].type, c.in[0].extents));
     return c.set(1, c.in[0].type, c.in[0].extents);
@@ -85,9 +85,9 @@ inline status sgd_run(run_context& c) {
 // W' = W - lr / (1 - beta1^step) * M' / (sqrt(V') / sqrt(1 - beta2^step) + epsilon). Where `loss` is not finite nothing changes.
 inline status adam_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 4, {4, 5, 6}));
-    GRAFT_TRY(need_arithmetic_float(c, 4));
+    GRAFT_TRY(check_real(c, 4));
     if (c.in[5].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
-    if (c.has(6)) GRAFT_TRY(need_arithmetic_float(c, 6));
+    if (c.has(6)) GRAFT_TRY(check_real(c, 6));
     for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, c.in[0].type, c.in[0].extents));
     return {};
 }
@@ -118,7 +118,7 @@ inline status adam_run(run_context& c) {
 // warm_decay
 inline status average_infer(infer_context& c) {
     GRAFT_TRY(check_update(c, 2, {2, 3}));
-    if (c.has(2)) GRAFT_TRY(need_arithmetic_float(c, 2));
+    if (c.has(2)) GRAFT_TRY(check_real(c, 2));
     if (c.has(3) && c.in[3].type != dtype::int64) return c.fail(errc::op_type, "the step must be int64");
     return c.set(0, c.in[0].type, c.in[0].extents);
 }
@@ -135,7 +135,7 @@ inline status average_run(run_context& c) {
 // graft.GlobalNorm(G...) -> the square root of the sum of all squares, as a scalar; graft.ScaleByNorm(G, norm) -> G *
 // min(1, max_norm / (norm + 1e-6)): together torch.nn.utils.clip_grad_norm_. A norm that is no number makes every gradient that.
 inline status global_norm_infer(infer_context& c) {
-    for (int i = 0; i < c.inputs; ++i) GRAFT_TRY(need_arithmetic_float(c, i));
+    for (int i = 0; i < c.inputs; ++i) GRAFT_TRY(check_real(c, i));
     return c.set(0, c.in[0].type, {});
 }
 inline status global_norm_run(run_context& c) {
@@ -155,8 +155,8 @@ inline status global_norm_run(run_context& c) {
     return {};
 }
 inline status scale_by_norm_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_real(c, 1));
     GRAFT_TRY(check_scalar(c, 1));
     if (!c.has_attribute("max_norm") || !(c.real("max_norm", 0) > 0)) return c.fail(errc::op_attribute, "max_norm must be given, and be above 0");
     return c.set(0, c.in[0].type, c.in[0].extents);

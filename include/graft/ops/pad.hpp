@@ -45,16 +45,16 @@ inline status read_pads(const op_context& c, border_list& border, shape& out) {
 // Pad-1,2,11,13,18,19,21,23,24,25: constant, reflect (mirrored about the border element), edge, wrap (19; periodic). Negative
 // pads cut first, and the other modes repeat what is left.
 inline status pad_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     if (!c.is("mode", "constant", "constant") && !c.is("mode", "reflect", "constant") && !c.is("mode", "edge", "constant") &&
         !(c.version() >= 19 && c.is("mode", "wrap", "constant")))
         return c.fail(errc::op_attribute, "the mode is not one of constant, reflect, edge, wrap");
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (c.has(2)) {
-        GRAFT_TRY(same_type(c, 0, 2));
+        GRAFT_TRY(check_same_type(c, 0, 2));
         if (elements_of(c.in[2].extents) != 1) return c.fail_shapes("the constant value must be a scalar");
     }
-    if (c.has(3)) GRAFT_TRY(index_type(c, 3, true));
+    if (c.has(3)) GRAFT_TRY(check_index_type(c, 3, true));
     if (unknown(c, 1) || unknown(c, 3)) return c.defer();
     border_list border;
     shape out;
@@ -126,8 +126,8 @@ inline status read_centers(const op_context& c, shape& out) {
     return {};
 }
 inline status center_crop_pad_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, true));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, true));
     if (unknown(c, 1)) return c.defer();
     shape out;
     GRAFT_TRY(read_centers(c, out));
@@ -243,7 +243,7 @@ inline status read_pad_grad(const op_context& c, border_list& border, shape& x) 
 inline status pad_grad_infer(infer_context& c) {
     border_list border;
     shape x;
-    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(read_pad_grad(c, border, x));
     return c.set(0, c.in[0].type, x);
 }

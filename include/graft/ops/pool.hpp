@@ -97,7 +97,7 @@ inline status infer_pool(infer_context& c) {
 
 // MaxPool-1,8,10,11,12,22: the largest element of each window; Indices: its place in the whole tensor
 inline status max_pool_infer(infer_context& c) {
-    if (!is_byte(c.in[0].type)) GRAFT_TRY(need_arithmetic_float(c, 0));
+    if (!is_byte(c.in[0].type)) GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(infer_pool(c));
     window w;
     GRAFT_TRY(plan_pool(c, w));
@@ -127,7 +127,7 @@ inline status max_pool_run(run_context& c) {
 
 // AveragePool-1,7,10,11,19,22: the mean of each window, over its elements inside the input, or inside the padded input
 inline status average_pool_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     return infer_pool(c);
 }
 inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s,
@@ -174,7 +174,7 @@ inline status lp_pool_run(run_context& c) {
 
 /// Global pools: one window that is the whole plane; [N, C, 1...].
 inline status global_pool_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     const shape& x = c.in[0].extents;
     if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
     if (c.integer("p", 2) < 1) return c.fail(errc::op_attribute, "p is %lld, but must be at least 1", c.integer("p", 2));
@@ -327,9 +327,9 @@ GRAFT_NOINLINE inline status run_pool_grad(run_context& c, const window& w, cons
 // graft.MaxPoolGrad(dY, X, Y): each dY is added to the place of its window's first largest element
 inline status max_pool_grad_infer(infer_context& c) {
     window w;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 1, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 1, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     if (c.in[2].extents != c.in[0].extents) return c.fail_shapes("Y and dY must have one shape");
     GRAFT_TRY(plan_pool_grad(c, c.in[1].extents, w));
     return c.set(0, c.in[0].type, c.in[1].extents);
@@ -349,7 +349,7 @@ inline status max_pool_grad_run(run_context& c) {
 inline status average_pool_grad_infer(infer_context& c) {
     window w;
     shape x;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(read_shape_attribute(c, x));
     GRAFT_TRY(plan_pool_grad(c, x, w));
     return c.set(0, c.in[0].type, x);

@@ -57,9 +57,9 @@ struct quantization_layout {
 };
 
 /// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantized from or to float64.
-inline status need_scale(const op_context& c, int i) {
+inline status check_scale_type(const op_context& c, int i) {
     if (c.in[i].type == dtype::float64) return refuse_type(c, i);
-    return need_arithmetic_float(c, i);
+    return check_real(c, i);
 }
 
 /// Checks scale (input 1) and zero point (input 2) against the tensor (input 0).
@@ -112,20 +112,19 @@ GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool diviso
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
-    if (c.in[0].type != dtype::int32) GRAFT_TRY(need_scale(c, 0));
+    if (c.in[0].type != dtype::int32) GRAFT_TRY(check_scale_type(c, 0));
     const dtype scale = c.in[1].type;
-    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
+    if (scale != dtype::int32 && scale != dtype::float8e8m0) GRAFT_TRY(check_scale_type(c, 1));
     const std::int64_t wanted_type = c.integer("output_dtype", 0), precision = c.integer("precision", 0);
     if (precision != 0 && precision != 1 && precision != 10 && precision != 16 && precision != 11)
-        return c.fail(errc::op_attribute, "precision %lld is no arithmetic float", precision);
+        return refuse_type_number(c, errc::op_attribute, "precision %s is no arithmetic float", precision);
     if (wanted_type < 0 || wanted_type > 26) return c.fail(errc::op_unsupported, "quantizing to element type %lld", wanted_type);
     dtype type = c.has(2) ? c.in[2].type : wanted_type ? static_cast<dtype>(wanted_type) : dtype::uint8;
     if (c.has(2) && wanted_type && static_cast<dtype>(wanted_type) != type)
-        return c.fail(errc::op_attribute, "output_dtype %lld differs from the zero point's type %lld", wanted_type,
-                      static_cast<int>(type));
+        return refuse_type_number(c, errc::op_attribute, "output_dtype %s differs from the zero point's type", wanted_type);
     double low, high;
     if (!quantized_range(type, low, high) && !is_quantized_float(type))
-        return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
+        return refuse_type_number(c, errc::op_type, "element type %s is no quantized type", static_cast<int>(type));
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, type, c.in[0].extents);
 }
@@ -168,16 +167,16 @@ inline status dequantize_infer(infer_context& c) {
     double low, high;
     const dtype type = c.in[0].type;
     if (type != dtype::int32 && !quantized_range(type, low, high) && !is_quantized_float(type))
-        return c.fail(errc::op_type, "element type %lld is no quantized type", static_cast<int>(type));
-    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(need_scale(c, 1));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+        return refuse_type_number(c, errc::op_type, "element type %s is no quantized type", static_cast<int>(type));
+    if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(check_scale_type(c, 1));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     const std::int64_t wanted_type = c.integer("output_dtype", 0);
     const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16
                           ? static_cast<dtype>(wanted_type)
                       : c.in[1].type == dtype::float8e8m0 ? dtype::float32
                                                           : c.in[1].type;
     if (wanted_type && static_cast<std::int64_t>(out) != wanted_type)
-        return c.fail(errc::op_attribute, "output_dtype %lld is no arithmetic float", wanted_type);
+        return refuse_type_number(c, errc::op_attribute, "output_dtype %s is no arithmetic float", wanted_type);
     GRAFT_TRY(plan_quantization(c, q));
     return c.set(0, out, c.in[0].extents);
 }
@@ -231,8 +230,8 @@ inline status dynamic_quantize_run(run_context& c) {
 // of `axis`; the quotient is rounded to the scale's type, as QuantizeLinear has it.
 inline status fake_quantize_infer(infer_context& c) {
     quantization_layout q;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_arithmetic_float(c, 1));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_real(c, 1));
     GRAFT_TRY(plan_quantization(c, q));
     if (c.integer("low", 0) >= c.integer("high", 255)) return c.fail(errc::op_attribute, "low %lld must be below high %lld", c.integer("low", 0),
         c.integer("high", 255));

@@ -27,29 +27,23 @@ GRAFT_NOINLINE inline status widen_centred(const run_context& c, int i, int z, s
     return {};
 }
 
-inline status need_byte(const op_context& c, int i) {
-    if (is_byte(c.in[i].type)) return {};
-    return c.fail(errc::op_type, "input %lld must be int8 or uint8", i);
-}
-/// Fails unless input `i`, where given, holds one element, or a vector of `n` (`n` < 0: one element only).
-inline status need_scalar_or_vector(const op_context& c, int i, std::int64_t n) {
-    if (!c.has(i) || elements_of(c.in[i].extents) == 1) return {};
-    if (n < 0) return c.fail(errc::op_shape, "input %lld must hold one element", i);
-    return need_vector(c, i, n);
+/// Fails with op.shape unless input i, where given, has one element, or is a vector of `n`.
+inline status check_scalar_or_vector(const op_context& c, int i, std::int64_t n) {
+    return !c.has(i) || elements_of(c.in[i].extents) == 1 ? status() : check_vector(c, i, n);
 }
 
 // QLinearConv-10: Y = saturate(round_half_even(conv(x - x_zero, w - w_zero) + B) * (x_scale * w_scale / y_scale)) + y_zero)
 inline status qlinear_conv_infer(infer_context& c) {
     convolution p;
-    for (int i : {0, 3, 7}) GRAFT_TRY(need_byte(c, i));
-    GRAFT_TRY(need_same_type(c, 2, 0));
-    GRAFT_TRY(need_same_type(c, 5, 3));
+    for (int i : {0, 3, 7}) GRAFT_TRY(check_byte(c, i));
+    GRAFT_TRY(check_same_type(c, 2, 0));
+    GRAFT_TRY(check_same_type(c, 5, 3));
     for (int i : {1, 4, 6})
         if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "input %lld, a scale, must be float32", i);
     if (c.has(8) && c.in[8].type != dtype::int32) return c.fail(errc::op_type, "the bias must be int32");
     GRAFT_TRY(plan_convolution(c, 0, 3, 8, p));
-    for (int i : {1, 2, 6, 7}) GRAFT_TRY(need_scalar_or_vector(c, i, -1));
-    for (int i : {4, 5}) GRAFT_TRY(need_scalar_or_vector(c, i, p.groups * p.oc));
+    for (int i : {1, 2, 6, 7}) GRAFT_TRY(check_scalar(c, i));
+    for (int i : {4, 5}) GRAFT_TRY(check_scalar_or_vector(c, i, p.groups * p.oc));
     return c.set(0, c.in[7].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
 inline void store_requantized(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count,
@@ -90,12 +84,12 @@ inline status qlinear_conv_run(run_context& c) {
 // ConvInteger-10: Y = conv(x - x_zero, w - w_zero), int32
 inline status conv_integer_infer(infer_context& c) {
     convolution p;
-    for (int i : {0, 1}) GRAFT_TRY(need_byte(c, i));
-    GRAFT_TRY(need_same_type(c, 2, 0));
-    GRAFT_TRY(need_same_type(c, 3, 1));
+    for (int i : {0, 1}) GRAFT_TRY(check_byte(c, i));
+    GRAFT_TRY(check_same_type(c, 2, 0));
+    GRAFT_TRY(check_same_type(c, 3, 1));
     GRAFT_TRY(plan_convolution(c, 0, 1, 4, p));
-    GRAFT_TRY(need_scalar_or_vector(c, 2, -1));
-    GRAFT_TRY(need_scalar_or_vector(c, 3, p.groups * p.oc));
+    GRAFT_TRY(check_scalar(c, 2));
+    GRAFT_TRY(check_scalar_or_vector(c, 3, p.groups * p.oc));
     return c.set(0, dtype::int32, window_shape(p.n, p.groups * p.oc, p.w));
 }
 inline status conv_integer_run(run_context& c) {
@@ -111,7 +105,7 @@ inline status conv_integer_run(run_context& c) {
 
 /// Fails unless input `i` (zero point or scale of a matrix) holds one element; a vector of `n`; or, of the matrices' batch, one
 /// each row (or column).
-inline status need_matrix_parameter(const op_context& c, int i, const shape& matrix, bool by_row) {
+inline status check_matrix_parameter(const op_context& c, int i, const shape& matrix, bool by_row) {
     if (!c.has(i) || elements_of(c.in[i].extents) == 1) return {};
     const shape& p = c.in[i].extents;
     const std::int64_t n = by_row ? matrix.at(-2) : matrix.back();
@@ -145,9 +139,9 @@ GRAFT_NOINLINE inline status widen_matrix(const run_context& c, int i, int z, bo
 inline status matmul_integer_infer(infer_context& c) {
     matmul_plan p;
     for (int i : {0, 1}) {
-        GRAFT_TRY(need_byte(c, i));
-        GRAFT_TRY(need_same_type(c, i + 2, i));
-        GRAFT_TRY(need_matrix_parameter(c, i + 2, c.in[i].extents, i == 0));
+        GRAFT_TRY(check_byte(c, i));
+        GRAFT_TRY(check_same_type(c, i + 2, i));
+        GRAFT_TRY(check_matrix_parameter(c, i + 2, c.in[i].extents, i == 0));
     }
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[1].extents, p));
     return c.set(0, dtype::int32, p.result);
@@ -166,17 +160,17 @@ inline status matmul_integer_run(run_context& c) {
 inline status qlinear_matmul_infer(infer_context& c) {
     matmul_plan p;
     for (int i : {0, 3, 7})
-        if (!is_quantized_float(c.in[i].type)) GRAFT_TRY(need_byte(c, i));
+        if (!is_quantized_float(c.in[i].type)) GRAFT_TRY(check_byte(c, i));
     for (int i : {1, 4, 6}) {
-        GRAFT_TRY(need_scale(c, i));
-        GRAFT_TRY(need_same_type(c, i, 1));
+        GRAFT_TRY(check_scale_type(c, i));
+        GRAFT_TRY(check_same_type(c, i, 1));
     }
-    GRAFT_TRY(need_same_type(c, 2, 0));
-    GRAFT_TRY(need_same_type(c, 5, 3));
+    GRAFT_TRY(check_same_type(c, 2, 0));
+    GRAFT_TRY(check_same_type(c, 5, 3));
     GRAFT_TRY(plan_matmul(c, c.in[0].extents, c.in[3].extents, p));
-    for (int i : {1, 2}) GRAFT_TRY(need_matrix_parameter(c, i, c.in[0].extents, true));
-    for (int i : {4, 5}) GRAFT_TRY(need_matrix_parameter(c, i, c.in[3].extents, false));
-    for (int i : {6, 7}) GRAFT_TRY(need_matrix_parameter(c, i, p.result, true));
+    for (int i : {1, 2}) GRAFT_TRY(check_matrix_parameter(c, i, c.in[0].extents, true));
+    for (int i : {4, 5}) GRAFT_TRY(check_matrix_parameter(c, i, c.in[3].extents, false));
+    for (int i : {6, 7}) GRAFT_TRY(check_matrix_parameter(c, i, p.result, true));
     return c.set(0, c.in[7].type, p.result);
 }
 inline void store_requantized_product(const matmul_store<double>& self, std::int64_t batch, std::int64_t row, std::int64_t first,

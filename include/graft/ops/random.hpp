@@ -55,7 +55,7 @@ inline status random_uniform_run(run_context& c) { return random_kernel(c, false
 // Bernoulli-15,22: y = 1 with the probability x, else 0
 inline status bernoulli_infer(infer_context& c) {
     dtype type = dtype::undefined;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(type_attribute(c, "dtype", c.in[0].type, accept::number | accept::boolean, type));
     return c.set(0, type, c.in[0].extents);
 }
@@ -74,7 +74,7 @@ inline status bernoulli_run(run_context& c) {
 // Multinomial-7,22: y[b, i] = a class drawn with a probability proportional to exp(x[b, class]), `sample_size` times
 inline status multinomial_infer(infer_context& c) {
     dtype type = dtype::undefined;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(type_attribute(c, "dtype", dtype::int32, accept::signed_integer, type));
     if (type != dtype::int32 && type != dtype::int64) return c.fail(errc::op_type, "dtype must be int32 or int64");
     const shape& x = c.in[0].extents;
@@ -150,7 +150,7 @@ inline status dropout_run(run_context& c) {
 // {step, place of the first sample in the batch}: element k of sample s draws number (first + s) * (elements of a sample) + k of
 // random_stream(seed, step), and is kept where that is at least `ratio`. So neither parts nor replicas of a batch change the draw.
 inline status training_dropout_infer(infer_context& c) {
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     if (c.in[1].type != dtype::int64 || c.in[1].extents != shape{2}) return c.fail_shapes("the counter must be two numbers of int64");
     const float ratio = c.real("ratio", 0.5f);
     if (!(ratio >= 0 && ratio < 1)) return c.fail(errc::op_attribute, "ratio must be in [0, 1)");

@@ -22,7 +22,7 @@ inline status read_permutation(const op_context& c, short_list& perm) {
 
 // Transpose-1,13,21,23,24,25: y[i_perm[0], i_perm[1], …] = x[i_0, i_1, …]; without perm the axes are reversed.
 inline status transpose_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     short_list perm;
     GRAFT_TRY(read_permutation(c, perm));
     shape out;
@@ -42,8 +42,8 @@ inline status transpose_run(run_context& c) {
 
 // Expand-8,13: broadcast to the wanted shape, both ways.
 inline status expand_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     short_list wanted;
     bool given = false;
@@ -72,8 +72,8 @@ inline status expand_run(run_context& c) {
 
 // Tile-6,13: y[i_0, i_1, …] = x[i_0 mod n_0, i_1 mod n_1, …].
 inline status tile_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     short_list repeats;
     bool given = false;
@@ -103,7 +103,7 @@ inline status tile_run(run_context& c) {
 // DepthToSpace-1,11,13,28: blocks of channels become b x b pixels; DCR: the block is the outer part of the channel, CRD: the
 // inner. SpaceToDepth-1,13,28: its inverse, DCR by default.
 inline status block_infer(infer_context& c, bool to_space) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     const std::int64_t b = c.integer("blocksize", 0), area = checked_mul(b, b);
     if (b < 1 || area < 1) return c.fail(errc::op_attribute, "blocksize %lld is out of range", b);
@@ -145,8 +145,8 @@ inline status space_to_depth_run(run_context& c) { return block_run(c, false); }
 
 // ReverseSequence-10,28: along time_axis the first sequence_lens[b] elements of batch b are reversed.
 inline status reverse_sequence_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
     const shape &s = c.in[0].extents, &lengths = c.in[1].extents;
     const std::int64_t batch = c.integer("batch_axis", 1), time = c.integer("time_axis", 0);
     if (s.rank() < 2 || (batch != 0 && batch != 1) || time != 1 - batch)

@@ -109,7 +109,7 @@ GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_pla
     return {};
 }
 
-inline status need_shape(const op_context& c, int i, const shape& wanted) {
+inline status check_shape(const op_context& c, int i, const shape& wanted) {
     if (!c.has(i) || c.in[i].extents == wanted) return {};
     return c.fail_shapes("the shapes of weights, biases or initial states do not fit the input, the directions and hidden_size");
 }
@@ -136,21 +136,21 @@ GRAFT_NOINLINE inline status plan_recurrent(const op_context& c, recurrent_plan&
     p.hidden = c.integer("hidden_size", r[2]);
     const std::int64_t rows = checked_mul(p.gates, p.hidden);
     if (p.hidden < 1 || rows < 0 || checked_mul(rows, 2) < 0) return c.fail(errc::op_attribute, "hidden_size is %lld", p.hidden);
-    GRAFT_TRY(need_shape(c, 1, {p.directions, rows, p.input}));
-    GRAFT_TRY(need_shape(c, 2, {p.directions, rows, p.hidden}));
-    GRAFT_TRY(need_shape(c, 3, {p.directions, 2 * rows}));
-    GRAFT_TRY(need_shape(c, 4, {p.batch}));
-    GRAFT_TRY(need_shape(c, 5, p.state()));
-    GRAFT_TRY(need_shape(c, 6, p.state()));
-    GRAFT_TRY(need_shape(c, 7, {p.directions, 3 * p.hidden}));
+    GRAFT_TRY(check_shape(c, 1, {p.directions, rows, p.input}));
+    GRAFT_TRY(check_shape(c, 2, {p.directions, rows, p.hidden}));
+    GRAFT_TRY(check_shape(c, 3, {p.directions, 2 * rows}));
+    GRAFT_TRY(check_shape(c, 4, {p.batch}));
+    GRAFT_TRY(check_shape(c, 5, p.state()));
+    GRAFT_TRY(check_shape(c, 6, p.state()));
+    GRAFT_TRY(check_shape(c, 7, {p.directions, 3 * p.hidden}));
     return read_activations(c, p);
 }
 
 inline status recurrent_infer(infer_context& c) {
     recurrent_plan p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < 8; ++i)
-        if (i != 4) GRAFT_TRY(need_same_type(c, i, 0));
+        if (i != 4) GRAFT_TRY(check_same_type(c, i, 0));
     if (c.has(4) && c.in[4].type != dtype::int32) return c.fail(errc::op_type, "sequence_lens must be int32");
     GRAFT_TRY(plan_recurrent(c, p));
     GRAFT_TRY(c.set(0, c.in[0].type, p.sequence()));

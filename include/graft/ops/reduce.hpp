@@ -54,7 +54,7 @@ inline status reduce_infer(infer_context& c) {
     return reduced_shape_infer(c);
 }
 inline status reduce_logarithm_infer(infer_context& c) {
-    if (c.version() >= 28) GRAFT_TRY(check_type(c, 0, accept::real));
+    if (c.version() >= 28) GRAFT_TRY(check_real(c, 0));
     return reduce_infer(c);
 }
 inline status reduce_extreme_infer(infer_context& c) {
@@ -422,7 +422,7 @@ inline status sum_to_shape(const op_context& c, shape& to) {
 }
 inline status sum_to_infer(infer_context& c) {
     shape to;
-    GRAFT_TRY(check_type(c, 0, accept::real));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(sum_to_shape(c, to));
     return c.set(0, c.in[0].type, to);
 }

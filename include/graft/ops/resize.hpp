@@ -132,7 +132,7 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     const bool crop = p.coordinate == coordinate_mode::tf_crop_and_resize;
     if (crop && (!c.has(1) || elements_of(c.in[1].extents) != 2 * axes.size))
         return c.fail(errc::op_shape, "tf_crop_and_resize needs two entries of roi an axis");
-    if (crop) GRAFT_TRY(real_type(c, 1));
+    if (crop) GRAFT_TRY(check_real(c, 1));
     for (int i = 0; i < axes.size; ++i) {
         const int d = static_cast<int>(axes[i]);
         p.resized[d] = p.out[d] != s[d] || std::fabs(p.scale[d] - 1) > 1e-9;
@@ -264,7 +264,7 @@ inline void store_saturated(dtype type, void* data, std::int64_t n, double* valu
 // output i has in the input; elements beyond the border repeat it. Before opset 11: asymmetric, nearest below or (shrinking,
 // Resize) above.
 inline status resize_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     resize_plan p;
     GRAFT_TRY(read_resize_attributes(c, p));
     for (int i = c.version() >= 11 ? 2 : 1; i < c.inputs; ++i)
@@ -351,7 +351,7 @@ struct resized_forward {
 
 // graft.ResizeGrad(dY, roi?, scales?, sizes?): the interpolation turned around, dX[j] = sum over i of w_i(j) dY[i], axis by axis from the last
 inline status resize_grad_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     for (int i = 1; i < c.inputs; ++i)
         if (unknown(c, i)) return c.defer();
     if (!c.has_attribute("shape") || c.integers("shape").size != c.in[0].extents.rank()) return c.fail_shapes("shape must have the rank of dY");

@@ -72,7 +72,7 @@ inline status scatter_elements_infer(infer_context& c) {
     int axis = 0;
     scatter_reduction r = scatter_reduction::none;
     GRAFT_TRY(check_elementwise_indices(c, axis));
-    GRAFT_TRY(same_type(c, 0, 2));
+    GRAFT_TRY(check_same_type(c, 0, 2));
     GRAFT_TRY(read_reduction(c, r));
     if (c.in[1].extents != c.in[2].extents) return c.fail_shapes("indices and updates must have the same shape");
     return c.set(0, c.in[0].type, c.in[0].extents);
@@ -97,7 +97,7 @@ inline status scatter_nd_infer(infer_context& c) {
     block_index b;
     scatter_reduction r = scatter_reduction::none;
     GRAFT_TRY(read_blocks(c, 0, b));
-    GRAFT_TRY(same_type(c, 0, 2));
+    GRAFT_TRY(check_same_type(c, 0, 2));
     GRAFT_TRY(read_reduction(c, r));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents, &updates = c.in[2].extents;
     bool fits = updates.rank() == indices.rank() - 1 + s.rank() - b.k;
@@ -122,8 +122,8 @@ inline status scatter_nd_run(run_context& c) {
 
 // TensorScatter-24: y = past_cache, then along `axis` update is written from write_indices[batch] on; circular wraps around.
 inline status tensor_scatter_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(same_type(c, 0, 1));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     const shape &s = c.in[0].extents, &u = c.in[1].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", -2), s.rank(), axis));
@@ -134,7 +134,7 @@ inline status tensor_scatter_infer(infer_context& c) {
     for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis ? u[d] <= s[d] : u[d] == s[d];
     if (!fits) return c.fail_shapes("the update does not fit the cache");
     if (c.has(2)) {
-        GRAFT_TRY(index_type(c, 2, false));
+        GRAFT_TRY(check_index_type(c, 2, false));
         if (c.in[2].extents.rank() != 1 || c.in[2].extents[0] != s[0])
             return c.fail_shapes("write_indices must have one element a batch");
     }

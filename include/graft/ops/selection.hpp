@@ -58,7 +58,7 @@ inline status top_k_infer(infer_context& c) {
     GRAFT_TRY(c.axis(c.integer("axis", -1), s.rank(), axis));
     std::int64_t k = c.integer("k", -1);
     if (c.has(1)) {
-        GRAFT_TRY(index_type(c, 1, false));
+        GRAFT_TRY(check_index_type(c, 1, false));
         if (elements_of(c.in[1].extents) != 1) return c.fail_shapes("K must have one element");
         if (!c.knows(1)) return c.defer();
         k = index_at(c.in[1], 0);
@@ -101,7 +101,7 @@ inline status top_k_run(run_context& c) {
 
 // NonZero-9,13: the places of the elements that are not zero, one column each, in row-major order.
 inline status non_zero_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     GRAFT_TRY(c.set(0, dtype::int64, shape{c.in[0].extents.rank(), shape::unknown}));
     return c.defer();
 }
@@ -133,7 +133,7 @@ inline status non_zero_run(run_context& c) {
 // Unique-11,28: the distinct elements (or slices along `axis`), sorted or in the order of appearance; where each appears first,
 // which one every input is, and how many there are of each.
 inline status unique_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     int axis = 0;
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), c.in[0].extents.rank(), axis));
     shape out{shape::unknown};

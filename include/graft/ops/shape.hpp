@@ -16,8 +16,8 @@ inline status view_run(run_context& c) {
 
 // Reshape-1,5,13,14,19,21,23,24,25: extents as listed; 0 copies the input's (or is 0, by allowzero), one -1 takes the rest.
 inline status reshape_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     short_list wanted;
     bool given = false;
@@ -59,7 +59,7 @@ inline status reshape_infer(infer_context& c) {
 
 // Flatten-1,9,11,13,21,23,24,25: two axes, those before `axis` and those from it on.
 inline status flatten_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     std::int64_t axis = c.integer("axis", 1), before = 1, behind = 1;
     if (s.rank() == 0 && !c.has_attribute("axis")) axis = 0;
@@ -73,8 +73,8 @@ inline status flatten_infer(infer_context& c) {
 
 // Squeeze-1,11,13,21,23,24,25: leaves out the axes named, or all of extent 1.
 inline status squeeze_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     const shape& s = c.in[0].extents;
     short_list axes;
@@ -94,8 +94,8 @@ inline status squeeze_infer(infer_context& c) {
 
 // Unsqueeze-1,11,13,21,23,24,25: axes of extent 1 are put in, numbered as in the output.
 inline status unsqueeze_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    if (c.has(1)) GRAFT_TRY(index_type(c, 1, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    if (c.has(1)) GRAFT_TRY(check_index_type(c, 1, false));
     if (unknown(c, 1)) return c.defer();
     const shape& s = c.in[0].extents;
     short_list axes;

@@ -96,9 +96,9 @@ struct fourier {
 };
 
 /// Fails with op.type or op.shape unless input `i` holds one int64, or one int32 where that is allowed.
-inline status need_one_integer(const op_context& c, int i, bool int32_too = true) {
-    GRAFT_TRY(index_type(c, i, int32_too));
-    return elements_of(c.in[i].extents) == 1 ? status() : c.fail(errc::op_shape, "input %lld must hold one element", i);
+inline status check_one_integer(const op_context& c, int i, bool int32_too = true) {
+    GRAFT_TRY(check_index_type(c, i, int32_too));
+    return check_scalar(c, i);
 }
 
 /// Sizes of a DFT: [outer][length][inner][parts] becomes [outer][bins][inner][out_parts].
@@ -117,7 +117,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
     std::int64_t axis = c.version() < 20 ? c.integer("axis", 1) : -2;
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
-        GRAFT_TRY(need_one_integer(c, i, i == 1));
+        GRAFT_TRY(check_one_integer(c, i, i == 1));
         if (!c.in[i].data) return p.unknown = true, status();
     }
     if (c.has(2)) axis = c.in[2].integer(0);
@@ -136,7 +136,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
 // bins
 inline status dft_infer(infer_context& c) {
     dft_plan p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
+    GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(plan_dft(c, p));
     if (p.unknown) return c.defer();
     shape y = c.in[0].extents;
@@ -191,9 +191,9 @@ struct stft_plan {
 GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     const shape& x = c.in[0].extents;
     if (x.rank() != 3 || (x[2] != 1 && x[2] != 2)) return c.fail_shapes("the signal must be [batch, length, 1 or 2]");
-    GRAFT_TRY(need_one_integer(c, 1));
-    if (c.has(3)) GRAFT_TRY(need_one_integer(c, 3));
-    GRAFT_TRY(need_same_type(c, 3, 1));
+    GRAFT_TRY(check_one_integer(c, 1));
+    if (c.has(3)) GRAFT_TRY(check_one_integer(c, 3));
+    GRAFT_TRY(check_same_type(c, 3, 1));
     if (c.has(2) && c.in[2].extents.rank() != 1) return c.fail_shapes("the window must be a vector");
     if (!c.in[1].data || (c.has(3) && !c.in[3].data)) return p.unknown = true, status();
     p.step = c.in[1].integer(0);
@@ -201,7 +201,7 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     if (p.step < 1 || p.frame < 1)
         return c.fail(errc::op_value, "frame_step is %lld and frame_length %lld, but both must be at least 1", p.step, p.frame);
     if (p.frame > x[1]) return c.fail(errc::op_value, "frame_length %lld is more than the signal's length %lld", p.frame, x[1]);
-    GRAFT_TRY(need_vector(c, 2, p.frame));
+    GRAFT_TRY(check_vector(c, 2, p.frame));
     p.frames = (x[1] - p.frame) / p.step + 1;
     p.bins = c.integer("onesided", 1) ? p.frame / 2 + 1 : p.frame;
     return {};
@@ -210,8 +210,8 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
 // STFT-17: the transforms of frames of the signal, `frame_step` apart, each times the window
 inline status stft_infer(infer_context& c) {
     stft_plan p;
-    GRAFT_TRY(need_arithmetic_float(c, 0));
-    GRAFT_TRY(need_same_type(c, 2, 0));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_same_type(c, 2, 0));
     GRAFT_TRY(plan_stft(c, p));
     if (p.unknown) return c.defer();
     return c.set(0, c.in[0].type, {c.in[0].extents[0], p.frames, p.bins, 2});
@@ -246,15 +246,15 @@ inline status stft_run(run_context& c) {
 inline status mel_infer(infer_context& c) {
     for (int i = 0; i < 5; ++i) {
         if (i < 3)
-            GRAFT_TRY(need_one_integer(c, i));
+            GRAFT_TRY(check_one_integer(c, i));
         else
-            GRAFT_TRY(need_arithmetic_float(c, i));
-        GRAFT_TRY(need_same_type(c, i, i < 3 ? 0 : 3));
+            GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_same_type(c, i, i < 3 ? 0 : 3));
         if (elements_of(c.in[i].extents) != 1) return c.fail(errc::op_shape, "input %lld must hold one element", i);
     }
     const std::int64_t type = c.integer("output_datatype", 1);
     if (type < 1 || type > 26 || (!is_integer(static_cast<dtype>(type)) && !is_arithmetic_float(static_cast<dtype>(type))))
-        return c.fail(errc::op_attribute, "output_datatype %lld is no number type", type);
+        return refuse_type_number(c, errc::op_attribute, "output_datatype %s is no number type", type);
     if (!c.in[0].data || !c.in[1].data) return c.defer();
     const std::int64_t bands = c.in[0].integer(0), length = c.in[1].integer(0);
     if (bands < 0 || bands > std::int64_t(1) << 40 || length < 1 || length > std::int64_t(1) << 40)

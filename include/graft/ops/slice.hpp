@@ -9,14 +9,14 @@ namespace ops {
 
 // Concat-1,4,11,13: inputs joined along `axis`.
 inline status concat_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     shape out = c.in[0].extents;
     int axis = 0;
     if (c.version() >= 4 && !c.has_attribute("axis")) return c.fail(errc::op_attribute, "axis is missing");
     GRAFT_TRY(c.axis(c.integer("axis", 1), out.rank(), axis));
     for (int i = 1; i < c.inputs; ++i) {
         if (!c.has(i)) return c.fail(errc::op_shape, "input %lld is missing", i);
-        GRAFT_TRY(same_type(c, 0, i));
+        GRAFT_TRY(check_same_type(c, 0, i));
         const shape& s = c.in[i].extents;
         if (s.rank() != out.rank()) return c.fail_shapes("the ranks differ");
         for (int d = 0; d < out.rank(); ++d)
@@ -47,7 +47,7 @@ inline status concat_run(run_context& c) {
 
 // Split-1,2,11,13,18: cut along `axis` into the sizes listed, else into equal parts (18: the last may be smaller).
 inline status split_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     const shape& s = c.in[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
@@ -55,7 +55,7 @@ inline status split_infer(infer_context& c) {
     const integer_list listed = c.integers("split");
     const bool by_input = c.has(1), by_attribute = !by_input && c.has_attribute("split");
     if (by_input) {
-        GRAFT_TRY(index_type(c, 1, false));
+        GRAFT_TRY(check_index_type(c, 1, false));
         if (c.has_attribute("num_outputs")) return c.fail(errc::op_attribute, "both the input split and num_outputs are given");
         if (c.in[1].extents.rank() != 1) return c.fail_shapes("split must have one dimension");
         if (!c.knows(1)) return c.defer();
@@ -142,11 +142,11 @@ inline status read_slice(const op_context& c, slice_range& range) {
     return {};
 }
 inline status slice_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     for (int i = 1; i < c.inputs; ++i)
         if (c.has(i)) {
-            GRAFT_TRY(index_type(c, i, true));
-            GRAFT_TRY(same_type(c, i, 1));
+            GRAFT_TRY(check_index_type(c, i, true));
+            GRAFT_TRY(check_same_type(c, i, 1));
             if (!c.knows(i)) return c.defer();
         }
     slice_range range;
@@ -282,7 +282,7 @@ inline status read_slice_grad(const op_context& c, slice_range& range, shape& x)
 inline status slice_grad_infer(infer_context& c) {
     slice_range range;
     shape x;
-    GRAFT_TRY(any_type(c, 0));
+    GRAFT_TRY(check_any_type(c, 0));
     GRAFT_TRY(read_slice_grad(c, range, x));
     return c.set(0, c.in[0].type, x);
 }

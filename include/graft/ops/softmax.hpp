@@ -144,8 +144,8 @@ inline status softmax_gradient(gradient_context& c) {
 
 // graft.SoftmaxGrad(dY, Y) -> dX = Y * (dY - sum(dY * Y)), the sum along `axis`
 inline status softmax_grad_infer(infer_context& c) {
-    GRAFT_TRY(need_arithmetic_float(c, 1));
-    GRAFT_TRY(need_same_type(c, 0, 1));
+    GRAFT_TRY(check_real(c, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
     int axis = 0;
     if (c.in[0].extents != c.in[1].extents) return c.fail_shapes("dY and Y must have one shape");
     GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[1].extents.rank(), axis));

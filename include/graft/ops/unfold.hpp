@@ -53,9 +53,9 @@ inline status read_windows(const op_context& c, window_grid& g) {
 
 // Col2Im-18: windows are added where they were taken from; the inverse of unfolding an image.
 inline status col2im_infer(infer_context& c) {
-    GRAFT_TRY(any_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
-    GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_any_type(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
+    GRAFT_TRY(check_index_type(c, 2, false));
     if (unknown(c, 1) || unknown(c, 2)) return c.defer();
     window_grid g;
     GRAFT_TRY(read_windows(c, g));
@@ -125,9 +125,9 @@ inline status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
     return {};
 }
 inline status max_unpool_infer(infer_context& c) {
-    GRAFT_TRY(real_type(c, 0));
-    GRAFT_TRY(index_type(c, 1, false));
-    if (c.has(2)) GRAFT_TRY(index_type(c, 2, false));
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(check_index_type(c, 1, false));
+    if (c.has(2)) GRAFT_TRY(check_index_type(c, 2, false));
     if (unknown(c, 2)) return c.defer();
     shape unpooled, out;
     GRAFT_TRY(read_unpooled(c, unpooled, out));

@@ -10,16 +10,8 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Whether the type is one of ONNX's arithmetic floats: float16, bfloat16, float32, float64.
-inline bool is_arithmetic_float(dtype type) noexcept {
-    return type == dtype::float32 || type == dtype::float16 || type == dtype::float64 || type == dtype::bfloat16;
-}
-
 /// Whether a tensor has no elements; loops over the other extents must not start then, since these may be anything.
 inline bool is_empty(const tensor_view& t) noexcept { return elements_of(t.extents) == 0; }
-
-/// Whether the type is an integer of 8 bits.
-inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type == dtype::int8; }
 
 /// Rounds a double to the precision of an arithmetic float type.
 inline double round_to(dtype type, double x) noexcept {
@@ -29,25 +21,6 @@ inline double round_to(dtype type, double x) noexcept {
     case dtype::bfloat16: return static_cast<double>(to_float(to_bfloat16(x)));
     default: return x;
     }
-}
-
-/// Fails with op.type unless input `i` is an arithmetic float.
-inline status need_arithmetic_float(const op_context& c, int i) {
-    if (is_arithmetic_float(c.in[i].type)) return {};
-    return c.fail(errc::op_type, "input %lld has type %lld; float16, bfloat16, float32 or float64 is needed", i,
-                  static_cast<int>(c.in[i].type));
-}
-
-/// Fails with op.type unless inputs `i` (where given) and `j` have the same type.
-inline status need_same_type(const op_context& c, int i, int j) {
-    if (!c.has(i) || c.in[i].type == c.in[j].type) return {};
-    return c.fail(errc::op_type, "inputs %lld and %lld differ in their element types", i, j);
-}
-
-/// Fails with op.shape unless input `i`, where given, is a vector of `n` elements.
-inline status need_vector(const op_context& c, int i, std::int64_t n) {
-    if (!c.has(i) || (c.in[i].extents.rank() == 1 && c.in[i].extents[0] == n)) return {};
-    return c.fail(errc::op_shape, "input %lld must be a vector of %lld elements, but has %lld", i, n, c.in[i].elements());
 }
 
 /// The elements of a tensor in another type, contiguous: double or 64-bit integers (unsigned, so that they wrap).
