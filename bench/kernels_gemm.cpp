@@ -127,7 +127,9 @@ gemm_problem mnk(std::int64_t m, std::int64_t n, std::int64_t k) {
 int main(int argc, char** argv) {
     pool_executor pool(argc > 1 ? std::atoi(argv[1]) : 1);
     if (argc > 3) part = argv[3];
-    for (isa set : {isa::avx512, isa::avx2, isa::baseline, isa::neon, isa::wasm}) {
+#define GRAFT_X(id, width, here) isa::id,
+    for (isa set : {GRAFT_ISA_LIST(GRAFT_X)}) {
+#undef GRAFT_X
         if (!available(set) || (argc > 2 && std::strcmp(argv[2], "-") != 0 && std::strcmp(argv[2], name(set)) != 0)) continue;
         product(set, pool, "ViT-tiny qkv 197x576x192", mnk(197, 576, 192), true);
         product(set, pool, "ViT-tiny proj 197x192x192", mnk(197, 192, 192), true);

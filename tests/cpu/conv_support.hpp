@@ -2,6 +2,7 @@
 #pragma once
 
 #include "random_source.hpp"
+#include "sets.hpp"
 
 #include <graft/core/buffer.hpp>
 #include <graft/cpu/conv.hpp>

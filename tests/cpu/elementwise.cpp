@@ -1,5 +1,6 @@
 // Elementwise kernels: accuracy in ulp over the whole range of floats, broadcasting, tails, in-place use, any number of threads.
 #include "../difference.hpp"
+#include "sets.hpp"
 
 #include <graft/cpu/elementwise.hpp>
 
@@ -8,24 +9,16 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <string>
 #include <vector>
 
 using namespace graft;
 using namespace graft::cpu;
+using kernel_test::on_every_isa;
 
 namespace {
 
 // Empty vectors have no address to give to memcmp.
 int compare(const void* a, const void* b, std::size_t n) { return n ? std::memcmp(a, b, n) : 0; }
-
-template <class F> void on_every_isa(const F& f) {
-    for (isa set : {isa::baseline, isa::neon, isa::wasm, isa::avx2, isa::avx512})
-        if (available(set)) {
-            INFO("instruction set " << std::string(name(set)));
-            f(set);
-        }
-}
 
 std::vector<float> numbers(std::int64_t n, std::uint32_t seed) {
     std::vector<float> x(static_cast<std::size_t>(n));

@@ -1,5 +1,6 @@
 // Matrix products against a double reference: every instruction set, odd sizes, every operand form, any number of threads.
 #include "../difference.hpp"
+#include "sets.hpp"
 
 #include <graft/cpu/conv_transpose.hpp>
 #include <graft/cpu/gemm.hpp>
@@ -8,11 +9,11 @@
 
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <vector>
 
 using namespace graft;
 using namespace graft::cpu;
+using kernel_test::on_every_isa;
 
 namespace {
 
@@ -45,14 +46,6 @@ double activated(const epilogue& ep, double x) {
     case activation::tanh: return std::tanh(x);
     default: return x;
     }
-}
-
-template <class F> void on_every_isa(const F& f) {
-    for (isa set : {isa::baseline, isa::neon, isa::wasm, isa::avx2, isa::avx512})
-        if (available(set)) {
-            INFO("instruction set " << std::string(name(set)));
-            f(set);
-        }
 }
 
 // Runs the problem with 1 to 4 threads, packed or not, and holds it against the reference.

@@ -13,7 +13,9 @@ using namespace graft;
 TEST_CASE("GRAFT_ISA picks an available set and refuses others by name") {
     const char* old = std::getenv("GRAFT_ISA");
     const std::string before = old ? old : "";
-    for (cpu::isa set : {cpu::isa::baseline, cpu::isa::neon, cpu::isa::wasm, cpu::isa::avx2, cpu::isa::avx512}) {
+#define GRAFT_X(id, width, here) cpu::isa::id,
+    for (cpu::isa set : {GRAFT_ISA_LIST(GRAFT_X)}) {
+#undef GRAFT_X
         setenv("GRAFT_ISA", cpu::name(set), 1);
         const auto active = cpu::active_isa();
         CHECK(active.ok() == cpu::available(set));

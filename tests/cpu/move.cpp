@@ -1,5 +1,7 @@
 // Transposes, strided copies, narrow floats and linear quantisation: every instruction set, every element size, any number of
 // threads.
+#include "sets.hpp"
+
 #include <graft/core/dtype.hpp>
 #include <graft/cpu/move.hpp>
 
@@ -7,24 +9,16 @@
 
 #include <cmath>
 #include <cstring>
-#include <string>
 #include <vector>
 
 using namespace graft;
 using namespace graft::cpu;
+using kernel_test::on_every_isa;
 
 namespace {
 
 // Empty vectors have no address to give to memcmp.
 int compare(const void* a, const void* b, std::size_t n) { return n ? std::memcmp(a, b, n) : 0; }
-
-template <class F> void on_every_isa(const F& f) {
-    for (isa set : {isa::baseline, isa::neon, isa::wasm, isa::avx2, isa::avx512})
-        if (available(set)) {
-            INFO("instruction set " << std::string(name(set)));
-            f(set);
-        }
-}
 
 std::vector<unsigned char> bytes(std::int64_t n) {
     std::vector<unsigned char> x(static_cast<std::size_t>(n));

@@ -1,5 +1,6 @@
 // Pooling and changes of layout against plain loops, on every instruction set of this machine and both layouts.
 #include "random_source.hpp"
+#include "sets.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,5 @@
-// What the tests of kernels share: numbers drawn by a fixed rule, and the instruction sets of this machine.
+// What the tests of kernels share: numbers drawn by a fixed rule.
 #pragma once
-
-#include <graft/cpu/isa.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -26,16 +24,5 @@ struct random_source {
         return v;
     }
 };
-
-inline std::vector<graft::cpu::isa> sets() {
-    using graft::cpu::available;
-    using graft::cpu::isa;
-    std::vector<isa> all;
-#define GRAFT_X(id, width, here)                                                                                                 \
-    if (available(isa::id)) all.push_back(isa::id);
-    GRAFT_ISA_LIST(GRAFT_X)
-#undef GRAFT_X
-    return all;
-}
 
 }  // namespace kernel_test

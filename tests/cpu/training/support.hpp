@@ -2,8 +2,7 @@
 #pragma once
 
 #include "../../difference.hpp"
-
-#include <graft/cpu/isa.hpp>
+#include "../sets.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -13,12 +12,7 @@
 
 namespace training_test {
 
-inline std::vector<graft::cpu::isa> sets() {
-    std::vector<graft::cpu::isa> all;
-    for (graft::cpu::isa set : {graft::cpu::isa::baseline, graft::cpu::isa::neon, graft::cpu::isa::wasm, graft::cpu::isa::avx2, graft::cpu::isa::avx512})
-        if (graft::cpu::available(set)) all.push_back(set);
-    return all;
-}
+using kernel_test::sets;
 
 /// Numbers in [low, high), the same for the same seed.
 inline std::vector<float> numbers(std::int64_t n, std::uint32_t seed, float low = -1, float high = 1) {
