@@ -11,8 +11,9 @@ graft.hpp comes first; train.hpp and gpu.hpp hold what graft.hpp does not, and b
 
 Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition that a later
 one does not have, it is written again there, and a guard keeps the compiler from seeing it twice. Texts (.inl) are written at
-every include: those of kernels once for each instruction set, macros_begin and macros_end around each umbrella. Standard headers stay
-where they are, and none stands inside a target region or a namespace, stb_image aside.
+every include: those of kernels once for each instruction set, macros_begin and macros_end around each umbrella; `#include NAME`
+stands for the text of the last `#define NAME "file.inl"`. Standard headers stay where they are, and none stands inside a target region or a
+namespace, stb_image aside.
 """
 import argparse
 import pathlib
@@ -23,6 +24,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 INCLUDED = re.compile(r'^\s*#\s*include\s+[<"]([^">]+)[">]', re.M)
 LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+NAMED = re.compile(r'^#define (\w+) ("[^"]+\.inl")$')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 STANDARD = re.compile(r"^\s*#\s*include\s+<")
 REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|NAMESPACE)\b")
@@ -38,6 +40,7 @@ class Amalgamator:
         self.contexts = {}  # header -> the sets of conditions that it was written under, in this file or what that includes
         self.shared = set()  # headers that several files hold
         self.texts = set()  # kernel texts that were written
+        self.named = {}  # `#include NAME` -> the include that it stands for now
         self.lines = []
 
     def seen(self, path, context):
@@ -73,7 +76,9 @@ class Amalgamator:
                     stack[-1] = f"{word} {rest} of {stack[-1]}"
                 else:
                     stack.append(f"{word} {rest}")
-            local = LOCAL.match(line)
+            if named := NAMED.match(line):
+                self.named[f"#include {named.group(1)}"] = f"#include {named.group(2)}"
+            local = LOCAL.match(self.named.get(line, line))
             if not local:
                 self.lines.append(line)
                 continue

@@ -30,10 +30,15 @@ def main():
     faults, reached = [], set()
     files = sorted(p for p in ROOT.rglob("*") if p.suffix in (".hpp", ".inl"))
     edges, declared = {}, {}  # all includes; those outside of bodies, which alone can make a circle
+    named = {}  # `#include NAME` -> the includes that it stands for: one for each `#define NAME "file.inl"`
+    for path in files:
+        for name, text in re.findall(r'^#define (\w+) ("[^"]+\.inl")$', path.read_text(), re.M):
+            named.setdefault(f"#include {name}", []).append(f"#include {text}")
     for path in files:
         bodies = False
         folder = path.relative_to(ROOT).parts[0] if path.parent != ROOT else ""
-        for number, line in enumerate(path.read_text().splitlines(), 1):
+        lines = enumerate(path.read_text().splitlines(), 1)
+        for number, line in ((n, include) for n, line in lines for include in named.get(line, [line])):
             bodies |= line.strip() == "#if GRAFT_HAS_BODIES"
             match = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
             if not match:

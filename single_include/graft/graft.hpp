@@ -117,7 +117,7 @@
 //   GRAFT_ERROR_CODES(X)   X(id, name, meaning) for each error code
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
-// The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_TARGET_..., GRAFT_SINGLE_...,
+// The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_ISA_HERE..., GRAFT_SINGLE_...,
 // GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_INLINE, GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA,
 // GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
 // GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
@@ -19893,6 +19893,10 @@ GRAFT_END_NAMESPACE
     X(wasm, 4, GRAFT_ARCH_WASM)                                                                                                  \
     X(avx2, 8, GRAFT_ARCH_X86_64)                                                                                                \
     X(avx512, 16, GRAFT_ARCH_X86_64)
+// Code for the sets alone that this architecture can have.
+#define GRAFT_ISA_HERE(here, code) GRAFT_ISA_HERE_##here(code)
+#define GRAFT_ISA_HERE_0(code)
+#define GRAFT_ISA_HERE_1(code) code
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -19984,10 +19988,6 @@ GRAFT_END_NAMESPACE
 #define GRAFT_END_BASELINE
 #define GRAFT_UNROLL
 #endif
-
-// What a region hands out: AVX2 machines all have FMA and half-float conversion as well.
-#define GRAFT_TARGET_AVX2 "avx2,fma,f16c"
-#define GRAFT_TARGET_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"
 
 // Functions over vectors: they exist only inlined into their region. A constructor that the compiler writes by itself has no
 // region, so structs that hold vectors spell theirs out and give no member an initialiser.
@@ -20876,24 +20876,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// The kernels of an available instruction set; those of baseline where this build has none of that name.
+/// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
 
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
-#ifndef GRAFT_SINGLE_GRAFT_CPU_AVX2_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_AVX2_HPP
-// ---- graft/cpu/avx2.hpp
-// AVX2 kernels: the shared kernel text, compiled for this instruction set.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_KERNEL_HEADERS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_KERNEL_HEADERS_HPP
-// ---- graft/cpu/kernel_headers.hpp
-// Everything that kernel text may use: included before any region is opened.
-
-
+// Everything that kernel texts may use comes before a region is opened.
 #ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
 // ---- graft/cpu/elementwise_kernels.hpp
@@ -21147,4364 +21137,21 @@ GRAFT_END_NAMESPACE
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX2_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX2_HPP
-// ---- graft/cpu/simd/avx2.hpp
-// The vector wrapper for AVX2 with FMA and F16C: 8 floats, masks as vectors of all ones or zeros.
 
+#define GRAFT_KERNEL_TEXTS "kernels/texts.inl"
+// ---- graft/cpu/regions.inl
+// Kernels compiled for every instruction set: each gets a region of its own, with its vector wrapper and, in its namespace, the texts that the
+// macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
 
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX2)
+GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
-namespace avx2 {
-
-GRAFT_VECTOR __m256i first_lanes(int n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
-
-struct V {
-    static constexpr int W = 8;
-    static constexpr int registers = 16;
-    __m256 r;
-    static GRAFT_VECTOR V load(const float* p) { return {_mm256_loadu_ps(p)}; }
-    static GRAFT_VECTOR V load_partial(const float* p, int n) { return {_mm256_maskload_ps(p, first_lanes(n))}; }
-    static GRAFT_VECTOR V set1(float x) { return {_mm256_set1_ps(x)}; }
-    static GRAFT_VECTOR V zero() { return {_mm256_setzero_ps()}; }
-    GRAFT_VECTOR void store(float* p) const { _mm256_storeu_ps(p, r); }
-    GRAFT_VECTOR void store_partial(float* p, int n) const { _mm256_maskstore_ps(p, first_lanes(n), r); }
-};
-struct I {
-    __m256i r;
-    static GRAFT_VECTOR I set1(std::int32_t x) { return {_mm256_set1_epi32(x)}; }
-    static GRAFT_VECTOR I load(const std::int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
-    GRAFT_VECTOR void store(std::int32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), r); }
-};
-struct M {
-    __m256 r;
-    static GRAFT_VECTOR M lanes(int n) { return {_mm256_castsi256_ps(first_lanes(n))}; }
-};
-
-GRAFT_VECTOR V operator+(V a, V b) { return {_mm256_add_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator-(V a, V b) { return {_mm256_sub_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator*(V a, V b) { return {_mm256_mul_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator/(V a, V b) { return {_mm256_div_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator&(V a, V b) { return {_mm256_and_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator|(V a, V b) { return {_mm256_or_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator^(V a, V b) { return {_mm256_xor_ps(a.r, b.r)}; }
-GRAFT_VECTOR V fma(V a, V b, V c) { return {_mm256_fmadd_ps(a.r, b.r, c.r)}; }
-GRAFT_VECTOR V fnma(V a, V b, V c) { return {_mm256_fnmadd_ps(a.r, b.r, c.r)}; }
-GRAFT_VECTOR V max(V a, V b) { return {_mm256_max_ps(a.r, b.r)}; }
-GRAFT_VECTOR V min(V a, V b) { return {_mm256_min_ps(a.r, b.r)}; }
-GRAFT_VECTOR V sqrt(V a) { return {_mm256_sqrt_ps(a.r)}; }
-GRAFT_VECTOR V floor(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V ceil(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V trunc(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V round_even(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-
-GRAFT_VECTOR I operator+(I a, I b) { return {_mm256_add_epi32(a.r, b.r)}; }
-GRAFT_VECTOR I operator-(I a, I b) { return {_mm256_sub_epi32(a.r, b.r)}; }
-GRAFT_VECTOR I operator&(I a, I b) { return {_mm256_and_si256(a.r, b.r)}; }
-GRAFT_VECTOR I operator|(I a, I b) { return {_mm256_or_si256(a.r, b.r)}; }
-GRAFT_VECTOR I operator^(I a, I b) { return {_mm256_xor_si256(a.r, b.r)}; }
-GRAFT_VECTOR I max(I a, I b) { return {_mm256_max_epi32(a.r, b.r)}; }
-GRAFT_VECTOR I min(I a, I b) { return {_mm256_min_epi32(a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm256_slli_epi32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm256_srli_epi32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm256_srai_epi32(a.r, N)}; }
-GRAFT_VECTOR I to_int(V a) { return {_mm256_cvtps_epi32(a.r)}; }
-GRAFT_VECTOR V to_float(I a) { return {_mm256_cvtepi32_ps(a.r)}; }
-GRAFT_VECTOR I as_int(V a) { return {_mm256_castps_si256(a.r)}; }
-GRAFT_VECTOR V as_float(I a) { return {_mm256_castsi256_ps(a.r)}; }
-
-GRAFT_VECTOR M operator<(V a, V b) { return {_mm256_cmp_ps(a.r, b.r, _CMP_LT_OQ)}; }
-GRAFT_VECTOR M operator<=(V a, V b) { return {_mm256_cmp_ps(a.r, b.r, _CMP_LE_OQ)}; }
-GRAFT_VECTOR M operator==(V a, V b) { return {_mm256_cmp_ps(a.r, b.r, _CMP_EQ_OQ)}; }
-GRAFT_VECTOR M is_nan(V a) { return {_mm256_cmp_ps(a.r, a.r, _CMP_UNORD_Q)}; }
-GRAFT_VECTOR M operator>(I a, I b) { return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(a.r, b.r))}; }
-GRAFT_VECTOR M operator==(I a, I b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.r, b.r))}; }
-GRAFT_VECTOR M operator&(M a, M b) { return {_mm256_and_ps(a.r, b.r)}; }
-GRAFT_VECTOR M operator|(M a, M b) { return {_mm256_or_ps(a.r, b.r)}; }
-GRAFT_VECTOR M operator~(M a) { return {_mm256_xor_ps(a.r, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))}; }
-GRAFT_VECTOR bool any(M a) { return _mm256_movemask_ps(a.r) != 0; }
-GRAFT_VECTOR V select(M m, V a, V b) { return {_mm256_blendv_ps(b.r, a.r, m.r)}; }
-GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
-
-GRAFT_VECTOR V load_f16(const std::uint16_t* p) {
-    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
-    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
-}
-GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.r, _MM_FROUND_TO_NEAREST_INT));
-}
-GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
-    return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR I load_s8(const std::int8_t* p) {
-    return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR void store_8(I a, void* p) {
-    const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(255));
-    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
-    _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packus_epi16(words, words));
-}
-GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
-    const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(65535));
-    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), words);
-}
-
-GRAFT_VECTOR V zip_low(V a, V b) {
-    return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x20)};
-}
-GRAFT_VECTOR V zip_high(V a, V b) {
-    return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)};
-}
-// ---- graft/cpu/simd/scale.inl
-// a * 2^n for whole n in [-252, 254], where there is no instruction for it. Two factors, so that subnormal results round once
-// and too large ones become infinity. Text, included inside the namespace and region of each instruction set but avx512.
-
-GRAFT_VECTOR V scale(V a, V n) {
-    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
-    return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
-}
-
-GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
-
-} // namespace avx2
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif
-#endif
-
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX2)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx2 {
-
-// ---- graft/cpu/simd/common.inl
-// What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
-
-GRAFT_VECTOR V abs(V a) { return a & as_float(I::set1(0x7fffffff)); }
-
-// Horizontal results: a tree that halves the lanes, so the order is the same everywhere on one instruction set.
-GRAFT_VECTOR float sum(V a) {
-    float lane[V::W];
-    a.store(lane);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
-    return lane[0];
-}
-GRAFT_VECTOR float highest(V a) {
-    float lane[V::W];
-    a.store(lane);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-GRAFT_VECTOR float lowest(V a) {
-    float lane[V::W];
-    a.store(lane);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lane[i] = lane[i] < lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-
-// Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
-    const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
-}
-
-// a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
-GRAFT_VECTOR void transpose(V (&a)[V::W]) {
-    V b[V::W];
-    GRAFT_UNROLL
-    for (int round = 1; round < V::W; round *= 2) {
-        GRAFT_UNROLL
-        for (int i = 0; i < V::W / 2; ++i) {
-            b[2 * i] = zip_low(a[i], a[i + V::W / 2]);
-            b[2 * i + 1] = zip_high(a[i], a[i + V::W / 2]);
-        }
-        GRAFT_UNROLL
-        for (int i = 0; i < V::W; ++i) a[i] = b[i];
-    }
-}
-
-// ---- graft/cpu/kernels/activation.inl
-// Functions of one variable over V, and the activations made of them: text, included once for each instruction set.
-//
-// For convolutions and matrix products: relu and clip are a clamp, so bounds_of() turns none, relu and clip into two
-// bounds for the store; every other activation runs over what was just stored, by activate_run, from the first cache.
-// Polynomials are minimax fits made for this file, their coefficients rounded to float one after the other.
-
-// Cuts x to [low, high]; NaN stays NaN.
-GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
-
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
-    // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
-    const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
-}
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
-}
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
-
-// Exact enough for every x up to 40, which is all that elu and tanh ask for.
-GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
-}
-
-// log of a positive normal number.
-GRAFT_VECTOR V log_normal(V x, V shift) {
-    const I root_half = I::set1(0x3f3504f3), bits = as_int(x), exponent = shift_right_arithmetic<23>(bits - root_half);
-    const V f = as_float(bits - shift_left<23>(exponent)) - V::set1(1.0f), e = to_float(exponent) + shift, f2 = f * f;
-    V p = V::set1(-0.0763750747f);
-    p = fma(p, f, V::set1(0.127644107f));
-    p = fma(p, f, V::set1(-0.13160263f));
-    p = fma(p, f, V::set1(0.142013207f));
-    p = fma(p, f, V::set1(-0.166233137f));
-    p = fma(p, f, V::set1(0.20001249f));
-    p = fma(p, f, V::set1(-0.250008225f));
-    p = fma(p, f, V::set1(0.333333313f));
-    p = fma(p * f, f2, e * V::set1(-2.12194440e-4f));
-    return fma(e, V::set1(0.693359375f), f + fma(f2, V::set1(-0.5f), p));
-}
-GRAFT_VECTOR V log(V x) {
-    const V infinity = V::set1(std::numeric_limits<float>::infinity());
-    const M small = x < V::set1(1.17549435e-38f);
-    V y = log_normal(select(small, x * V::set1(8388608.0f), x), select(small, V::set1(-23.0f), V::zero()));
-    y = select(x < V::zero(), V::set1(std::numeric_limits<float>::quiet_NaN()), y);
-    y = select(x == V::zero(), V::zero() - infinity, y);
-    return select((x < infinity), y, x); // infinity and NaN are their own logarithms
-}
-
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
-    t = min(V::set1(10.1f), t);
-    const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
-    V p = V::set1(0.0116570946f);
-    p = fma(p, s, V::set1(-0.0678043887f));
-    p = fma(p, s, V::set1(0.0467541255f));
-    p = fma(p, s, V::set1(0.0973643884f));
-    p = fma(p, s, V::set1(-0.103015117f));
-    p = fma(p, s, V::set1(-0.172018796f));
-    p = fma(p, s, V::set1(0.145747185f));
-    p = fma(p, s, V::set1(0.558942795f));
-    p = fma(p, s, V::set1(0.68716085f));
-    p = fma(p, s, V::set1(0.510791361f));
-    // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
-    const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
-}
-GRAFT_VECTOR V erf(V x) {
-    const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
-    V p = V::set1(7.80690389e-05f);
-    p = fma(p, x2, V::set1(-0.00079978531f));
-    p = fma(p, x2, V::set1(0.0051871622f));
-    p = fma(p, x2, V::set1(-0.0268533472f));
-    p = fma(p, x2, V::set1(0.112835787f));
-    p = fma(p, x2, V::set1(-0.37612626f));
-    p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
-    return select(t < V::set1(1.0f), near, far);
-}
-// x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
-// 4 ulp above. Beyond the ends Phi is 0 or 1 as far as that goes.
-GRAFT_VECTOR V gelu(V x) {
-    const V end = V::set1(5.6f), c = clamp(x, V::zero() - end, end), s = c * c;
-    V p = V::set1(2.17104912e-08f), q = V::set1(1.18515345e-06f);
-    p = fma(p, s, V::set1(6.59061516e-06f));
-    q = fma(q, s, V::set1(8.10119891e-05f));
-    p = fma(p, s, V::set1(0.000190158098f));
-    q = fma(q, s, V::set1(0.00200337009f));
-    p = fma(p, s, V::set1(0.00480543636f));
-    q = fma(q, s, V::set1(0.0298041087f));
-    p = fma(p, s, V::set1(0.0358474404f));
-    q = fma(q, s, V::set1(0.25651896f));
-    p = fma(p, s, V::set1(0.398941904f));
-    q = fma(q, s, V::set1(1.0f));
-    return select(x < V::zero() - end, V::zero(), x * fma(c, p / q, V::set1(0.5f)));
-}
-GRAFT_VECTOR V tanh(V x) {
-    const V e = expm1(abs(x) * V::set1(2.0f));
-    return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
-}
-GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
-}
-// log(1 + u) for u in [0, 1].
-GRAFT_VECTOR V log1p_unit(V u) {
-    const V w = V::set1(1.0f) + u;
-    return log_normal(w, V::zero()) + (u - (w - V::set1(1.0f))) / w;
-}
-
-/// One activation of a vector. The kind is a template parameter: switch outside of loops.
-template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return max(zero, x);
-    if constexpr (Kind == activation::clip) return clamp(x, a, b);
-    if constexpr (Kind == activation::leaky_relu) return select(x < zero, x * a, x);
-    if constexpr (Kind == activation::sigmoid) return sigmoid(x);
-    if constexpr (Kind == activation::silu) return x * sigmoid(x);
-    if constexpr (Kind == activation::hard_sigmoid) return clamp(fma(x, a, b), zero, one);
-    if constexpr (Kind == activation::hard_swish) return x * clamp(fma(x, V::set1(1.0f / 6.0f), V::set1(0.5f)), zero, one);
-    if constexpr (Kind == activation::tanh) return tanh(x);
-    if constexpr (Kind == activation::gelu) return gelu(x);
-    if constexpr (Kind == activation::gelu_tanh)
-        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f))); // 2 sqrt(2/pi) (0.044715 x^2, 1)
-    if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
-    if constexpr (Kind == activation::mish) {
-        // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
-        return x * (w / (w + V::set1(2.0f)));
-    }
-    return x;
-}
-
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
-/// y[i] = act(x[i]) for i in [0, n); x may be y.
-inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
-    switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        if constexpr (activation_wanted(activation::id))                                                                         \
-            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
-                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
-                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                                            \
-                v = activate<activation::id>(v, alpha, beta);                                                                    \
-                if (lanes == V::W)                                                                                               \
-                    v.store(y + i);                                                                                              \
-                else                                                                                                             \
-                    v.store_partial(y + i, lanes);                                                                               \
-            }                                                                                                                    \
-        return;
-        GRAFT_X(none, , )
-        GRAFT_ACTIVATION_LIST(GRAFT_X)
-#undef GRAFT_X
-    }
-}
-
-/// The same in place.
-GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) {
-    activate_run(kind, alpha, beta, y, y, n);
-}
-
-/// Whether the activation is none, relu or clip; then [low, high] are its bounds, to be applied with clamp.
-GRAFT_FORCE_INLINE bool bounds_of(const epilogue& ep, float& low, float& high) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
-    high = ep.act == activation::clip ? ep.beta : infinity;
-    return ep.act <= activation::clip;
-}
-// ---- graft/cpu/kernels/elementwise.inl
-// Elementwise kernels: text, included once for each instruction set.
-
-template <unary Op> GRAFT_VECTOR V apply(V x) {
-    if constexpr (Op == unary::abs) return abs(x);
-    if constexpr (Op == unary::neg) return x ^ V::set1(-0.0f);
-    if constexpr (Op == unary::exp) return exp(x);
-    if constexpr (Op == unary::log) return log(x);
-    if constexpr (Op == unary::sqrt) return sqrt(x);
-    if constexpr (Op == unary::reciprocal) return V::set1(1.0f) / x;
-    if constexpr (Op == unary::floor) return floor(x);
-    if constexpr (Op == unary::ceil) return ceil(x);
-    if constexpr (Op == unary::round) return round_even(x);
-    if constexpr (Op == unary::sign) return select(x < V::zero(), V::set1(-1.0f), select(V::zero() < x, V::set1(1.0f), x));
-    if constexpr (Op == unary::erf) return erf(x);
-    if constexpr (Op == unary::square) return x * x;
-}
-
-template <binary Op> GRAFT_VECTOR V apply(V a, V b) {
-    if constexpr (Op == binary::add) return a + b;
-    if constexpr (Op == binary::sub) return a - b;
-    if constexpr (Op == binary::mul) return a * b;
-    if constexpr (Op == binary::div) return a / b;
-    if constexpr (Op == binary::max) return select(is_nan(a), a, max(a, b));
-    if constexpr (Op == binary::min) return select(is_nan(a), a, min(a, b));
-    if constexpr (Op == binary::prelu) return select(a < V::zero(), a * b, a);
-    if constexpr (Op == binary::pow) {
-        float x[V::W], y[V::W];
-        a.store(x);
-        b.store(y);
-        for (int i = 0; i < V::W; ++i) x[i] = std::pow(x[i], y[i]);
-        return V::load(x);
-    }
-}
-
-inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
-    switch (op) {
-#define GRAFT_X(id)                                                                                                              \
-    case unary::id:                                                                                                              \
-        if constexpr (unary_wanted(unary::id))                                                                                   \
-            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
-                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
-                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes));                          \
-                if (lanes == V::W)                                                                                               \
-                    v.store(y + i);                                                                                              \
-                else                                                                                                             \
-                    v.store_partial(y + i, lanes);                                                                               \
-            }                                                                                                                    \
-        return;
-        GRAFT_X(abs)
-        GRAFT_X(neg)
-        GRAFT_X(exp)
-        GRAFT_X(log)
-        GRAFT_X(sqrt)
-        GRAFT_X(reciprocal)
-        GRAFT_X(floor)
-        GRAFT_X(ceil)
-        GRAFT_X(round)
-        GRAFT_X(sign)
-        GRAFT_X(erf)
-        GRAFT_X(square)
-#undef GRAFT_X
-    }
-}
-
-// An operand that is one element for the whole row is spread over a vector in memory and read again and again: so one
-// loop serves every form.
-template <binary Op> GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
-    const V low = V::set1(g.low), high = V::set1(g.high);
-    const std::int64_t n = g.n, whole = n - n % V::W;
-    const int lanes = static_cast<int>(n - whole);
-    if (n == V::W && g.a_step && g.b_step) {
-        // Pixels of the blocked layout against one number for each channel.
-        const float *a = g.a, *b = g.b;
-        float* y = g.y;
-        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row)
-            clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
-        return;
-    }
-    float spread_a[V::W], spread_b[V::W];
-    for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *a = g.a + r * g.a_row, *b = g.b + r * g.b_row;
-        float* y = g.y + r * g.y_row;
-        if (!g.a_step) V::set1(*a).store(spread_a), a = spread_a;
-        if (!g.b_step) V::set1(*b).store(spread_b), b = spread_b;
-        const std::int64_t step_a = g.a_step * V::W, step_b = g.b_step * V::W;
-        std::int64_t i = 0;
-        for (; i < whole; i += V::W, a += step_a, b += step_b) clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y + i);
-        if (lanes) clamp(apply<Op>(V::load_partial(a, lanes), V::load_partial(b, lanes)), low, high).store_partial(y + i, lanes);
-    }
-}
-
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
-inline bool power_run(const binary_rows& g) {
-    if (g.b_step || (g.b_row && g.rows > 1)) return false;
-    const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
-    const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
-    for (std::int64_t r = 0; r < g.rows; ++r)
-        for (std::int64_t i = 0; i < g.n; i += V::W) {
-            const int lanes = g.n - i < V::W ? static_cast<int>(g.n - i) : V::W;
-            V x = V::load_partial(g.a + r * g.a_row + i, lanes);
-            if (e == 2.0f)
-                x = x * x;
-            else if (e == 3.0f)
-                x = x * x * x;
-            else if (e == -1.0f)
-                x = V::set1(1.0f) / x;
-            else // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
-            clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
-        }
-    return true;
-}
-
-inline void binary_run(const binary_rows& g) {
-    switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
-        return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
-    }
-}
-
-inline void channel_run(const channel_rows& g) {
-    const V low = V::set1(g.low), high = V::set1(g.high);
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const std::int64_t image = r / g.rows_per_image, channel = (r % g.rows_per_image) * g.width;
-        const std::int64_t left = g.channels - channel;
-        const int lanes = left < g.width ? static_cast<int>(left) : g.width;
-        V scale = V::set1(1.0f), shift = V::zero();
-        if (g.scale) {
-            const float* p = g.scale + image * g.scale_image + channel;
-            scale = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
-        }
-        if (g.shift) {
-            const float* p = g.shift + image * g.shift_image + channel;
-            shift = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
-        }
-        const float* x = g.x + r * g.run;
-        float* y = g.y + r * g.run;
-        const std::int64_t whole = g.run - g.run % V::W;
-        const int rest = static_cast<int>(g.run - whole);
-        if (g.prelu) {
-            for (std::int64_t i = 0; i < whole; i += V::W) apply<binary::prelu>(V::load(x + i), scale).store(y + i);
-            if (rest) apply<binary::prelu>(V::load_partial(x + whole, rest), scale).store_partial(y + whole, rest);
-            continue;
-        }
-        for (std::int64_t i = 0; i < whole; i += V::W) clamp(fma(V::load(x + i), scale, shift), low, high).store(y + i);
-        if (rest) clamp(fma(V::load_partial(x + whole, rest), scale, shift), low, high).store_partial(y + whole, rest);
-    }
-}
-
-inline const elementwise_kernels* elementwise_table() {
-    static constexpr elementwise_kernels all = {&unary_run, &activate_run, &binary_run, &channel_run};
-    return &all;
-}
-// ---- graft/cpu/kernels/rows.inl
-// Row kernels: text, included once for each instruction set. Sums run in four vectors, then lanes are halved in a tree:
-// an order that the length of a row alone decides.
-
-GRAFT_FORCE_INLINE int lanes_left(std::int64_t n, std::int64_t i) { return n - i < V::W ? static_cast<int>(n - i) : V::W; }
-GRAFT_VECTOR V load_some(const float* p, int lanes) { return lanes == V::W ? V::load(p) : V::load_partial(p, lanes); }
-GRAFT_VECTOR void store_some(V v, float* p, int lanes) {
-    if (lanes == V::W)
-        v.store(p);
-    else
-        v.store_partial(p, lanes);
-}
-
-template <reduction Kind> struct reducer {
-    static GRAFT_VECTOR V start() {
-        const float infinity = std::numeric_limits<float>::infinity();
-        return V::set1(Kind == reduction::max ? -infinity : Kind == reduction::min ? infinity : 0.0f);
-    }
-    static GRAFT_VECTOR V join(V total, V x) {
-        if constexpr (Kind == reduction::max) return select(is_nan(x), x, max(x, total));
-        if constexpr (Kind == reduction::min) return select(is_nan(x), x, min(x, total));
-        return total + x;
-    }
-    static GRAFT_VECTOR V add(V total, V x) {
-        if constexpr (Kind == reduction::sum_square) return fma(x, x, total);
-        if constexpr (Kind == reduction::sum_abs) return total + abs(x);
-        return join(total, x);
-    }
-    static GRAFT_VECTOR float lanes(V total) {
-        if constexpr (Kind != reduction::max && Kind != reduction::min) return sum(total);
-        float lane[V::W];
-        total.store(lane);
-        float best = lane[0];
-        for (int i = 1; i < V::W; ++i) {
-            const bool beyond = Kind == reduction::max ? lane[i] > best : lane[i] < best;
-            if (lane[i] != lane[i] || (beyond && best == best)) best = lane[i];
-        }
-        return best;
-    }
-};
-
-// One row. `shift` is taken off every element first (the mean, for a variance).
-template <reduction Kind> GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
-    using R = reducer<Kind>;
-    const V s = V::set1(shift);
-    V a = R::start(), b = a, c = a, d = a;
-    std::int64_t i = 0;
-    for (; i + 4 * V::W <= n; i += 4 * V::W) {
-        a = R::add(a, V::load(x + i) - s);
-        b = R::add(b, V::load(x + i + V::W) - s);
-        c = R::add(c, V::load(x + i + 2 * V::W) - s);
-        d = R::add(d, V::load(x + i + 3 * V::W) - s);
-    }
-    for (; i + V::W <= n; i += V::W) a = R::add(a, V::load(x + i) - s);
-    if (i < n) {
-        const int lanes = static_cast<int>(n - i);
-        b = select(M::lanes(lanes), R::add(b, V::load_partial(x + i, lanes) - s), b);
-    }
-    return R::lanes(R::join(R::join(a, b), R::join(c, d)));
-}
-
-// Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
-template <reduction Kind> inline double long_sum(const float* x, std::int64_t n, float offset) {
-    double total = 0;
-    for (std::int64_t i = 0; i < n; i += 2048)
-        total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
-    return total;
-}
-
-inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n) switch (kind) {
-        case reduction::sum: y[r] = static_cast<float>(long_sum<reduction::sum>(x, n, 0)); break;
-        case reduction::max: y[r] = reduce_row<reduction::max>(x, n, 0); break;
-        case reduction::min: y[r] = reduce_row<reduction::min>(x, n, 0); break;
-        case reduction::sum_square: y[r] = static_cast<float>(long_sum<reduction::sum_square>(x, n, 0)); break;
-        case reduction::sum_abs: y[r] = static_cast<float>(long_sum<reduction::sum_abs>(x, n, 0)); break;
-        }
-}
-
-// Columns, a vector of them at a time; 256 rows are added up by themselves, so that long sums stay exact enough.
-template <reduction Kind>
-GRAFT_FORCE_INLINE void reduce_some_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    using R = reducer<Kind>;
-    std::int64_t j = 0;
-    for (; j + 4 * V::W <= count; j += 4 * V::W) {
-        V total[4] = {R::start(), R::start(), R::start(), R::start()};
-        for (std::int64_t i = 0; i < n;) {
-            const std::int64_t end = n - i < 256 ? n : i + 256;
-            V part[4] = {R::start(), R::start(), R::start(), R::start()};
-            for (; i < end; ++i) {
-                GRAFT_UNROLL
-                for (int v = 0; v < 4; ++v) part[v] = R::add(part[v], V::load(x + i * inner + j + v * V::W));
-            }
-            GRAFT_UNROLL
-            for (int v = 0; v < 4; ++v) total[v] = R::join(total[v], part[v]);
-        }
-        GRAFT_UNROLL
-        for (int v = 0; v < 4; ++v) total[v].store(y + j + v * V::W);
-    }
-    for (; j < count; j += V::W) {
-        const int lanes = lanes_left(count, j);
-        V total = R::start();
-        for (std::int64_t i = 0; i < n;) {
-            const std::int64_t end = n - i < 256 ? n : i + 256;
-            V part = R::start();
-            for (; i < end; ++i) part = R::add(part, load_some(x + i * inner + j, lanes));
-            total = R::join(total, part);
-        }
-        store_some(total, y + j, lanes);
-    }
-}
-
-inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    switch (kind) {
-    case reduction::sum: return reduce_some_columns<reduction::sum>(x, y, n, inner, count);
-    case reduction::max: return reduce_some_columns<reduction::max>(x, y, n, inner, count);
-    case reduction::min: return reduce_some_columns<reduction::min>(x, y, n, inner, count);
-    case reduction::sum_square: return reduce_some_columns<reduction::sum_square>(x, y, n, inner, count);
-    case reduction::sum_abs: return reduce_some_columns<reduction::sum_abs>(x, y, n, inner, count);
-    }
-}
-
-// NaN is passed over while the highest is looked for: it comes back with the sum.
-inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
-        }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
-        }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
-        }
-    }
-}
-
-inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        const int lanes = lanes_left(count, j);
-        V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
-        for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
-            total = total + e;
-            if (!logarithm) store_some(e, y + i * inner + j, lanes);
-        }
-        const V off = logarithm ? log(total) : total, factor = V::set1(1.0f) / total;
-        for (std::int64_t i = 0; i < n; ++i) {
-            float* to = y + i * inner + j;
-            store_some(logarithm ? load_some(x + i * inner + j, lanes) - top - off : load_some(to, lanes) * factor, to, lanes);
-        }
-    }
-}
-
-inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0 ? variance : variance != variance ? variance : 0) + static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f),
-                        beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
-        }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
-        }
-    }
-}
-
-// The lowest is the highest of the negated; `last` takes equals as better.
-struct arg_state {
-    V best, sign;
-    I at;
-    bool last;
-    GRAFT_VECTOR void look(V raw, I place, M lanes) {
-        const V v = raw ^ sign;
-        const M better = ((best < v) | (is_nan(v) & ~is_nan(best))) & lanes;
-        const M equal = ((best == v) | (is_nan(v) & is_nan(best))) & lanes;
-        const M take = last ? better | equal : better;
-        best = select(take, v, best);
-        at = select(take, place, at);
-    }
-};
-
-inline void arg_rows(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n) {
-    std::int32_t number[V::W];
-    for (int i = 0; i < V::W; ++i) number[i] = i;
-    const I count = I::load(number);
-    for (std::int64_t r = 0; r < rows; ++r, x += n) {
-        const int first = lanes_left(n, 0);
-        // Lanes past a short row start below everything, at a place that loses every tie.
-        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), count, last};
-        s.best = select(M::lanes(first), load_some(x, first) ^ s.sign, V::set1(-std::numeric_limits<float>::infinity()));
-        for (std::int64_t i = V::W; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            s.look(load_some(x + i, lanes), count + I::set1(static_cast<std::int32_t>(i)), M::lanes(lanes));
-        }
-        float best[V::W];
-        std::int32_t at[V::W];
-        s.best.store(best);
-        s.at.store(at);
-        int winner = 0;
-        for (int i = 1; i < first; ++i) {
-            const bool nan = best[i] != best[i], winner_nan = best[winner] != best[winner];
-            const bool equal = nan ? winner_nan : best[i] == best[winner];
-            if (equal ? (at[i] < at[winner]) != last : nan || best[i] > best[winner]) winner = i;
-        }
-        y[r] = at[winner];
-    }
-}
-
-inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
-                        std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        const int lanes = lanes_left(count, j);
-        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), I::set1(0), last};
-        s.best = load_some(x + j, lanes) ^ s.sign;
-        for (std::int64_t i = 1; i < n; ++i)
-            s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
-        std::int32_t at[V::W];
-        s.at.store(at);
-        for (int i = 0; i < lanes; ++i) y[j + i] = at[i];
-    }
-}
-
-inline const rows_kernels* rows_table() {
-    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
-    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") ||
-                               wanted("GroupNormalization");
-    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") ||
-                            wanted("ReduceL1") || wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,    softmax ? &softmax_columns : nullptr,
-                                         normalize ? &normalize_run : nullptr, reduce ? &reduce_rows : nullptr,
-                                         reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
-                                         arg ? &arg_columns : nullptr};
-    return &all;
-}
-// ---- graft/cpu/kernels/move.inl
-// Kernels that move and convert elements: text, included once for each instruction set.
-
-// Bytes, halves and doublewords: blocks of 16 x 16, so that the lines of both sides are used up while they are there.
-template <class T>
-GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, void* to, std::int64_t y_row, std::int64_t rows,
-                                         std::int64_t columns) {
-    constexpr std::int64_t side = 16;
-    const char* x = static_cast<const char*>(from);
-    char* y = static_cast<char*>(to);
-    constexpr std::int64_t size = sizeof(T);
-    for (std::int64_t j0 = 0; j0 < columns; j0 += side) {
-        const std::int64_t j1 = columns - j0 < side ? columns : j0 + side;
-        for (std::int64_t i0 = 0; i0 < rows; i0 += side) {
-            const std::int64_t i1 = rows - i0 < side ? rows : i0 + side;
-            for (std::int64_t j = j0; j < j1; ++j)
-                for (std::int64_t i = i0; i < i1; ++i) {
-                    T element;
-                    std::memcpy(&element, x + (i * x_row + j) * size, sizeof(T));
-                    std::memcpy(y + (j * y_row + i) * size, &element, sizeof(T));
-                }
-        }
-    }
-}
-
-inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::int64_t y_row, std::int64_t rows,
-                             std::int64_t columns) {
-    if (rows < 4 || columns < 4) return transpose_blocks<float>(x, x_row, y, y_row, rows, columns);
-    for (std::int64_t j = 0; j < columns; j += V::W) {
-        const int wide = columns - j < V::W ? static_cast<int>(columns - j) : V::W;
-        for (std::int64_t i = 0; i < rows; i += V::W) {
-            const int high = rows - i < V::W ? static_cast<int>(rows - i) : V::W;
-            const float* from = x + i * x_row + j;
-            float* to = y + j * y_row + i;
-            V block[V::W];
-            if (wide == V::W && high == V::W) {
-                GRAFT_UNROLL
-                for (int r = 0; r < V::W; ++r) block[r] = V::load(from + r * x_row);
-                transpose(block);
-                GRAFT_UNROLL
-                for (int r = 0; r < V::W; ++r) block[r].store(to + r * y_row);
-                continue;
-            }
-            for (int r = 0; r < V::W; ++r) block[r] = r < high ? V::load_partial(from + r * x_row, wide) : V::zero();
-            transpose(block);
-            for (int r = 0; r < wide; ++r) block[r].store_partial(to + r * y_row, high);
-        }
-    }
-}
-
-inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows,
-                          std::int64_t columns) {
-    if (size == 4) return transpose_floats(static_cast<const float*>(x), x_row, static_cast<float*>(y), y_row, rows, columns);
-    if (size == 1) return transpose_blocks<std::uint8_t>(x, x_row, y, y_row, rows, columns);
-    if (size == 2) return transpose_blocks<std::uint16_t>(x, x_row, y, y_row, rows, columns);
-    transpose_blocks<std::uint64_t>(x, x_row, y, y_row, rows, columns);
-}
-
-// Widens or narrows n elements by a vector function; the last ones through a full vector of zeros and copies.
-#define GRAFT_CONVERT(name, From, To, expression)                                                                                \
-    inline void name(const From* x, To* y, std::int64_t n) {                                                                     \
-        std::int64_t i = 0;                                                                                                      \
-        for (; i + V::W <= n; i += V::W) {                                                                                       \
-            const From* from = x + i;                                                                                            \
-            To* to = y + i;                                                                                                      \
-            expression;                                                                                                          \
-        }                                                                                                                        \
-        if (i == n) return;                                                                                                      \
-        From from[V::W] = {};                                                                                                    \
-        To to[V::W];                                                                                                             \
-        std::memcpy(from, x + i, static_cast<std::size_t>(n - i) * sizeof(From));                                                \
-        expression;                                                                                                              \
-        std::memcpy(y + i, to, static_cast<std::size_t>(n - i) * sizeof(To));                                                    \
-    }
-GRAFT_CONVERT(from_float16, std::uint16_t, float, load_f16(from).store(to))
-GRAFT_CONVERT(to_float16, float, std::uint16_t, store_f16(V::load(from), to))
-GRAFT_CONVERT(from_bfloat16, std::uint16_t, float, load_bf16(from).store(to))
-GRAFT_CONVERT(to_bfloat16, float, std::uint16_t, store_bf16(V::load(from), to))
-#undef GRAFT_CONVERT
-
-inline void quantize_run(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed) {
-    const int lowest_code = is_signed ? -128 : 0;
-    const V low = V::set1(static_cast<float>(lowest_code - zero)), high = V::set1(static_cast<float>(lowest_code + 255 - zero)),
-            s = V::set1(scale);
-    const I z = I::set1(zero);
-    std::uint8_t* codes = static_cast<std::uint8_t*>(y);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
-        const V v = clamp((lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)) / s, low, high);
-        const I code = select(is_nan(v), z, to_int(v) + z);
-        if (lanes == V::W) {
-            store_8(code, codes + i);
-        } else {
-            std::uint8_t last[V::W];
-            store_8(code, last);
-            std::memcpy(codes + i, last, static_cast<std::size_t>(lanes));
-        }
-    }
-}
-
-inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed) {
-    const V s = V::set1(scale);
-    const I z = I::set1(zero);
-    const std::uint8_t* codes = static_cast<const std::uint8_t*>(x);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
-        std::uint8_t last[V::W] = {};
-        const std::uint8_t* from = codes + i;
-        if (lanes < V::W) std::memcpy(last, from, static_cast<std::size_t>(lanes)), from = last;
-        const I code = is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
-        const V v = to_float(code - z) * s;
-        if (lanes == V::W)
-            v.store(y + i);
-        else
-            v.store_partial(y + i, lanes);
-    }
-}
-
-inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run,
-                                         &from_float16,
-                                         &to_float16,
-                                         &from_bfloat16,
-                                         &to_bfloat16,
-                                         wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
-    return &all;
-}
-// ---- graft/cpu/kernels/gemm.inl
-// Matrix product kernels: text, included once for each instruction set.
-//
-// A register tile of C, 14 x 2 vectors (6 x 2 where there are 16 registers), takes one row of a panel of B and one
-// element of each row of A at a time. An element of C is always the same chain of fmas over k, wherever its tile lies.
-
-constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
-constexpr int gemm_columns = 2 * V::W;
-
-// out = init + A * B for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
-    V acc[R][2];
-    if (init) {
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) acc[r][0] = V::load(init + r * init_row), acc[r][1] = V::load(init + r * init_row + V::W);
-    } else {
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
-    }
-    // One pointer for four rows, so that the addresses of a step need few registers.
-    const float* rows[(R + 3) / 4];
-    GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + 16 * gemm_columns);
-        if (V::W == 16) GRAFT_PREFETCH(b + 16 * gemm_columns + V::W);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
-        }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
-    }
-    GRAFT_UNROLL
-    for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
-}
-
-// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
-// left: then it starts earlier, and what it computes again is dropped.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
-    if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
-    const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
-    if (tall - rest <= before) return tall;
-    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
-}
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step,
-                                  std::int64_t length, const float* init, std::int64_t init_row, float* out,
-                                  std::int64_t out_row) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row);
-}
-
-// rows x n elements from one place to another.
-inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, int rows, int n) {
-    for (int r = 0; r < rows; ++r)
-        for (int j = 0; j < n; j += V::W) {
-            const int lanes = n - j < V::W ? n - j : V::W;
-            V::load_partial(from + r * from_row + j, lanes).store_partial(to + r * to_row + j, lanes);
-        }
-}
-
-struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
-};
-
-// C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
-inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j,
-                                       int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
-    const bool per_column = e.bias && g.bias_of == bias_kind::column;
-    for (int o = 0; o < n; o += V::W) {
-        const int lanes = n - o < V::W ? n - o : V::W;
-        V bias = per_column ? V::load_partial(g.bias + j + o, lanes) : V::zero();
-        for (int r = 0; r < rows; ++r) {
-            if (e.bias && !per_column) bias = V::set1(g.bias[i + r]);
-            V y = fma(V::load(tile + r * gemm_columns + o), alpha, bias);
-            V residual = V::zero();
-            if (e.residual) residual = V::load_partial(g.residual + (i + r) * g.ld_residual + j + o, lanes);
-            if (!g.ep.residual_after_activation) y = y + residual;
-            y = clamp(y, low, high);
-            if (e.residual && g.ep.residual_after_activation) y = y + residual;
-            y.store_partial(g.c + (i + r) * g.ldc + j + o, lanes);
-        }
-    }
-}
-
-inline void gemm_run(const gemm_block& g) {
-    gemm_end e{};
-    const bool clamped = bounds_of(g.ep, e.low, e.high);
-    e.alpha = g.alpha != 1.0f;
-    const bool residual = g.ep.residual && g.residual;
-    // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
-    e.bias = g.bias_of != bias_kind::none && !bias_first;
-    e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
-    // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
-    const bool split = g.m > gemm_rows && !(residual && !residual_first);
-    const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
-    alignas(64) float tile[gemm_rows * gemm_columns] = {};
-    std::int64_t l = 0;
-    do {
-        const std::int64_t length = g.k - l < part ? g.k - l : part;
-        const bool first = l == 0, last = l + length >= g.k;
-        for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height,
-                      back = height - rows;
-            const std::int64_t top = i - back;
-            for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
-                const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
-                const bool in_last = n < gemm_columns && g.b_last;
-                const std::int64_t step = in_last ? gemm_columns : g.b_step;
-                const float* b = (in_last ? g.b_last : g.b + j / gemm_columns * g.b_panel) + l * step;
-                const float* init = nullptr;
-                std::int64_t init_row = g.ldc;
-                if (!first)
-                    init = g.c + top * g.ldc + j;
-                else if (residual_first)
-                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
-                else if (bias_first)
-                    init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !back && !(last && finish);
-                if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
-                    init = tile, init_row = gemm_columns;
-                }
-                float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns);
-                if (last && finish)
-                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
-                else if (!direct)
-                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
-            }
-            if (last && !clamped)
-                for (int r = 0; r < rows; ++r) {
-                    float* c = g.c + (i + r) * g.ldc;
-                    activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
-                    if (!residual || !g.ep.residual_after_activation) continue;
-                    const float* add = g.residual + (i + r) * g.ld_residual;
-                    for (std::int64_t o = 0; o < g.n; o += V::W) {
-                        const int lanes = g.n - o < V::W ? static_cast<int>(g.n - o) : V::W;
-                        (V::load_partial(c + o, lanes) + V::load_partial(add + o, lanes)).store_partial(c + o, lanes);
-                    }
-                }
-            i += rows;
-        }
-        l += length;
-    } while (l < g.k);
-}
-
-inline void gemm_pack_run(const gemm_pack& g) {
-    for (std::int64_t p = g.first_panel; p < g.last_panel; ++p) {
-        const std::int64_t j0 = p * gemm_columns;
-        float* out = g.packed + p * gemm_columns * g.k;
-        for (int h = 0; h < 2; ++h, out += V::W) {
-            const std::int64_t j = j0 + h * V::W;
-            const int lanes = j >= g.n ? 0 : g.n - j < V::W ? static_cast<int>(g.n - j) : V::W;
-            if (!g.transposed) {
-                for (std::int64_t l = 0; l < g.k; ++l) {
-                    const V row = !lanes          ? V::zero()
-                                  : lanes == V::W ? V::load(g.b + l * g.ldb + j)
-                                                  : V::load_partial(g.b + l * g.ldb + j, lanes);
-                    row.store(out + l * gemm_columns);
-                }
-                continue;
-            }
-            for (std::int64_t l = 0; l < g.k; l += V::W) {
-                const int length = g.k - l < V::W ? static_cast<int>(g.k - l) : V::W;
-                V block[V::W];
-                for (int r = 0; r < V::W; ++r) {
-                    const float* from = g.b + (j + r) * g.ldb + l;
-                    block[r] = r >= lanes ? V::zero() : length == V::W ? V::load(from) : V::load_partial(from, length);
-                }
-                transpose(block);
-                for (int r = 0; r < length; ++r) block[r].store(out + (l + r) * gemm_columns);
-            }
-        }
-    }
-}
-
-inline const gemm_kernels* gemm_table() {
-    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
-    return &all;
-}
-// ---- graft/cpu/kernels/pool.inl
-// Pooling: text, included once for each instruction set. NaN goes through: a window that holds one gives NaN.
-
-struct max_of {
-    V best;
-    M bad;
-    GRAFT_VECTOR max_of() : best(V::set1(-std::numeric_limits<float>::infinity())), bad(M::lanes(0)) {}
-    GRAFT_VECTOR void take(V x) {
-        best = max(x, best);
-        bad = bad | is_nan(x);
-    }
-    GRAFT_VECTOR V value(float) const { return select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best); }
-};
-
-struct sum_of {
-    V total;
-    GRAFT_VECTOR sum_of() : total(V::zero()) {}
-    GRAFT_VECTOR void take(V x) { total = total + x; }
-    GRAFT_VECTOR V value(float count) const { return total / V::set1(count); }
-};
-
-// The part of a window that is inside: taps [first, last) of one direction, and how many count for an average.
-struct pool_span {
-    int first, last, counted;
-};
-inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t size, int pad_end, bool include_pad) {
-    pool_span s{0, kernel, 0};
-    while (s.first < kernel && at + s.first * dilation < 0) ++s.first;
-    while (s.last > s.first && at + (s.last - 1) * dilation >= size) --s.last;
-    s.counted = s.last - s.first;
-    if (include_pad) {
-        // With the padding, but not what a last window of ceil mode has beyond it.
-        s.counted = 0;
-        for (int k = 0; k < kernel; ++k) s.counted += at + k * dilation < size + pad_end;
-    }
-    return s;
-}
-
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
-    const pool_problem& p = a.p;
-    Reduce r[N];
-    for (int ky = rows.first; ky < rows.last; ++ky)
-        for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
-        }
-    const float count = static_cast<float>(rows.counted * columns.counted);
-    GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
-}
-
-// One task: a band of rows of one plane, or of one block of channels.
-template <class Reduce> GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
-    const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
-    const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
-    std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
-        for (std::int64_t ox = 0; ox < p.ow;) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx)
-                            r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
-                }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
-                ox += 4;
-            } else {
-                const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
-                ox += 1;
-            }
-        }
-        y += p.ow * width;
-    }
-}
-
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
-
-// One value for each plane or block: four running results, joined in one order.
-template <class Reduce>
-GRAFT_VECTOR void reduce_planes(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float divisor,
-                                float neutral, float* y) {
-    const std::int64_t vectors = blocked ? pixels : pixels / V::W, step = blocked ? pixels * V::W : pixels;
-    const int tail = blocked ? 0 : static_cast<int>(pixels % V::W);
-    for (std::int64_t plane = 0; plane < planes; ++plane, x += step) {
-        Reduce r[4];
-        std::int64_t i = 0;
-        for (; i + 4 <= vectors; i += 4) {
-            GRAFT_UNROLL
-            for (int j = 0; j < 4; ++j) r[j].take(V::load(x + (i + j) * V::W));
-        }
-        for (; i < vectors; ++i) r[0].take(V::load(x + i * V::W));
-        if (tail) r[1].take(select(M::lanes(tail), V::load_partial(x + i * V::W, tail), V::set1(neutral)));
-        for (int j = 1; j < 4; ++j) r[0].take(r[j].value(1));
-        if (blocked) {
-            r[0].value(divisor).store(y + plane * V::W);
-        } else {
-            alignas(64) float lane[V::W];
-            r[0].value(1).store(lane);
-            Reduce whole;
-            for (int j = 0; j < V::W; ++j) whole.take(V::set1(lane[j]));
-            whole.value(divisor).store_partial(y + plane, 1);
-        }
-    }
-}
-
-inline void global_average(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
-    reduce_planes<sum_of>(x, planes, pixels, blocked, static_cast<float>(pixels), 0, y);
-}
-inline void global_max(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
-    reduce_planes<max_of>(x, planes, pixels, blocked, 1, -std::numeric_limits<float>::infinity(), y);
-}
-
-inline const pool_kernels* pool_table() {
-    static constexpr pool_kernels all = {
-        wanted("MaxPool") ? &max_pool : nullptr,
-        wanted("AveragePool") ? &average_pool : nullptr,
-        wanted("GlobalAveragePool") || wanted("ReduceMean") ? &global_average : nullptr,
-        wanted("GlobalMaxPool") || wanted("ReduceMax") ? &global_max : nullptr,
-    };
-    return &all;
-}
-// ---- graft/cpu/kernels/reorder.inl
-// Planes to blocks of channels and back: text, included once for each instruction set.
-
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
-    for (std::int64_t i = first; i < last; i += V::W) {
-        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
-        V a[V::W];
-        GRAFT_UNROLL
-        for (int c = 0; c < V::W; ++c) {
-            a[c] = V::zero();
-            if (c < channels) a[c] = n == V::W ? V::load(x + c * plane + i) : V::load_partial(x + c * plane + i, n);
-        }
-        transpose(a);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j)
-            if (j < n) a[j].store(y + (i + j) * V::W);
-    }
-}
-
-inline void block_to_planes(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
-    for (std::int64_t i = first; i < last; i += V::W) {
-        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
-        V a[V::W];
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) a[j] = j < n ? V::load(x + (i + j) * V::W) : V::zero();
-        transpose(a);
-        GRAFT_UNROLL
-        for (int c = 0; c < V::W; ++c)
-            if (c < channels) n == V::W ? a[c].store(y + c * plane + i) : a[c].store_partial(y + c * plane + i, n);
-    }
-}
-
-inline const reorder_kernels* reorder_table() {
-    static constexpr reorder_kernels all = {&planes_to_block, &block_to_planes};
-    return &all;
-}
-// ---- graft/cpu/kernels/conv.inl
-// Direct convolution: text, included once for each instruction set. A register tile of M pixels by NV vectors of output
-// channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
-// through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
-
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
-// are, if all by 1 or all by 2 (else 0).
-struct tap_row {
-    std::int32_t at[16];
-    std::int32_t inside, step;
-};
-
-struct tile_job {
-    const float* x; // image, first block of the group
-    const float* w;
-    const float* bias; // null, or the channels of the tile
-    const float* residual;
-    float* y; // first pixel, first block
-    std::int64_t in_plane, out_plane;
-    std::int64_t ic; // channels to sum over
-    const tap_row* taps;
-    int tap_count, first_lane;
-    int channels; // real ones of this tile, from 1 to NV * W
-    int pixels;   // real ones, from 1 to M
-};
-
-static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
-
-// How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
-inline int tile_pixels(std::int64_t left) {
-    if (left > 2 * conv_small_tile || left == conv_tile_pixels) return conv_tile_pixels;
-    if (left > conv_small_tile && left <= conv_tile_pixels) return static_cast<int>(left);
-    return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
-}
-static constexpr int conv_table_rows = 512;
-
-// Padding reads these.
-GRAFT_VECTOR const float* zero_pixel() {
-    alignas(64) static constexpr float zeros[V::W] = {};
-    return zeros;
-}
-
-template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) {
-        V b = V::zero();
-        const int left = job.channels - v * V::W;
-        if (job.bias && left > 0) b = left >= V::W ? V::load(job.bias + v * V::W) : V::load_partial(job.bias + v * V::W, left);
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m) sum[m][v] = b;
-    }
-}
-
-// y = act(tile) [+ residual] for activations that are no clamp; n is a multiple of W. The tile is apart, as y may be the
-// residual.
-GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y, const float* residual, std::int64_t n) {
-    activate_run(tile, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
-    const bool add = residual && a.p.ep.residual_after_activation;
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        V v = V::load(tile + i);
-        if (add) v = v + V::load(residual + i);
-        v.store(y + i);
-    }
-}
-
-template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) {
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
-    }
-}
-
-template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
-    if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
-        alignas(64) float tile[NV][M][V::W];
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) {
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v].store(tile[v][m]);
-        }
-        for (int v = 0; v < NV; ++v)
-            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr,
-                       job.pixels * V::W);
-        return;
-    }
-    if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) {
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
-        }
-    }
-    if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) {
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
-    }
-}
-
-template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
-    V b[NV];
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        const V s = V::set1(p[m][k]);
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
-    }
-}
-
-// As fma_pixels, with pixels Step floats apart: one register addresses them all.
-template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
-    V b[NV];
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        const V s = V::set1(p[m * Step]);
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
-    }
-}
-
-template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
-    V sum[M][NV];
-    start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
-    const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
-    int lane = job.first_lane;
-    for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
-        const int channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
-        left -= channels;
-        for (int t = 0; t < job.tap_count; ++t) {
-            const tap_row& row = job.taps[t];
-            if (!row.inside) {
-                w += channels * (NV * V::W);
-            } else if (row.step) {
-                const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
-            } else {
-                // Without branches: -1 becomes a mask that leaves the address of the zeros.
-                const float* p[M];
-                const std::intptr_t from = reinterpret_cast<std::intptr_t>(x + lane) - zeros;
-                GRAFT_UNROLL
-                for (int m = 0; m < M; ++m) {
-                    const std::intptr_t at = row.at[m];
-                    p[m] =
-                        reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
-                }
-                for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
-            }
-        }
-    }
-    end_tile(sum, a, job);
-}
-
-inline void run_tile(const conv_args& a, const tile_job& job) {
-    constexpr int M = conv_tile_pixels, S = conv_small_tile;
-    if (job.pixels > S)
-        job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
-    else
-        job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
-}
-
-// The rows of one tile's table for a tile kernel of `width` pixels; outputs past `pixels` repeat the last one, so that they
-// read what exists.
-GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
-    // A matrix product has nothing to look up.
-    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
-        for (int m = 0; m < 16; ++m) rows->at[m] = static_cast<std::int32_t>(pixel) + m;
-        rows->inside = rows->step = 1;
-        return;
-    }
-    constexpr int parts = 16 / V::W;
-    std::int32_t first[3][16];
-    std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
-    for (int m = 0; m < 16; ++m) {
-        first[0][m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
-        first[1][m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
-        first[2][m] = static_cast<std::int32_t>((oy * p.sh - p.pt) * p.iw + ox * p.sw - p.pl);
-        if (m + 1 < pixels && ++ox == p.ow) ox = 0, ++oy;
-    }
-    // All in one row, and no further apart than the kernels have loops for.
-    const bool steps = p.sw <= 2 && pixels >= width && first[2][width - 1] == first[2][0] + (width - 1) * p.sw &&
-                       (first[0][width - 1] == first[0][0] || (p.pl == 0 && p.sw == 1 && p.sh == 1 && p.ow == p.iw));
-    const I ih = I::set1(static_cast<std::int32_t>(p.ih)), iw = I::set1(static_cast<std::int32_t>(p.iw)), outside = I::set1(-1);
-    const int used = (width + V::W - 1) / V::W;
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw),
-                    both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
-            bool inside = false, whole = true;
-            for (int i = 0; i < parts && i < used; ++i) {
-                const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
-                const M ok = (iy > outside) & (ih > iy) & (ix > outside) & (iw > ix), mine = M::lanes(width - i * V::W);
-                select(ok, I::load(first[2] + i * V::W) + both, outside).store(rows->at + i * V::W);
-                inside |= any(ok & mine);
-                whole &= !any(~ok & mine);
-            }
-            rows->inside = inside;
-            rows->step = whole && steps ? p.sw : 0;
-        }
-}
-
-// Channels of a group that shares its vectors with other groups: a tile is computed apart, and only its own lanes come from
-// the residual and go to y.
-GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels,
-                                       std::int64_t pixel, int pixels) {
-    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
-    for (int j = 0; j < channels; ++j) {
-        const std::int64_t c = channel + j;
-        const float* from = a.residual + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
-        for (int m = 0; m < pixels; ++m) tile[((j / V::W) * 14 + m) * V::W + j % V::W] = from[m * V::W];
-    }
-}
-GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel,
-                                        int channels, std::int64_t pixel, int pixels) {
-    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
-    for (int j = 0; j < channels; ++j) {
-        const std::int64_t c = channel + j;
-        float* to = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
-        for (int m = 0; m < pixels; ++m) to[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
-    }
-}
-
-// Kernels with more taps than a table holds: one pixel and vector at a time. A task is a row of one image.
-inline void conv_generic(const conv_args& a, std::int64_t task) {
-    const conv_problem& p = a.p;
-    const std::int64_t oy = task % p.oh, image = task / p.oh, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
-    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    tile_job job;
-    job.out_plane = 0;
-    job.pixels = 1;
-    for (std::int64_t group = 0; group < p.groups; ++group)
-        for (std::int64_t channel = 0; channel < a.ocg; channel += V::W) {
-            const std::int64_t pair = channel / (2 * V::W) * 2 * V::W;
-            const std::int64_t stride = a.ocg - pair > V::W ? 2 * V::W : V::W, out = group * a.ocg + channel;
-            job.channels = static_cast<int>(a.ocg - channel < V::W ? a.ocg - channel : V::W);
-            job.bias = a.bias ? a.bias + out : nullptr;
-            for (std::int64_t ox = 0; ox < p.ow; ++ox) {
-                const float* w = a.weight + group * a.group_weights + pair * a.icg * p.kh * p.kw + (channel - pair);
-                V sum[1][1];
-                start_tile(sum, job);
-                for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
-                    const int lane = static_cast<int>(c % V::W),
-                              channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
-                    const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
-                    for (int ky = 0; ky < p.kh; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
-                            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
-                            if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                            for (int k = 0; k < channels; ++k)
-                                sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
-                        }
-                    left -= channels;
-                    c += channels;
-                }
-                const std::int64_t to = (image * out_blocks + out / V::W) * out_plane + (oy * p.ow + ox) * V::W;
-                alignas(64) float scattered[V::W] = {}, gathered[V::W] = {};
-                job.y = a.scatter ? scattered : a.y + to;
-                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + to;
-                if (a.scatter && a.residual) gather_tile(a, gathered, image, out, job.channels, oy * p.ow + ox, 1);
-                end_tile(sum, a, job);
-                if (a.scatter) scatter_tile(a, scattered, image, out, job.channels, oy * p.ow + ox, 1);
-            }
-        }
-}
-
-// One task: some tiles of one image and group, by some pairs of vectors of output channels.
-inline void conv_direct(const conv_args& a, std::int64_t task) {
-    constexpr int M = conv_tile_pixels;
-    const conv_problem& p = a.p;
-    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
-    task /= a.tasks_per_batch;
-    const std::int64_t batch = task % a.batches;
-    task /= a.batches;
-    const std::int64_t group = task % p.groups, image = task / p.groups;
-    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
-    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W, pixels = p.oh * p.ow;
-    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    const int taps = p.kh * p.kw;
-
-    tap_row rows[conv_table_rows];
-    const std::int64_t at_once =
-        conv_table_rows / taps - 1; // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
-    alignas(64) float scattered[2 * 14 * V::W], gathered[2 * 14 * V::W];
-    if (a.scatter) std::memset(gathered, 0, sizeof gathered);
-    tile_job job;
-    job.in_plane = in_plane;
-    job.out_plane = a.scatter ? 14 * V::W : out_plane;
-    job.ic = a.icg;
-    job.tap_count = taps;
-    job.first_lane = static_cast<int>(group * a.icg % V::W);
-    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
-    const std::int64_t first = batch * a.batch_tiles * M;
-    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
-    for (std::int64_t start = first; start < last; start += at_once * M) {
-        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
-            const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
-        }
-        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
-            const std::int64_t channel = pair * 2 * V::W;
-            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
-            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
-            job.bias = a.bias ? a.bias + group * a.ocg + channel : nullptr;
-            const std::int64_t base = a.scatter ? 0 : (image * out_blocks + (group * a.ocg + channel) / V::W) * out_plane;
-            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
-                job.pixels = tile_pixels(stop - i);
-                job.taps = rows + t * taps;
-                job.y = a.scatter ? scattered : a.y + base + i * V::W;
-                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
-                if (a.scatter && a.residual)
-                    gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
-                run_tile(a, job);
-                if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
-            }
-        }
-    }
-}
-
-// The first layer reads planes, not blocks. The rows that a run of outputs needs are laid out by the phase of their column
-// in the stride, padding included, so that the pixels of a tile are adjacent floats for every tap.
-static constexpr int first_layer_floats = 16384, first_layer_taps = 4096;
-
-template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
-    constexpr int M = conv_tile_pixels;
-    V sum[M][NV];
-    start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
-    for (int k = 0; k < job.tap_count; ++k, w += NV * V::W) fma_adjacent<1>(sum, w, x + offsets[k]);
-    end_tile(sum, a, job);
-}
-
-// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
-GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n,
-                                      float* out) {
-    // Whole steps [low, high) are inside.
-    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
-    if (high > n) high = n;
-    if (low > high) low = high;
-    for (std::int64_t i = 0; i < n; ++i) {
-        if (i == low && low < high) i = high;
-        if (i == n) break;
-        for (std::int64_t phase = 0; phase < step; ++phase) {
-            const std::int64_t at = first + i * step + phase;
-            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
-        }
-    }
-    const float* from = row + first;
-    if (step == 1)
-        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = low; i < high; ++i) {
-            out[i] = from[2 * i];
-            out[n + i] = from[2 * i + 1];
-        }
-    else
-        for (std::int64_t i = low; i < high; ++i)
-            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
-}
-
-// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
-// output channels.
-inline void conv_first_layer(const conv_args& a, std::int64_t task) {
-    constexpr int M = conv_tile_pixels;
-    const conv_problem& p = a.p;
-    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M,
-                       ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    task /= a.batches;
-    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
-    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
-    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
-    alignas(64) float rows[first_layer_floats];
-    std::int32_t offsets[first_layer_taps];
-    int k = 0;
-    for (std::int64_t c = 0; c < p.ic; ++c) {
-        for (std::int64_t r = 0; r < high; ++r) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + r;
-            const bool inside = iy >= 0 && iy < p.ih;
-            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw,
-                       length, rows + (c * high + r) * row_floats);
-        }
-        for (int ky = 0; ky < p.kh; ++ky) {
-            std::int64_t phase = 0, at = 0;
-            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
-                for (; phase >= p.sw; phase -= p.sw) ++at;
-                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
-            }
-        }
-    }
-    const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    tile_job job;
-    job.tap_count = k;
-    job.out_plane = out_plane;
-    for (std::int64_t channel = 0; channel < p.oc; channel += 2 * V::W) {
-        job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
-        job.w = a.weight + channel * k;
-        job.bias = a.bias ? a.bias + channel : nullptr;
-        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
-                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
-                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
-                job.y = a.y + base + ox * V::W;
-                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
-            }
-        }
-    }
-}
-// ---- graft/cpu/kernels/depthwise.inl
-// Depthwise convolution of blocked images: text, included once for each instruction set.
-
-// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
-struct depthwise_input {
-    const float* x;
-    std::int64_t ih, iw, pt, pl;
-};
-
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0,
-                                 int ky1) {
-    const conv_problem& p = a.p;
-    V sum[M][1];
-    start_tile(sum, job);
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
-            const V b = V::load(w);
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
-        }
-    }
-    end_tile(sum, a, job);
-}
-
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy,
-                                           std::int64_t ox) {
-    const conv_problem& p = a.p;
-    V sum[1][1];
-    start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
-    end_tile(sum, a, job);
-}
-
-// Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
-GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0,
-                                          std::int64_t oy1) {
-    const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
-    if (right > p.ow) right = p.ow;
-    const std::int64_t row_step = p.dh * in.iw * V::W;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - in.pt;
-        int ky0 = 0, ky1 = p.kh;
-        while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
-        for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
-            const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
-            else
-                depthwise_pixel(a, job, in, oy, ox);
-            job.y += job.pixels * V::W;
-            if (job.residual) job.residual += job.pixels * V::W;
-        }
-    }
-}
-
-// One task: some rows (`batch_tiles`) of one block of channels of one image.
-inline void conv_depthwise(const conv_args& a, std::int64_t task) {
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t first = task % a.batches * a.batch_tiles,
-                       last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
-    task /= a.batches;
-    const std::int64_t channel = task % blocks * V::W;
-    tile_job job;
-    job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
-    job.w = a.weight + channel * p.kh * p.kw;
-    job.bias = a.bias ? a.bias + channel : nullptr;
-    job.out_plane = 0;
-    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
-
-    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
-    constexpr std::int64_t room = 10240;
-    alignas(64) float copy[room];
-    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
-    const std::int64_t fit =
-        room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1; // rows of outputs that it feeds
-    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
-        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
-        job.y = a.y + out;
-        job.residual = a.residual ? a.residual + out : nullptr;
-        if (!padded) {
-            oy1 = last;
-            rows(a, job, whole, oy0, oy1);
-            continue;
-        }
-        oy1 = oy0 + fit < last ? oy0 + fit : last;
-        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
-        float* to = copy;
-        for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W)
-                (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
-        }
-        rows(a, job, part, 0, oy1 - oy0);
-    }
-}
-
-// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
-template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
-    const int channels = static_cast<int>(a.icg);
-    V sum[M][1];
-    start_tile(sum, job);
-    std::int32_t lanes[V::W];
-    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
-    const I group = I::load(lanes);
-    const float *w = job.w, *const zeros = zero_pixel();
-    for (int t = 0; t < job.tap_count; ++t) {
-        const tap_row& row = job.taps[t];
-        if (!row.inside) {
-            w += channels * V::W;
-            continue;
-        }
-        V x[M];
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
-        for (int k = 0; k < channels; ++k, w += V::W) {
-            const V b = V::load(w);
-            const I at = group + I::set1(k);
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
-        }
-    }
-    end_tile(sum, a, job);
-}
-
-// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
-inline void conv_shared(const conv_args& a, std::int64_t task) {
-    constexpr int M = V::registers == 32 ? 12 : 5;
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
-    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
-    const std::int64_t last =
-        first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
-    task /= a.batches;
-    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
-    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
-    tap_row rows[conv_table_rows / 2];
-    tile_job job;
-    job.tap_count = p.kh * p.kw;
-    job.taps = rows;
-    job.out_plane = pixels * V::W;
-    for (std::int64_t i = first; i < last; i += M) {
-        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
-        fill_taps(p, i, job.pixels, M, rows);
-        for (std::int64_t block = block0; block < block1; ++block) {
-            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
-            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
-            job.x = a.x + (image * blocks + block) * in_plane;
-            job.w = a.weight + channel * a.icg * job.tap_count;
-            job.bias = a.bias ? a.bias + channel : nullptr;
-            job.y = a.y + at;
-            job.residual = a.residual ? a.residual + at : nullptr;
-            shared_tile<M>(a, job);
-        }
-    }
-}
-// ---- graft/cpu/kernels/winograd.inl
-// Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
-// Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
-// [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
-
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
-GRAFT_VECTOR void input_transform(V (&d)[6]) {
-    const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
-    const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
-    const V first = fma(four, d[0], fnma(five, d[2], d[4])), last = fma(four, d[1], fnma(five, d[3], d[5]));
-    d[0] = first;
-    d[1] = a + b;
-    d[2] = a - b;
-    d[3] = c + e;
-    d[4] = c - e;
-    d[5] = last;
-}
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
-    d[0] = first;
-    d[1] = second;
-    d[2] = third;
-    d[3] = last;
-}
-
-// y = A^T m.
-GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
-    const V a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
-    y[0] = m[0] + a + c;
-    y[1] = fma(V::set1(2), d, b);
-    y[2] = fma(V::set1(4), c, a);
-    y[3] = fma(V::set1(8), d, b) + m[5];
-}
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
-    y[0] = m[0] + m[1] + m[2];
-    y[1] = m[1] - m[2] - m[3];
-}
-
-template <int N>
-GRAFT_VECTOR void winograd_input_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    constexpr int m = N - 2;
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.ic + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.in_element;
-    const float* const zeros = zero_pixel();
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        const std::int64_t image = tile / per_image, ty = tile % per_image / a.tiles_wide, tx = tile % a.tiles_wide;
-        const std::int64_t iy = ty * m - p.pt, ix = tx * m - p.pl;
-        const float* x = a.x + ((image * blocks + block) * p.ih * p.iw + iy * p.iw + ix) * V::W;
-        V d[N][N];
-        const bool inside = iy >= 0 && ix >= 0 && iy + N <= p.ih && ix + N <= p.iw;
-        for (int j = 0; j < N; ++j) {
-            V column[N];
-            if (inside) {
-                GRAFT_UNROLL
-                for (int i = 0; i < N; ++i) column[i] = V::load(x + (i * p.iw + j) * V::W);
-            } else {
-                GRAFT_UNROLL
-                for (int i = 0; i < N; ++i) {
-                    const bool real = iy + i >= 0 && iy + i < p.ih && ix + j >= 0 && ix + j < p.iw;
-                    column[i] = V::load(real ? x + (i * p.iw + j) * V::W : zeros);
-                }
-            }
-            input_transform(column);
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) d[i][j] = column[i];
-        }
-        float* to = a.transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
-        for (int i = 0; i < N; ++i) {
-            input_transform(d[i]);
-            GRAFT_UNROLL
-            for (int j = 0; j < N; ++j) d[i][j].store(to + (i * N + j) * element);
-        }
-    }
-}
-
-inline void winograd_input(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    a.wino == 4 ? winograd_input_tiles<6>(a, block, first, last) : winograd_input_tiles<4>(a, block, first, last);
-}
-
-// Products of one element of all tiles with some pairs of vectors of output channels.
-inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int64_t pair0, std::int64_t pair1) {
-    const conv_problem& p = a.p;
-    const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    tap_row row{};
-    row.inside = row.step = 1;
-    conv_args plain;
-    tile_job job;
-    job.bias = job.residual = nullptr;
-    job.in_plane = job.out_plane = room;
-    job.ic = p.ic;
-    job.taps = &row;
-    job.tap_count = 1;
-    job.first_lane = 0;
-    for (std::int64_t pair = pair0; pair < pair1; ++pair) {
-        const std::int64_t channel = pair * 2 * V::W;
-        // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
-        job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
-        job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
-            job.pixels = tile_pixels(a.tile_count - i);
-            job.x = a.transformed + element * a.in_element + i * V::W;
-            job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
-            run_tile(plain, job);
-        }
-    }
-}
-
-template <int N>
-GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    constexpr int m = N - 2;
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.out_element;
-    const std::int64_t left = p.oc - block * V::W;
-    V bias = V::zero();
-    if (a.bias)
-        bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
-    const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation,
-               after = a.residual && p.ep.residual_after_activation && !a.run_activation;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
-        const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
-        V half[N][m];
-        for (int j = 0; j < N; ++j) {
-            V column[N], y[m];
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) column[i] = V::load(from + (i * N + j) * element);
-            output_transform(column, y);
-            GRAFT_UNROLL
-            for (int i = 0; i < m; ++i) half[j][i] = y[i];
-        }
-        const std::int64_t at = (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
-        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m),
-                  columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
-        for (int i = 0; i < rows; ++i) {
-            V row[N], y[m];
-            GRAFT_UNROLL
-            for (int j = 0; j < N; ++j) row[j] = half[j][i];
-            output_transform(row, y);
-            alignas(64) float apart[m * V::W];
-            float* y_row = a.y + at + i * p.ow * V::W;
-            const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
-            GRAFT_UNROLL
-            for (int j = 0; j < m; ++j) {
-                V v = y[j] + bias;
-                const bool real = j < columns;
-                if (before && real) v = v + V::load(residual + j * V::W);
-                if (a.clamp) v = min(high, max(low, v));
-                if (after && real) v = v + V::load(residual + j * V::W);
-                if (real) v.store(to + j * V::W);
-            }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
-        }
-    }
-}
-
-inline void winograd_output(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    a.wino == 4 ? winograd_output_tiles<6>(a, block, first, last) : winograd_output_tiles<4>(a, block, first, last);
-}
-
-inline const conv_kernels* conv_table() {
-    static constexpr bool conv = wanted("Conv");
-    static constexpr conv_kernels all = {
-        conv_tile_pixels,
-        conv_tile_pixels,
-        conv ? &conv_direct : nullptr,
-        conv ? &conv_generic : nullptr,
-        conv ? &conv_first_layer : nullptr,
-        conv ? &conv_depthwise : nullptr,
-        conv ? &conv_shared : nullptr,
-        conv ? &winograd_input : nullptr,
-        conv ? &winograd_multiply : nullptr,
-        conv ? &winograd_output : nullptr,
-    };
-    return &all;
-}
-// ---- graft/cpu/kernels/table.inl
-// The table of one instruction set; each family's text defines the function that names its own.
-
-inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
-                                     elementwise_table(), rows_table(), move_table()};
-    return all;
-}
-
-}  // namespace avx2
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_AVX512_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_AVX512_HPP
-// ---- graft/cpu/avx512.hpp
-// AVX-512 kernels: the shared kernel text, compiled for this instruction set.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX512_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX512_HPP
-// ---- graft/cpu/simd/avx512.hpp
-// The vector wrapper for AVX-512 (F, BW, DQ, VL): 16 floats, masks in mask registers. The names are explained in baseline.hpp.
-
-
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX512)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx512 {
-
-struct V {
-    static constexpr int W = 16;
-    static constexpr int registers = 32;
-    __m512 r;
-    static GRAFT_VECTOR V load(const float* p) { return {_mm512_loadu_ps(p)}; }
-    static GRAFT_VECTOR V load_partial(const float* p, int n) {
-        return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)};
-    }
-    static GRAFT_VECTOR V set1(float x) { return {_mm512_set1_ps(x)}; }
-    static GRAFT_VECTOR V zero() { return {_mm512_setzero_ps()}; }
-    GRAFT_VECTOR void store(float* p) const { _mm512_storeu_ps(p, r); }
-    GRAFT_VECTOR void store_partial(float* p, int n) const { _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), r); }
-};
-struct I {
-    __m512i r;
-    static GRAFT_VECTOR I set1(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
-    static GRAFT_VECTOR I load(const std::int32_t* p) { return {_mm512_loadu_si512(p)}; }
-    GRAFT_VECTOR void store(std::int32_t* p) const { _mm512_storeu_si512(p, r); }
-};
-struct M {
-    __mmask16 r;
-    static GRAFT_VECTOR M lanes(int n) { return {static_cast<__mmask16>((1u << n) - 1)}; }
-};
-
-GRAFT_VECTOR V operator+(V a, V b) { return {_mm512_add_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator-(V a, V b) { return {_mm512_sub_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator*(V a, V b) { return {_mm512_mul_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator/(V a, V b) { return {_mm512_div_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator&(V a, V b) { return {_mm512_and_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator|(V a, V b) { return {_mm512_or_ps(a.r, b.r)}; }
-GRAFT_VECTOR V operator^(V a, V b) { return {_mm512_xor_ps(a.r, b.r)}; }
-GRAFT_VECTOR V fma(V a, V b, V c) { return {_mm512_fmadd_ps(a.r, b.r, c.r)}; }
-GRAFT_VECTOR V fnma(V a, V b, V c) { return {_mm512_fnmadd_ps(a.r, b.r, c.r)}; }
-GRAFT_VECTOR V max(V a, V b) { return {_mm512_maskz_max_ps(0xffff, a.r, b.r)}; }
-GRAFT_VECTOR V min(V a, V b) { return {_mm512_maskz_min_ps(0xffff, a.r, b.r)}; }
-GRAFT_VECTOR V sqrt(V a) { return {_mm512_maskz_sqrt_ps(0xffff, a.r)}; }
-GRAFT_VECTOR V floor(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V ceil(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V trunc(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V round_even(V a) {
-    return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-}
-
-GRAFT_VECTOR I operator+(I a, I b) { return {_mm512_add_epi32(a.r, b.r)}; }
-GRAFT_VECTOR I operator-(I a, I b) { return {_mm512_sub_epi32(a.r, b.r)}; }
-GRAFT_VECTOR I operator&(I a, I b) { return {_mm512_and_si512(a.r, b.r)}; }
-GRAFT_VECTOR I operator|(I a, I b) { return {_mm512_or_si512(a.r, b.r)}; }
-GRAFT_VECTOR I operator^(I a, I b) { return {_mm512_xor_si512(a.r, b.r)}; }
-GRAFT_VECTOR I max(I a, I b) { return {_mm512_maskz_max_epi32(0xffff, a.r, b.r)}; }
-GRAFT_VECTOR I min(I a, I b) { return {_mm512_maskz_min_epi32(0xffff, a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm512_maskz_slli_epi32(0xffff, a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm512_maskz_srli_epi32(0xffff, a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm512_maskz_srai_epi32(0xffff, a.r, N)}; }
-GRAFT_VECTOR I to_int(V a) { return {_mm512_maskz_cvtps_epi32(0xffff, a.r)}; }
-GRAFT_VECTOR V to_float(I a) { return {_mm512_maskz_cvtepi32_ps(0xffff, a.r)}; }
-GRAFT_VECTOR I as_int(V a) { return {_mm512_castps_si512(a.r)}; }
-GRAFT_VECTOR V as_float(I a) { return {_mm512_castsi512_ps(a.r)}; }
-
-GRAFT_VECTOR M operator<(V a, V b) { return {_mm512_cmp_ps_mask(a.r, b.r, _CMP_LT_OQ)}; }
-GRAFT_VECTOR M operator<=(V a, V b) { return {_mm512_cmp_ps_mask(a.r, b.r, _CMP_LE_OQ)}; }
-GRAFT_VECTOR M operator==(V a, V b) { return {_mm512_cmp_ps_mask(a.r, b.r, _CMP_EQ_OQ)}; }
-GRAFT_VECTOR M is_nan(V a) { return {_mm512_cmp_ps_mask(a.r, a.r, _CMP_UNORD_Q)}; }
-GRAFT_VECTOR M operator>(I a, I b) { return {_mm512_cmpgt_epi32_mask(a.r, b.r)}; }
-GRAFT_VECTOR M operator==(I a, I b) { return {_mm512_cmpeq_epi32_mask(a.r, b.r)}; }
-GRAFT_VECTOR M operator&(M a, M b) { return {static_cast<__mmask16>(a.r & b.r)}; }
-GRAFT_VECTOR M operator|(M a, M b) { return {static_cast<__mmask16>(a.r | b.r)}; }
-GRAFT_VECTOR M operator~(M a) { return {static_cast<__mmask16>(~a.r)}; }
-GRAFT_VECTOR bool any(M a) { return a.r != 0; }
-GRAFT_VECTOR V select(M m, V a, V b) { return {_mm512_mask_blend_ps(m.r, b.r, a.r)}; }
-GRAFT_VECTOR I select(M m, I a, I b) { return {_mm512_mask_blend_epi32(m.r, b.r, a.r)}; }
-
-GRAFT_VECTOR V load_f16(const std::uint16_t* p) {
-    return {_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
-}
-GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
-    const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-    return {_mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16))};
-}
-GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtps_ph(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT));
-}
-GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
-    return {_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR I load_s8(const std::int8_t* p) {
-    return {_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
-GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r));
-}
-
-GRAFT_VECTOR V scale(V a, V n) { return {_mm512_maskz_scalef_ps(0xffff, a.r, n.r)}; }
-
-GRAFT_VECTOR V zip_low(V a, V b) {
-    const __m512i at = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-    return {_mm512_permutex2var_ps(a.r, at, b.r)};
-}
-GRAFT_VECTOR V zip_high(V a, V b) {
-    const __m512i at = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
-    return {_mm512_permutex2var_ps(a.r, at, b.r)};
-}
-GRAFT_VECTOR V permute(V a, I at) { return {_mm512_maskz_permutexvar_ps(0xffff, at.r, a.r)}; }
-
-} // namespace avx512
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif
-#endif
-
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX512)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx512 {
-
-// ---- graft/cpu/simd/common.inl
-// What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
-
-GRAFT_VECTOR V abs(V a) { return a & as_float(I::set1(0x7fffffff)); }
-
-// Horizontal results: a tree that halves the lanes, so the order is the same everywhere on one instruction set.
-GRAFT_VECTOR float sum(V a) {
-    float lane[V::W];
-    a.store(lane);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
-    return lane[0];
-}
-GRAFT_VECTOR float highest(V a) {
-    float lane[V::W];
-    a.store(lane);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-GRAFT_VECTOR float lowest(V a) {
-    float lane[V::W];
-    a.store(lane);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) lane[i] = lane[i] < lane[i + half] ? lane[i] : lane[i + half];
-    return lane[0];
-}
-
-// Rounds half to even; NaN stays NaN (quiet).
-GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
-    const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
-    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
-    store_16(select(is_nan(a), quiet, rounded), p);
-}
-
-// a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
-GRAFT_VECTOR void transpose(V (&a)[V::W]) {
-    V b[V::W];
-    GRAFT_UNROLL
-    for (int round = 1; round < V::W; round *= 2) {
-        GRAFT_UNROLL
-        for (int i = 0; i < V::W / 2; ++i) {
-            b[2 * i] = zip_low(a[i], a[i + V::W / 2]);
-            b[2 * i + 1] = zip_high(a[i], a[i + V::W / 2]);
-        }
-        GRAFT_UNROLL
-        for (int i = 0; i < V::W; ++i) a[i] = b[i];
-    }
-}
-
-// ---- graft/cpu/kernels/activation.inl
-// Functions of one variable over V, and the activations made of them: text, included once for each instruction set.
-//
-// For convolutions and matrix products: relu and clip are a clamp, so bounds_of() turns none, relu and clip into two
-// bounds for the store; every other activation runs over what was just stored, by activate_run, from the first cache.
-// Polynomials are minimax fits made for this file, their coefficients rounded to float one after the other.
-
-// Cuts x to [low, high]; NaN stays NaN.
-GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
-
-// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
-GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
-    n = round_even((x + low) * V::set1(1.44269504f));
-    // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
-    const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
-    V q = V::set1(0.00138684351f);
-    q = fma(q, r, V::set1(0.00836643204f));
-    q = fma(q, r, V::set1(0.0416674614f));
-    q = fma(q, r, V::set1(0.16666545f));
-    q = fma(q, r, V::set1(0.49999997f));
-    return fma(r * r, q, r);
-}
-GRAFT_VECTOR V exp_sum(V x, V low) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
-    return scale(V::set1(1.0f) + p, n);
-}
-GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
-
-// Exact enough for every x up to 40, which is all that elu and tanh ask for.
-GRAFT_VECTOR V expm1(V x) {
-    V n;
-    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
-    return fma(factor, p, factor - one);
-}
-
-// log of a positive normal number.
-GRAFT_VECTOR V log_normal(V x, V shift) {
-    const I root_half = I::set1(0x3f3504f3), bits = as_int(x), exponent = shift_right_arithmetic<23>(bits - root_half);
-    const V f = as_float(bits - shift_left<23>(exponent)) - V::set1(1.0f), e = to_float(exponent) + shift, f2 = f * f;
-    V p = V::set1(-0.0763750747f);
-    p = fma(p, f, V::set1(0.127644107f));
-    p = fma(p, f, V::set1(-0.13160263f));
-    p = fma(p, f, V::set1(0.142013207f));
-    p = fma(p, f, V::set1(-0.166233137f));
-    p = fma(p, f, V::set1(0.20001249f));
-    p = fma(p, f, V::set1(-0.250008225f));
-    p = fma(p, f, V::set1(0.333333313f));
-    p = fma(p * f, f2, e * V::set1(-2.12194440e-4f));
-    return fma(e, V::set1(0.693359375f), f + fma(f2, V::set1(-0.5f), p));
-}
-GRAFT_VECTOR V log(V x) {
-    const V infinity = V::set1(std::numeric_limits<float>::infinity());
-    const M small = x < V::set1(1.17549435e-38f);
-    V y = log_normal(select(small, x * V::set1(8388608.0f), x), select(small, V::set1(-23.0f), V::zero()));
-    y = select(x < V::zero(), V::set1(std::numeric_limits<float>::quiet_NaN()), y);
-    y = select(x == V::zero(), V::zero() - infinity, y);
-    return select((x < infinity), y, x); // infinity and NaN are their own logarithms
-}
-
-// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
-GRAFT_VECTOR V erfc_positive(V t) {
-    t = min(V::set1(10.1f), t);
-    const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
-    V p = V::set1(0.0116570946f);
-    p = fma(p, s, V::set1(-0.0678043887f));
-    p = fma(p, s, V::set1(0.0467541255f));
-    p = fma(p, s, V::set1(0.0973643884f));
-    p = fma(p, s, V::set1(-0.103015117f));
-    p = fma(p, s, V::set1(-0.172018796f));
-    p = fma(p, s, V::set1(0.145747185f));
-    p = fma(p, s, V::set1(0.558942795f));
-    p = fma(p, s, V::set1(0.68716085f));
-    p = fma(p, s, V::set1(0.510791361f));
-    // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
-    const V top = as_float(as_int(t) & I::set1(~0xfff));
-    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
-}
-GRAFT_VECTOR V erf(V x) {
-    const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
-    V p = V::set1(7.80690389e-05f);
-    p = fma(p, x2, V::set1(-0.00079978531f));
-    p = fma(p, x2, V::set1(0.0051871622f));
-    p = fma(p, x2, V::set1(-0.0268533472f));
-    p = fma(p, x2, V::set1(0.112835787f));
-    p = fma(p, x2, V::set1(-0.37612626f));
-    p = fma(p, x2, V::set1(0.128379166f));
-    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
-    return select(t < V::set1(1.0f), near, far);
-}
-// x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
-// 4 ulp above. Beyond the ends Phi is 0 or 1 as far as that goes.
-GRAFT_VECTOR V gelu(V x) {
-    const V end = V::set1(5.6f), c = clamp(x, V::zero() - end, end), s = c * c;
-    V p = V::set1(2.17104912e-08f), q = V::set1(1.18515345e-06f);
-    p = fma(p, s, V::set1(6.59061516e-06f));
-    q = fma(q, s, V::set1(8.10119891e-05f));
-    p = fma(p, s, V::set1(0.000190158098f));
-    q = fma(q, s, V::set1(0.00200337009f));
-    p = fma(p, s, V::set1(0.00480543636f));
-    q = fma(q, s, V::set1(0.0298041087f));
-    p = fma(p, s, V::set1(0.0358474404f));
-    q = fma(q, s, V::set1(0.25651896f));
-    p = fma(p, s, V::set1(0.398941904f));
-    q = fma(q, s, V::set1(1.0f));
-    return select(x < V::zero() - end, V::zero(), x * fma(c, p / q, V::set1(0.5f)));
-}
-GRAFT_VECTOR V tanh(V x) {
-    const V e = expm1(abs(x) * V::set1(2.0f));
-    return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
-}
-GRAFT_VECTOR V sigmoid(V x) {
-    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
-    return select(x < V::zero(), e, one) / (one + e);
-}
-// log(1 + u) for u in [0, 1].
-GRAFT_VECTOR V log1p_unit(V u) {
-    const V w = V::set1(1.0f) + u;
-    return log_normal(w, V::zero()) + (u - (w - V::set1(1.0f))) / w;
-}
-
-/// One activation of a vector. The kind is a template parameter: switch outside of loops.
-template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return max(zero, x);
-    if constexpr (Kind == activation::clip) return clamp(x, a, b);
-    if constexpr (Kind == activation::leaky_relu) return select(x < zero, x * a, x);
-    if constexpr (Kind == activation::sigmoid) return sigmoid(x);
-    if constexpr (Kind == activation::silu) return x * sigmoid(x);
-    if constexpr (Kind == activation::hard_sigmoid) return clamp(fma(x, a, b), zero, one);
-    if constexpr (Kind == activation::hard_swish) return x * clamp(fma(x, V::set1(1.0f / 6.0f), V::set1(0.5f)), zero, one);
-    if constexpr (Kind == activation::tanh) return tanh(x);
-    if constexpr (Kind == activation::gelu) return gelu(x);
-    if constexpr (Kind == activation::gelu_tanh)
-        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f))); // 2 sqrt(2/pi) (0.044715 x^2, 1)
-    if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
-    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
-    if constexpr (Kind == activation::mish) {
-        // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
-        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
-        return x * (w / (w + V::set1(2.0f)));
-    }
-    return x;
-}
-
-// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
-GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
-    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
-    const M negative = x < V::zero();
-    complement = select(negative, r, small);
-    return select(negative, small, r);
-}
-
-// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
-GRAFT_VECTOR V gelu_slope(V x) {
-    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
-    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
-    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
-    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
-}
-// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
-GRAFT_VECTOR V gelu_tanh_slope(V x) {
-    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
-    V rest = V::zero();
-    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
-    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
-    return fma(c * s * rest, inner, s);
-}
-// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
-GRAFT_VECTOR V mish_slope(V x) {
-    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
-    const V q = V::set1(1.0f) / (w + two);
-    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
-}
-
-/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
-    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
-    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
-    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
-    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
-    if constexpr (Kind == activation::sigmoid) {
-        V rest = V::zero();
-        const V s = sigmoid_pair(x, rest);
-        return s * rest;
-    }
-    if constexpr (Kind == activation::silu) {
-        V rest = V::zero();
-        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
-        return s * fma(c, rest, one);
-    }
-    if constexpr (Kind == activation::hard_sigmoid) {
-        const V y = fma(x, a, b);
-        return select((zero < y) & (y < one), a, zero);
-    }
-    if constexpr (Kind == activation::hard_swish) {
-        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
-        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
-    }
-    if constexpr (Kind == activation::tanh) {
-        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
-        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
-        return V::set1(4.0f) * q * r * r;
-    }
-    if constexpr (Kind == activation::gelu) return gelu_slope(x);
-    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
-    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
-    if constexpr (Kind == activation::softplus) return sigmoid(x);
-    if constexpr (Kind == activation::mish) return mish_slope(x);
-    return one;
-}
-
-/// y[i] = act(x[i]) for i in [0, n); x may be y.
-inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
-    switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        if constexpr (activation_wanted(activation::id))                                                                         \
-            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
-                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
-                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                                            \
-                v = activate<activation::id>(v, alpha, beta);                                                                    \
-                if (lanes == V::W)                                                                                               \
-                    v.store(y + i);                                                                                              \
-                else                                                                                                             \
-                    v.store_partial(y + i, lanes);                                                                               \
-            }                                                                                                                    \
-        return;
-        GRAFT_X(none, , )
-        GRAFT_ACTIVATION_LIST(GRAFT_X)
-#undef GRAFT_X
-    }
-}
-
-/// The same in place.
-GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) {
-    activate_run(kind, alpha, beta, y, y, n);
-}
-
-/// Whether the activation is none, relu or clip; then [low, high] are its bounds, to be applied with clamp.
-GRAFT_FORCE_INLINE bool bounds_of(const epilogue& ep, float& low, float& high) {
-    const float infinity = std::numeric_limits<float>::infinity();
-    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
-    high = ep.act == activation::clip ? ep.beta : infinity;
-    return ep.act <= activation::clip;
-}
-// ---- graft/cpu/kernels/elementwise.inl
-// Elementwise kernels: text, included once for each instruction set.
-
-template <unary Op> GRAFT_VECTOR V apply(V x) {
-    if constexpr (Op == unary::abs) return abs(x);
-    if constexpr (Op == unary::neg) return x ^ V::set1(-0.0f);
-    if constexpr (Op == unary::exp) return exp(x);
-    if constexpr (Op == unary::log) return log(x);
-    if constexpr (Op == unary::sqrt) return sqrt(x);
-    if constexpr (Op == unary::reciprocal) return V::set1(1.0f) / x;
-    if constexpr (Op == unary::floor) return floor(x);
-    if constexpr (Op == unary::ceil) return ceil(x);
-    if constexpr (Op == unary::round) return round_even(x);
-    if constexpr (Op == unary::sign) return select(x < V::zero(), V::set1(-1.0f), select(V::zero() < x, V::set1(1.0f), x));
-    if constexpr (Op == unary::erf) return erf(x);
-    if constexpr (Op == unary::square) return x * x;
-}
-
-template <binary Op> GRAFT_VECTOR V apply(V a, V b) {
-    if constexpr (Op == binary::add) return a + b;
-    if constexpr (Op == binary::sub) return a - b;
-    if constexpr (Op == binary::mul) return a * b;
-    if constexpr (Op == binary::div) return a / b;
-    if constexpr (Op == binary::max) return select(is_nan(a), a, max(a, b));
-    if constexpr (Op == binary::min) return select(is_nan(a), a, min(a, b));
-    if constexpr (Op == binary::prelu) return select(a < V::zero(), a * b, a);
-    if constexpr (Op == binary::pow) {
-        float x[V::W], y[V::W];
-        a.store(x);
-        b.store(y);
-        for (int i = 0; i < V::W; ++i) x[i] = std::pow(x[i], y[i]);
-        return V::load(x);
-    }
-}
-
-inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
-    switch (op) {
-#define GRAFT_X(id)                                                                                                              \
-    case unary::id:                                                                                                              \
-        if constexpr (unary_wanted(unary::id))                                                                                   \
-            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
-                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
-                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes));                          \
-                if (lanes == V::W)                                                                                               \
-                    v.store(y + i);                                                                                              \
-                else                                                                                                             \
-                    v.store_partial(y + i, lanes);                                                                               \
-            }                                                                                                                    \
-        return;
-        GRAFT_X(abs)
-        GRAFT_X(neg)
-        GRAFT_X(exp)
-        GRAFT_X(log)
-        GRAFT_X(sqrt)
-        GRAFT_X(reciprocal)
-        GRAFT_X(floor)
-        GRAFT_X(ceil)
-        GRAFT_X(round)
-        GRAFT_X(sign)
-        GRAFT_X(erf)
-        GRAFT_X(square)
-#undef GRAFT_X
-    }
-}
-
-// An operand that is one element for the whole row is spread over a vector in memory and read again and again: so one
-// loop serves every form.
-template <binary Op> GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
-    const V low = V::set1(g.low), high = V::set1(g.high);
-    const std::int64_t n = g.n, whole = n - n % V::W;
-    const int lanes = static_cast<int>(n - whole);
-    if (n == V::W && g.a_step && g.b_step) {
-        // Pixels of the blocked layout against one number for each channel.
-        const float *a = g.a, *b = g.b;
-        float* y = g.y;
-        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row)
-            clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
-        return;
-    }
-    float spread_a[V::W], spread_b[V::W];
-    for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *a = g.a + r * g.a_row, *b = g.b + r * g.b_row;
-        float* y = g.y + r * g.y_row;
-        if (!g.a_step) V::set1(*a).store(spread_a), a = spread_a;
-        if (!g.b_step) V::set1(*b).store(spread_b), b = spread_b;
-        const std::int64_t step_a = g.a_step * V::W, step_b = g.b_step * V::W;
-        std::int64_t i = 0;
-        for (; i < whole; i += V::W, a += step_a, b += step_b) clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y + i);
-        if (lanes) clamp(apply<Op>(V::load_partial(a, lanes), V::load_partial(b, lanes)), low, high).store_partial(y + i, lanes);
-    }
-}
-
-// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
-inline bool power_run(const binary_rows& g) {
-    if (g.b_step || (g.b_row && g.rows > 1)) return false;
-    const float e = *g.b;
-    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
-    const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
-    for (std::int64_t r = 0; r < g.rows; ++r)
-        for (std::int64_t i = 0; i < g.n; i += V::W) {
-            const int lanes = g.n - i < V::W ? static_cast<int>(g.n - i) : V::W;
-            V x = V::load_partial(g.a + r * g.a_row + i, lanes);
-            if (e == 2.0f)
-                x = x * x;
-            else if (e == 3.0f)
-                x = x * x * x;
-            else if (e == -1.0f)
-                x = V::set1(1.0f) / x;
-            else // powf has +0 for -0 and infinity for -infinity
-                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
-            clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
-        }
-    return true;
-}
-
-inline void binary_run(const binary_rows& g) {
-    switch (g.op) {
-    case binary::add: return binary_loop<binary::add>(g);
-    case binary::sub: return binary_loop<binary::sub>(g);
-    case binary::mul: return binary_loop<binary::mul>(g);
-    case binary::div: return binary_loop<binary::div>(g);
-    case binary::max: return binary_loop<binary::max>(g);
-    case binary::min: return binary_loop<binary::min>(g);
-    case binary::prelu:
-        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
-        return;
-    case binary::pow:
-        if constexpr (wanted("Pow"))
-            if (!power_run(g)) binary_loop<binary::pow>(g);
-    }
-}
-
-inline void channel_run(const channel_rows& g) {
-    const V low = V::set1(g.low), high = V::set1(g.high);
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const std::int64_t image = r / g.rows_per_image, channel = (r % g.rows_per_image) * g.width;
-        const std::int64_t left = g.channels - channel;
-        const int lanes = left < g.width ? static_cast<int>(left) : g.width;
-        V scale = V::set1(1.0f), shift = V::zero();
-        if (g.scale) {
-            const float* p = g.scale + image * g.scale_image + channel;
-            scale = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
-        }
-        if (g.shift) {
-            const float* p = g.shift + image * g.shift_image + channel;
-            shift = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
-        }
-        const float* x = g.x + r * g.run;
-        float* y = g.y + r * g.run;
-        const std::int64_t whole = g.run - g.run % V::W;
-        const int rest = static_cast<int>(g.run - whole);
-        if (g.prelu) {
-            for (std::int64_t i = 0; i < whole; i += V::W) apply<binary::prelu>(V::load(x + i), scale).store(y + i);
-            if (rest) apply<binary::prelu>(V::load_partial(x + whole, rest), scale).store_partial(y + whole, rest);
-            continue;
-        }
-        for (std::int64_t i = 0; i < whole; i += V::W) clamp(fma(V::load(x + i), scale, shift), low, high).store(y + i);
-        if (rest) clamp(fma(V::load_partial(x + whole, rest), scale, shift), low, high).store_partial(y + whole, rest);
-    }
-}
-
-inline const elementwise_kernels* elementwise_table() {
-    static constexpr elementwise_kernels all = {&unary_run, &activate_run, &binary_run, &channel_run};
-    return &all;
-}
-// ---- graft/cpu/kernels/rows.inl
-// Row kernels: text, included once for each instruction set. Sums run in four vectors, then lanes are halved in a tree:
-// an order that the length of a row alone decides.
-
-GRAFT_FORCE_INLINE int lanes_left(std::int64_t n, std::int64_t i) { return n - i < V::W ? static_cast<int>(n - i) : V::W; }
-GRAFT_VECTOR V load_some(const float* p, int lanes) { return lanes == V::W ? V::load(p) : V::load_partial(p, lanes); }
-GRAFT_VECTOR void store_some(V v, float* p, int lanes) {
-    if (lanes == V::W)
-        v.store(p);
-    else
-        v.store_partial(p, lanes);
-}
-
-template <reduction Kind> struct reducer {
-    static GRAFT_VECTOR V start() {
-        const float infinity = std::numeric_limits<float>::infinity();
-        return V::set1(Kind == reduction::max ? -infinity : Kind == reduction::min ? infinity : 0.0f);
-    }
-    static GRAFT_VECTOR V join(V total, V x) {
-        if constexpr (Kind == reduction::max) return select(is_nan(x), x, max(x, total));
-        if constexpr (Kind == reduction::min) return select(is_nan(x), x, min(x, total));
-        return total + x;
-    }
-    static GRAFT_VECTOR V add(V total, V x) {
-        if constexpr (Kind == reduction::sum_square) return fma(x, x, total);
-        if constexpr (Kind == reduction::sum_abs) return total + abs(x);
-        return join(total, x);
-    }
-    static GRAFT_VECTOR float lanes(V total) {
-        if constexpr (Kind != reduction::max && Kind != reduction::min) return sum(total);
-        float lane[V::W];
-        total.store(lane);
-        float best = lane[0];
-        for (int i = 1; i < V::W; ++i) {
-            const bool beyond = Kind == reduction::max ? lane[i] > best : lane[i] < best;
-            if (lane[i] != lane[i] || (beyond && best == best)) best = lane[i];
-        }
-        return best;
-    }
-};
-
-// One row. `shift` is taken off every element first (the mean, for a variance).
-template <reduction Kind> GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
-    using R = reducer<Kind>;
-    const V s = V::set1(shift);
-    V a = R::start(), b = a, c = a, d = a;
-    std::int64_t i = 0;
-    for (; i + 4 * V::W <= n; i += 4 * V::W) {
-        a = R::add(a, V::load(x + i) - s);
-        b = R::add(b, V::load(x + i + V::W) - s);
-        c = R::add(c, V::load(x + i + 2 * V::W) - s);
-        d = R::add(d, V::load(x + i + 3 * V::W) - s);
-    }
-    for (; i + V::W <= n; i += V::W) a = R::add(a, V::load(x + i) - s);
-    if (i < n) {
-        const int lanes = static_cast<int>(n - i);
-        b = select(M::lanes(lanes), R::add(b, V::load_partial(x + i, lanes) - s), b);
-    }
-    return R::lanes(R::join(R::join(a, b), R::join(c, d)));
-}
-
-// Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
-template <reduction Kind> inline double long_sum(const float* x, std::int64_t n, float offset) {
-    double total = 0;
-    for (std::int64_t i = 0; i < n; i += 2048)
-        total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
-    return total;
-}
-
-inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n) switch (kind) {
-        case reduction::sum: y[r] = static_cast<float>(long_sum<reduction::sum>(x, n, 0)); break;
-        case reduction::max: y[r] = reduce_row<reduction::max>(x, n, 0); break;
-        case reduction::min: y[r] = reduce_row<reduction::min>(x, n, 0); break;
-        case reduction::sum_square: y[r] = static_cast<float>(long_sum<reduction::sum_square>(x, n, 0)); break;
-        case reduction::sum_abs: y[r] = static_cast<float>(long_sum<reduction::sum_abs>(x, n, 0)); break;
-        }
-}
-
-// Columns, a vector of them at a time; 256 rows are added up by themselves, so that long sums stay exact enough.
-template <reduction Kind>
-GRAFT_FORCE_INLINE void reduce_some_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    using R = reducer<Kind>;
-    std::int64_t j = 0;
-    for (; j + 4 * V::W <= count; j += 4 * V::W) {
-        V total[4] = {R::start(), R::start(), R::start(), R::start()};
-        for (std::int64_t i = 0; i < n;) {
-            const std::int64_t end = n - i < 256 ? n : i + 256;
-            V part[4] = {R::start(), R::start(), R::start(), R::start()};
-            for (; i < end; ++i) {
-                GRAFT_UNROLL
-                for (int v = 0; v < 4; ++v) part[v] = R::add(part[v], V::load(x + i * inner + j + v * V::W));
-            }
-            GRAFT_UNROLL
-            for (int v = 0; v < 4; ++v) total[v] = R::join(total[v], part[v]);
-        }
-        GRAFT_UNROLL
-        for (int v = 0; v < 4; ++v) total[v].store(y + j + v * V::W);
-    }
-    for (; j < count; j += V::W) {
-        const int lanes = lanes_left(count, j);
-        V total = R::start();
-        for (std::int64_t i = 0; i < n;) {
-            const std::int64_t end = n - i < 256 ? n : i + 256;
-            V part = R::start();
-            for (; i < end; ++i) part = R::add(part, load_some(x + i * inner + j, lanes));
-            total = R::join(total, part);
-        }
-        store_some(total, y + j, lanes);
-    }
-}
-
-inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    switch (kind) {
-    case reduction::sum: return reduce_some_columns<reduction::sum>(x, y, n, inner, count);
-    case reduction::max: return reduce_some_columns<reduction::max>(x, y, n, inner, count);
-    case reduction::min: return reduce_some_columns<reduction::min>(x, y, n, inner, count);
-    case reduction::sum_square: return reduce_some_columns<reduction::sum_square>(x, y, n, inner, count);
-    case reduction::sum_abs: return reduce_some_columns<reduction::sum_abs>(x, y, n, inner, count);
-    }
-}
-
-// NaN is passed over while the highest is looked for: it comes back with the sum.
-inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
-    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        V top = V::set1(-std::numeric_limits<float>::infinity());
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            const V v = load_some(x + i, lanes);
-            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
-        }
-        const V shift = V::set1(highest(top));
-        V total = V::zero();
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            V e = exp(load_some(x + i, lanes) - shift);
-            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
-            total = total + e;
-            if (!logarithm) store_some(e, y + i, lanes);
-        }
-        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
-        for (std::int64_t i = 0; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
-        }
-    }
-}
-
-inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        const int lanes = lanes_left(count, j);
-        V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
-        for (std::int64_t i = 0; i < n; ++i) {
-            const V e = exp(load_some(x + i * inner + j, lanes) - top);
-            total = total + e;
-            if (!logarithm) store_some(e, y + i * inner + j, lanes);
-        }
-        const V off = logarithm ? log(total) : total, factor = V::set1(1.0f) / total;
-        for (std::int64_t i = 0; i < n; ++i) {
-            float* to = y + i * inner + j;
-            store_some(logarithm ? load_some(x + i * inner + j, lanes) - top - off : load_some(to, lanes) * factor, to, lanes);
-        }
-    }
-}
-
-inline void normalize_run(const normalize_rows& g) {
-    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
-        const float* x = g.x + r * g.n;
-        float* y = g.y + r * g.n;
-        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
-        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
-        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
-        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0 ? variance : variance != variance ? variance : 0) + static_cast<double>(g.epsilon)));
-        if (g.mean) g.mean[r] = mean;
-        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
-        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
-        if (!g.span) {
-            for (std::int64_t i = 0; i < g.n; i += V::W) {
-                const int lanes = lanes_left(g.n, i);
-                const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f),
-                        beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
-                store_some(fma(v, gamma, beta), y + i, lanes);
-            }
-            continue;
-        }
-        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
-        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
-            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
-            for (std::int64_t i = 0; i < g.span; i += V::W) {
-                const int lanes = lanes_left(g.span, i);
-                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
-            }
-        }
-    }
-}
-
-// The lowest is the highest of the negated; `last` takes equals as better.
-struct arg_state {
-    V best, sign;
-    I at;
-    bool last;
-    GRAFT_VECTOR void look(V raw, I place, M lanes) {
-        const V v = raw ^ sign;
-        const M better = ((best < v) | (is_nan(v) & ~is_nan(best))) & lanes;
-        const M equal = ((best == v) | (is_nan(v) & is_nan(best))) & lanes;
-        const M take = last ? better | equal : better;
-        best = select(take, v, best);
-        at = select(take, place, at);
-    }
-};
-
-inline void arg_rows(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n) {
-    std::int32_t number[V::W];
-    for (int i = 0; i < V::W; ++i) number[i] = i;
-    const I count = I::load(number);
-    for (std::int64_t r = 0; r < rows; ++r, x += n) {
-        const int first = lanes_left(n, 0);
-        // Lanes past a short row start below everything, at a place that loses every tie.
-        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), count, last};
-        s.best = select(M::lanes(first), load_some(x, first) ^ s.sign, V::set1(-std::numeric_limits<float>::infinity()));
-        for (std::int64_t i = V::W; i < n; i += V::W) {
-            const int lanes = lanes_left(n, i);
-            s.look(load_some(x + i, lanes), count + I::set1(static_cast<std::int32_t>(i)), M::lanes(lanes));
-        }
-        float best[V::W];
-        std::int32_t at[V::W];
-        s.best.store(best);
-        s.at.store(at);
-        int winner = 0;
-        for (int i = 1; i < first; ++i) {
-            const bool nan = best[i] != best[i], winner_nan = best[winner] != best[winner];
-            const bool equal = nan ? winner_nan : best[i] == best[winner];
-            if (equal ? (at[i] < at[winner]) != last : nan || best[i] > best[winner]) winner = i;
-        }
-        y[r] = at[winner];
-    }
-}
-
-inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
-                        std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        const int lanes = lanes_left(count, j);
-        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), I::set1(0), last};
-        s.best = load_some(x + j, lanes) ^ s.sign;
-        for (std::int64_t i = 1; i < n; ++i)
-            s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
-        std::int32_t at[V::W];
-        s.at.store(at);
-        for (int i = 0; i < lanes; ++i) y[j + i] = at[i];
-    }
-}
-
-inline const rows_kernels* rows_table() {
-    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
-    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") ||
-                               wanted("GroupNormalization");
-    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") ||
-                            wanted("ReduceL1") || wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,    softmax ? &softmax_columns : nullptr,
-                                         normalize ? &normalize_run : nullptr, reduce ? &reduce_rows : nullptr,
-                                         reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
-                                         arg ? &arg_columns : nullptr};
-    return &all;
-}
-// ---- graft/cpu/kernels/move.inl
-// Kernels that move and convert elements: text, included once for each instruction set.
-
-// Bytes, halves and doublewords: blocks of 16 x 16, so that the lines of both sides are used up while they are there.
-template <class T>
-GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, void* to, std::int64_t y_row, std::int64_t rows,
-                                         std::int64_t columns) {
-    constexpr std::int64_t side = 16;
-    const char* x = static_cast<const char*>(from);
-    char* y = static_cast<char*>(to);
-    constexpr std::int64_t size = sizeof(T);
-    for (std::int64_t j0 = 0; j0 < columns; j0 += side) {
-        const std::int64_t j1 = columns - j0 < side ? columns : j0 + side;
-        for (std::int64_t i0 = 0; i0 < rows; i0 += side) {
-            const std::int64_t i1 = rows - i0 < side ? rows : i0 + side;
-            for (std::int64_t j = j0; j < j1; ++j)
-                for (std::int64_t i = i0; i < i1; ++i) {
-                    T element;
-                    std::memcpy(&element, x + (i * x_row + j) * size, sizeof(T));
-                    std::memcpy(y + (j * y_row + i) * size, &element, sizeof(T));
-                }
-        }
-    }
-}
-
-inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::int64_t y_row, std::int64_t rows,
-                             std::int64_t columns) {
-    if (rows < 4 || columns < 4) return transpose_blocks<float>(x, x_row, y, y_row, rows, columns);
-    for (std::int64_t j = 0; j < columns; j += V::W) {
-        const int wide = columns - j < V::W ? static_cast<int>(columns - j) : V::W;
-        for (std::int64_t i = 0; i < rows; i += V::W) {
-            const int high = rows - i < V::W ? static_cast<int>(rows - i) : V::W;
-            const float* from = x + i * x_row + j;
-            float* to = y + j * y_row + i;
-            V block[V::W];
-            if (wide == V::W && high == V::W) {
-                GRAFT_UNROLL
-                for (int r = 0; r < V::W; ++r) block[r] = V::load(from + r * x_row);
-                transpose(block);
-                GRAFT_UNROLL
-                for (int r = 0; r < V::W; ++r) block[r].store(to + r * y_row);
-                continue;
-            }
-            for (int r = 0; r < V::W; ++r) block[r] = r < high ? V::load_partial(from + r * x_row, wide) : V::zero();
-            transpose(block);
-            for (int r = 0; r < wide; ++r) block[r].store_partial(to + r * y_row, high);
-        }
-    }
-}
-
-inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows,
-                          std::int64_t columns) {
-    if (size == 4) return transpose_floats(static_cast<const float*>(x), x_row, static_cast<float*>(y), y_row, rows, columns);
-    if (size == 1) return transpose_blocks<std::uint8_t>(x, x_row, y, y_row, rows, columns);
-    if (size == 2) return transpose_blocks<std::uint16_t>(x, x_row, y, y_row, rows, columns);
-    transpose_blocks<std::uint64_t>(x, x_row, y, y_row, rows, columns);
-}
-
-// Widens or narrows n elements by a vector function; the last ones through a full vector of zeros and copies.
-#define GRAFT_CONVERT(name, From, To, expression)                                                                                \
-    inline void name(const From* x, To* y, std::int64_t n) {                                                                     \
-        std::int64_t i = 0;                                                                                                      \
-        for (; i + V::W <= n; i += V::W) {                                                                                       \
-            const From* from = x + i;                                                                                            \
-            To* to = y + i;                                                                                                      \
-            expression;                                                                                                          \
-        }                                                                                                                        \
-        if (i == n) return;                                                                                                      \
-        From from[V::W] = {};                                                                                                    \
-        To to[V::W];                                                                                                             \
-        std::memcpy(from, x + i, static_cast<std::size_t>(n - i) * sizeof(From));                                                \
-        expression;                                                                                                              \
-        std::memcpy(y + i, to, static_cast<std::size_t>(n - i) * sizeof(To));                                                    \
-    }
-GRAFT_CONVERT(from_float16, std::uint16_t, float, load_f16(from).store(to))
-GRAFT_CONVERT(to_float16, float, std::uint16_t, store_f16(V::load(from), to))
-GRAFT_CONVERT(from_bfloat16, std::uint16_t, float, load_bf16(from).store(to))
-GRAFT_CONVERT(to_bfloat16, float, std::uint16_t, store_bf16(V::load(from), to))
-#undef GRAFT_CONVERT
-
-inline void quantize_run(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed) {
-    const int lowest_code = is_signed ? -128 : 0;
-    const V low = V::set1(static_cast<float>(lowest_code - zero)), high = V::set1(static_cast<float>(lowest_code + 255 - zero)),
-            s = V::set1(scale);
-    const I z = I::set1(zero);
-    std::uint8_t* codes = static_cast<std::uint8_t*>(y);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
-        const V v = clamp((lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)) / s, low, high);
-        const I code = select(is_nan(v), z, to_int(v) + z);
-        if (lanes == V::W) {
-            store_8(code, codes + i);
-        } else {
-            std::uint8_t last[V::W];
-            store_8(code, last);
-            std::memcpy(codes + i, last, static_cast<std::size_t>(lanes));
-        }
-    }
-}
-
-inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed) {
-    const V s = V::set1(scale);
-    const I z = I::set1(zero);
-    const std::uint8_t* codes = static_cast<const std::uint8_t*>(x);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
-        std::uint8_t last[V::W] = {};
-        const std::uint8_t* from = codes + i;
-        if (lanes < V::W) std::memcpy(last, from, static_cast<std::size_t>(lanes)), from = last;
-        const I code = is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
-        const V v = to_float(code - z) * s;
-        if (lanes == V::W)
-            v.store(y + i);
-        else
-            v.store_partial(y + i, lanes);
-    }
-}
-
-inline const move_kernels* move_table() {
-    static constexpr move_kernels all = {&transpose_run,
-                                         &from_float16,
-                                         &to_float16,
-                                         &from_bfloat16,
-                                         &to_bfloat16,
-                                         wanted("QuantizeLinear") ? &quantize_run : nullptr,
-                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
-    return &all;
-}
-// ---- graft/cpu/kernels/gemm.inl
-// Matrix product kernels: text, included once for each instruction set.
-//
-// A register tile of C, 14 x 2 vectors (6 x 2 where there are 16 registers), takes one row of a panel of B and one
-// element of each row of A at a time. An element of C is always the same chain of fmas over k, wherever its tile lies.
-
-constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
-constexpr int gemm_columns = 2 * V::W;
-
-// out = init + A * B for R rows and one panel; null `init` is zero.
-template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
-    V acc[R][2];
-    if (init) {
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) acc[r][0] = V::load(init + r * init_row), acc[r][1] = V::load(init + r * init_row + V::W);
-    } else {
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
-    }
-    // One pointer for four rows, so that the addresses of a step need few registers.
-    const float* rows[(R + 3) / 4];
-    GRAFT_UNROLL
-    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
-    for (std::int64_t l = 0; l < length; ++l) {
-        const V b0 = V::load(b), b1 = V::load(b + V::W);
-        GRAFT_PREFETCH(b + 16 * gemm_columns);
-        if (V::W == 16) GRAFT_PREFETCH(b + 16 * gemm_columns + V::W);
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(rows[r / 4][r % 4 * lda]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
-        }
-        b += b_step;
-        GRAFT_UNROLL
-        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
-    }
-    GRAFT_UNROLL
-    for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
-}
-
-// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
-// left: then it starts earlier, and what it computes again is dropped.
-GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
-    if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
-    const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
-    if (tall - rest <= before) return tall;
-    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
-}
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step,
-                                  std::int64_t length, const float* init, std::int64_t init_row, float* out,
-                                  std::int64_t out_row) {
-    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row);
-    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row);
-}
-
-// rows x n elements from one place to another.
-inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, int rows, int n) {
-    for (int r = 0; r < rows; ++r)
-        for (int j = 0; j < n; j += V::W) {
-            const int lanes = n - j < V::W ? n - j : V::W;
-            V::load_partial(from + r * from_row + j, lanes).store_partial(to + r * to_row + j, lanes);
-        }
-}
-
-struct gemm_end {
-    bool alpha, bias, residual;
-    float low, high;
-};
-
-// C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
-inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j,
-                                       int rows, int n) {
-    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
-    const bool per_column = e.bias && g.bias_of == bias_kind::column;
-    for (int o = 0; o < n; o += V::W) {
-        const int lanes = n - o < V::W ? n - o : V::W;
-        V bias = per_column ? V::load_partial(g.bias + j + o, lanes) : V::zero();
-        for (int r = 0; r < rows; ++r) {
-            if (e.bias && !per_column) bias = V::set1(g.bias[i + r]);
-            V y = fma(V::load(tile + r * gemm_columns + o), alpha, bias);
-            V residual = V::zero();
-            if (e.residual) residual = V::load_partial(g.residual + (i + r) * g.ld_residual + j + o, lanes);
-            if (!g.ep.residual_after_activation) y = y + residual;
-            y = clamp(y, low, high);
-            if (e.residual && g.ep.residual_after_activation) y = y + residual;
-            y.store_partial(g.c + (i + r) * g.ldc + j + o, lanes);
-        }
-    }
-}
-
-inline void gemm_run(const gemm_block& g) {
-    gemm_end e{};
-    const bool clamped = bounds_of(g.ep, e.low, e.high);
-    e.alpha = g.alpha != 1.0f;
-    const bool residual = g.ep.residual && g.residual;
-    // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
-    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
-    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
-    e.bias = g.bias_of != bias_kind::none && !bias_first;
-    e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
-    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
-    // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
-    const bool split = g.m > gemm_rows && !(residual && !residual_first);
-    const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
-    alignas(64) float tile[gemm_rows * gemm_columns] = {};
-    std::int64_t l = 0;
-    do {
-        const std::int64_t length = g.k - l < part ? g.k - l : part;
-        const bool first = l == 0, last = l + length >= g.k;
-        for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height,
-                      back = height - rows;
-            const std::int64_t top = i - back;
-            for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
-                const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
-                const bool in_last = n < gemm_columns && g.b_last;
-                const std::int64_t step = in_last ? gemm_columns : g.b_step;
-                const float* b = (in_last ? g.b_last : g.b + j / gemm_columns * g.b_panel) + l * step;
-                const float* init = nullptr;
-                std::int64_t init_row = g.ldc;
-                if (!first)
-                    init = g.c + top * g.ldc + j;
-                else if (residual_first)
-                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
-                else if (bias_first)
-                    init = g.bias + j, init_row = 0;
-                const bool direct = n == gemm_columns && !back && !(last && finish);
-                if (init && n < gemm_columns) {
-                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
-                    init = tile, init_row = gemm_columns;
-                }
-                float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns);
-                if (last && finish)
-                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
-                else if (!direct)
-                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
-            }
-            if (last && !clamped)
-                for (int r = 0; r < rows; ++r) {
-                    float* c = g.c + (i + r) * g.ldc;
-                    activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
-                    if (!residual || !g.ep.residual_after_activation) continue;
-                    const float* add = g.residual + (i + r) * g.ld_residual;
-                    for (std::int64_t o = 0; o < g.n; o += V::W) {
-                        const int lanes = g.n - o < V::W ? static_cast<int>(g.n - o) : V::W;
-                        (V::load_partial(c + o, lanes) + V::load_partial(add + o, lanes)).store_partial(c + o, lanes);
-                    }
-                }
-            i += rows;
-        }
-        l += length;
-    } while (l < g.k);
-}
-
-inline void gemm_pack_run(const gemm_pack& g) {
-    for (std::int64_t p = g.first_panel; p < g.last_panel; ++p) {
-        const std::int64_t j0 = p * gemm_columns;
-        float* out = g.packed + p * gemm_columns * g.k;
-        for (int h = 0; h < 2; ++h, out += V::W) {
-            const std::int64_t j = j0 + h * V::W;
-            const int lanes = j >= g.n ? 0 : g.n - j < V::W ? static_cast<int>(g.n - j) : V::W;
-            if (!g.transposed) {
-                for (std::int64_t l = 0; l < g.k; ++l) {
-                    const V row = !lanes          ? V::zero()
-                                  : lanes == V::W ? V::load(g.b + l * g.ldb + j)
-                                                  : V::load_partial(g.b + l * g.ldb + j, lanes);
-                    row.store(out + l * gemm_columns);
-                }
-                continue;
-            }
-            for (std::int64_t l = 0; l < g.k; l += V::W) {
-                const int length = g.k - l < V::W ? static_cast<int>(g.k - l) : V::W;
-                V block[V::W];
-                for (int r = 0; r < V::W; ++r) {
-                    const float* from = g.b + (j + r) * g.ldb + l;
-                    block[r] = r >= lanes ? V::zero() : length == V::W ? V::load(from) : V::load_partial(from, length);
-                }
-                transpose(block);
-                for (int r = 0; r < length; ++r) block[r].store(out + (l + r) * gemm_columns);
-            }
-        }
-    }
-}
-
-inline const gemm_kernels* gemm_table() {
-    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
-    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
-    return &all;
-}
-// ---- graft/cpu/kernels/pool.inl
-// Pooling: text, included once for each instruction set. NaN goes through: a window that holds one gives NaN.
-
-struct max_of {
-    V best;
-    M bad;
-    GRAFT_VECTOR max_of() : best(V::set1(-std::numeric_limits<float>::infinity())), bad(M::lanes(0)) {}
-    GRAFT_VECTOR void take(V x) {
-        best = max(x, best);
-        bad = bad | is_nan(x);
-    }
-    GRAFT_VECTOR V value(float) const { return select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best); }
-};
-
-struct sum_of {
-    V total;
-    GRAFT_VECTOR sum_of() : total(V::zero()) {}
-    GRAFT_VECTOR void take(V x) { total = total + x; }
-    GRAFT_VECTOR V value(float count) const { return total / V::set1(count); }
-};
-
-// The part of a window that is inside: taps [first, last) of one direction, and how many count for an average.
-struct pool_span {
-    int first, last, counted;
-};
-inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t size, int pad_end, bool include_pad) {
-    pool_span s{0, kernel, 0};
-    while (s.first < kernel && at + s.first * dilation < 0) ++s.first;
-    while (s.last > s.first && at + (s.last - 1) * dilation >= size) --s.last;
-    s.counted = s.last - s.first;
-    if (include_pad) {
-        // With the padding, but not what a last window of ceil mode has beyond it.
-        s.counted = 0;
-        for (int k = 0; k < kernel; ++k) s.counted += at + k * dilation < size + pad_end;
-    }
-    return s;
-}
-
-// N outputs of a row of a blocked image, `step` floats apart on the input side.
-template <class Reduce, int N>
-GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
-    const pool_problem& p = a.p;
-    Reduce r[N];
-    for (int ky = rows.first; ky < rows.last; ++ky)
-        for (int kx = columns.first; kx < columns.last; ++kx) {
-            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
-        }
-    const float count = static_cast<float>(rows.counted * columns.counted);
-    GRAFT_UNROLL
-    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
-}
-
-// One task: a band of rows of one plane, or of one block of channels.
-template <class Reduce> GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
-    const pool_problem& p = a.p;
-    const bool blocked = p.l == layout::blocked;
-    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
-    const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
-    const float* x = a.x + plane * p.ih * p.iw * width;
-    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
-    std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
-    if (right > p.ow) right = p.ow;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
-        const float* row = x + iy * p.iw * width;
-        for (std::int64_t ox = 0; ox < p.ow;) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            if (!blocked) {
-                // Windows inside, next to each other: one load for W of them, where the stride is 1.
-                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx)
-                            r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
-                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
-                    ox += V::W;
-                } else {
-                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                    Reduce r;
-                    for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = columns.first; kx < columns.last; ++kx)
-                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
-                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
-                    ox += 1;
-                }
-            } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
-                ox += 4;
-            } else {
-                const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
-                ox += 1;
-            }
-        }
-        y += p.ow * width;
-    }
-}
-
-inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
-inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
-
-// One value for each plane or block: four running results, joined in one order.
-template <class Reduce>
-GRAFT_VECTOR void reduce_planes(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float divisor,
-                                float neutral, float* y) {
-    const std::int64_t vectors = blocked ? pixels : pixels / V::W, step = blocked ? pixels * V::W : pixels;
-    const int tail = blocked ? 0 : static_cast<int>(pixels % V::W);
-    for (std::int64_t plane = 0; plane < planes; ++plane, x += step) {
-        Reduce r[4];
-        std::int64_t i = 0;
-        for (; i + 4 <= vectors; i += 4) {
-            GRAFT_UNROLL
-            for (int j = 0; j < 4; ++j) r[j].take(V::load(x + (i + j) * V::W));
-        }
-        for (; i < vectors; ++i) r[0].take(V::load(x + i * V::W));
-        if (tail) r[1].take(select(M::lanes(tail), V::load_partial(x + i * V::W, tail), V::set1(neutral)));
-        for (int j = 1; j < 4; ++j) r[0].take(r[j].value(1));
-        if (blocked) {
-            r[0].value(divisor).store(y + plane * V::W);
-        } else {
-            alignas(64) float lane[V::W];
-            r[0].value(1).store(lane);
-            Reduce whole;
-            for (int j = 0; j < V::W; ++j) whole.take(V::set1(lane[j]));
-            whole.value(divisor).store_partial(y + plane, 1);
-        }
-    }
-}
-
-inline void global_average(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
-    reduce_planes<sum_of>(x, planes, pixels, blocked, static_cast<float>(pixels), 0, y);
-}
-inline void global_max(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
-    reduce_planes<max_of>(x, planes, pixels, blocked, 1, -std::numeric_limits<float>::infinity(), y);
-}
-
-inline const pool_kernels* pool_table() {
-    static constexpr pool_kernels all = {
-        wanted("MaxPool") ? &max_pool : nullptr,
-        wanted("AveragePool") ? &average_pool : nullptr,
-        wanted("GlobalAveragePool") || wanted("ReduceMean") ? &global_average : nullptr,
-        wanted("GlobalMaxPool") || wanted("ReduceMax") ? &global_max : nullptr,
-    };
-    return &all;
-}
-// ---- graft/cpu/kernels/reorder.inl
-// Planes to blocks of channels and back: text, included once for each instruction set.
-
-inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
-    for (std::int64_t i = first; i < last; i += V::W) {
-        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
-        V a[V::W];
-        GRAFT_UNROLL
-        for (int c = 0; c < V::W; ++c) {
-            a[c] = V::zero();
-            if (c < channels) a[c] = n == V::W ? V::load(x + c * plane + i) : V::load_partial(x + c * plane + i, n);
-        }
-        transpose(a);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j)
-            if (j < n) a[j].store(y + (i + j) * V::W);
-    }
-}
-
-inline void block_to_planes(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
-    for (std::int64_t i = first; i < last; i += V::W) {
-        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
-        V a[V::W];
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) a[j] = j < n ? V::load(x + (i + j) * V::W) : V::zero();
-        transpose(a);
-        GRAFT_UNROLL
-        for (int c = 0; c < V::W; ++c)
-            if (c < channels) n == V::W ? a[c].store(y + c * plane + i) : a[c].store_partial(y + c * plane + i, n);
-    }
-}
-
-inline const reorder_kernels* reorder_table() {
-    static constexpr reorder_kernels all = {&planes_to_block, &block_to_planes};
-    return &all;
-}
-// ---- graft/cpu/kernels/conv.inl
-// Direct convolution: text, included once for each instruction set. A register tile of M pixels by NV vectors of output
-// channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
-// through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
-
-// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
-// are, if all by 1 or all by 2 (else 0).
-struct tap_row {
-    std::int32_t at[16];
-    std::int32_t inside, step;
-};
-
-struct tile_job {
-    const float* x; // image, first block of the group
-    const float* w;
-    const float* bias; // null, or the channels of the tile
-    const float* residual;
-    float* y; // first pixel, first block
-    std::int64_t in_plane, out_plane;
-    std::int64_t ic; // channels to sum over
-    const tap_row* taps;
-    int tap_count, first_lane;
-    int channels; // real ones of this tile, from 1 to NV * W
-    int pixels;   // real ones, from 1 to M
-};
-
-static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
-static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
-
-// How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
-inline int tile_pixels(std::int64_t left) {
-    if (left > 2 * conv_small_tile || left == conv_tile_pixels) return conv_tile_pixels;
-    if (left > conv_small_tile && left <= conv_tile_pixels) return static_cast<int>(left);
-    return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
-}
-static constexpr int conv_table_rows = 512;
-
-// Padding reads these.
-GRAFT_VECTOR const float* zero_pixel() {
-    alignas(64) static constexpr float zeros[V::W] = {};
-    return zeros;
-}
-
-template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) {
-        V b = V::zero();
-        const int left = job.channels - v * V::W;
-        if (job.bias && left > 0) b = left >= V::W ? V::load(job.bias + v * V::W) : V::load_partial(job.bias + v * V::W, left);
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m) sum[m][v] = b;
-    }
-}
-
-// y = act(tile) [+ residual] for activations that are no clamp; n is a multiple of W. The tile is apart, as y may be the
-// residual.
-GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y, const float* residual, std::int64_t n) {
-    activate_run(tile, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
-    const bool add = residual && a.p.ep.residual_after_activation;
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        V v = V::load(tile + i);
-        if (add) v = v + V::load(residual + i);
-        v.store(y + i);
-    }
-}
-
-template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) {
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
-    }
-}
-
-template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
-    if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
-    if (a.run_activation) {
-        alignas(64) float tile[NV][M][V::W];
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) {
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v].store(tile[v][m]);
-        }
-        for (int v = 0; v < NV; ++v)
-            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr,
-                       job.pixels * V::W);
-        return;
-    }
-    if (a.clamp) {
-        const V low = V::set1(a.low), high = V::set1(a.high);
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) {
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
-        }
-    }
-    if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) {
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m)
-            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
-    }
-}
-
-template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
-    V b[NV];
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        const V s = V::set1(p[m][k]);
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
-    }
-}
-
-// As fma_pixels, with pixels Step floats apart: one register addresses them all.
-template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
-    V b[NV];
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        const V s = V::set1(p[m * Step]);
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
-    }
-}
-
-template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
-    V sum[M][NV];
-    start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
-    const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
-    int lane = job.first_lane;
-    for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
-        const int channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
-        left -= channels;
-        for (int t = 0; t < job.tap_count; ++t) {
-            const tap_row& row = job.taps[t];
-            if (!row.inside) {
-                w += channels * (NV * V::W);
-            } else if (row.step) {
-                const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
-                if (row.step == 1)
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
-                else
-                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
-            } else {
-                // Without branches: -1 becomes a mask that leaves the address of the zeros.
-                const float* p[M];
-                const std::intptr_t from = reinterpret_cast<std::intptr_t>(x + lane) - zeros;
-                GRAFT_UNROLL
-                for (int m = 0; m < M; ++m) {
-                    const std::intptr_t at = row.at[m];
-                    p[m] =
-                        reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
-                }
-                for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
-            }
-        }
-    }
-    end_tile(sum, a, job);
-}
-
-inline void run_tile(const conv_args& a, const tile_job& job) {
-    constexpr int M = conv_tile_pixels, S = conv_small_tile;
-    if (job.pixels > S)
-        job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
-    else
-        job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
-}
-
-// The rows of one tile's table for a tile kernel of `width` pixels; outputs past `pixels` repeat the last one, so that they
-// read what exists.
-GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
-    // A matrix product has nothing to look up.
-    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
-        for (int m = 0; m < 16; ++m) rows->at[m] = static_cast<std::int32_t>(pixel) + m;
-        rows->inside = rows->step = 1;
-        return;
-    }
-    constexpr int parts = 16 / V::W;
-    std::int32_t first[3][16];
-    std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
-    for (int m = 0; m < 16; ++m) {
-        first[0][m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
-        first[1][m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
-        first[2][m] = static_cast<std::int32_t>((oy * p.sh - p.pt) * p.iw + ox * p.sw - p.pl);
-        if (m + 1 < pixels && ++ox == p.ow) ox = 0, ++oy;
-    }
-    // All in one row, and no further apart than the kernels have loops for.
-    const bool steps = p.sw <= 2 && pixels >= width && first[2][width - 1] == first[2][0] + (width - 1) * p.sw &&
-                       (first[0][width - 1] == first[0][0] || (p.pl == 0 && p.sw == 1 && p.sh == 1 && p.ow == p.iw));
-    const I ih = I::set1(static_cast<std::int32_t>(p.ih)), iw = I::set1(static_cast<std::int32_t>(p.iw)), outside = I::set1(-1);
-    const int used = (width + V::W - 1) / V::W;
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw),
-                    both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
-            bool inside = false, whole = true;
-            for (int i = 0; i < parts && i < used; ++i) {
-                const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
-                const M ok = (iy > outside) & (ih > iy) & (ix > outside) & (iw > ix), mine = M::lanes(width - i * V::W);
-                select(ok, I::load(first[2] + i * V::W) + both, outside).store(rows->at + i * V::W);
-                inside |= any(ok & mine);
-                whole &= !any(~ok & mine);
-            }
-            rows->inside = inside;
-            rows->step = whole && steps ? p.sw : 0;
-        }
-}
-
-// Channels of a group that shares its vectors with other groups: a tile is computed apart, and only its own lanes come from
-// the residual and go to y.
-GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels,
-                                       std::int64_t pixel, int pixels) {
-    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
-    for (int j = 0; j < channels; ++j) {
-        const std::int64_t c = channel + j;
-        const float* from = a.residual + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
-        for (int m = 0; m < pixels; ++m) tile[((j / V::W) * 14 + m) * V::W + j % V::W] = from[m * V::W];
-    }
-}
-GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel,
-                                        int channels, std::int64_t pixel, int pixels) {
-    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
-    for (int j = 0; j < channels; ++j) {
-        const std::int64_t c = channel + j;
-        float* to = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
-        for (int m = 0; m < pixels; ++m) to[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
-    }
-}
-
-// Kernels with more taps than a table holds: one pixel and vector at a time. A task is a row of one image.
-inline void conv_generic(const conv_args& a, std::int64_t task) {
-    const conv_problem& p = a.p;
-    const std::int64_t oy = task % p.oh, image = task / p.oh, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
-    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    tile_job job;
-    job.out_plane = 0;
-    job.pixels = 1;
-    for (std::int64_t group = 0; group < p.groups; ++group)
-        for (std::int64_t channel = 0; channel < a.ocg; channel += V::W) {
-            const std::int64_t pair = channel / (2 * V::W) * 2 * V::W;
-            const std::int64_t stride = a.ocg - pair > V::W ? 2 * V::W : V::W, out = group * a.ocg + channel;
-            job.channels = static_cast<int>(a.ocg - channel < V::W ? a.ocg - channel : V::W);
-            job.bias = a.bias ? a.bias + out : nullptr;
-            for (std::int64_t ox = 0; ox < p.ow; ++ox) {
-                const float* w = a.weight + group * a.group_weights + pair * a.icg * p.kh * p.kw + (channel - pair);
-                V sum[1][1];
-                start_tile(sum, job);
-                for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
-                    const int lane = static_cast<int>(c % V::W),
-                              channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
-                    const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
-                    for (int ky = 0; ky < p.kh; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
-                            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
-                            if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                            for (int k = 0; k < channels; ++k)
-                                sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
-                        }
-                    left -= channels;
-                    c += channels;
-                }
-                const std::int64_t to = (image * out_blocks + out / V::W) * out_plane + (oy * p.ow + ox) * V::W;
-                alignas(64) float scattered[V::W] = {}, gathered[V::W] = {};
-                job.y = a.scatter ? scattered : a.y + to;
-                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + to;
-                if (a.scatter && a.residual) gather_tile(a, gathered, image, out, job.channels, oy * p.ow + ox, 1);
-                end_tile(sum, a, job);
-                if (a.scatter) scatter_tile(a, scattered, image, out, job.channels, oy * p.ow + ox, 1);
-            }
-        }
-}
-
-// One task: some tiles of one image and group, by some pairs of vectors of output channels.
-inline void conv_direct(const conv_args& a, std::int64_t task) {
-    constexpr int M = conv_tile_pixels;
-    const conv_problem& p = a.p;
-    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
-    task /= a.tasks_per_batch;
-    const std::int64_t batch = task % a.batches;
-    task /= a.batches;
-    const std::int64_t group = task % p.groups, image = task / p.groups;
-    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
-    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W, pixels = p.oh * p.ow;
-    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    const int taps = p.kh * p.kw;
-
-    tap_row rows[conv_table_rows];
-    const std::int64_t at_once =
-        conv_table_rows / taps - 1; // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
-    alignas(64) float scattered[2 * 14 * V::W], gathered[2 * 14 * V::W];
-    if (a.scatter) std::memset(gathered, 0, sizeof gathered);
-    tile_job job;
-    job.in_plane = in_plane;
-    job.out_plane = a.scatter ? 14 * V::W : out_plane;
-    job.ic = a.icg;
-    job.tap_count = taps;
-    job.first_lane = static_cast<int>(group * a.icg % V::W);
-    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
-    const std::int64_t first = batch * a.batch_tiles * M;
-    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
-    for (std::int64_t start = first; start < last; start += at_once * M) {
-        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
-            const int count = tile_pixels(stop - i);
-            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
-        }
-        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
-            const std::int64_t channel = pair * 2 * V::W;
-            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
-            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
-            job.bias = a.bias ? a.bias + group * a.ocg + channel : nullptr;
-            const std::int64_t base = a.scatter ? 0 : (image * out_blocks + (group * a.ocg + channel) / V::W) * out_plane;
-            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
-                job.pixels = tile_pixels(stop - i);
-                job.taps = rows + t * taps;
-                job.y = a.scatter ? scattered : a.y + base + i * V::W;
-                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
-                if (a.scatter && a.residual)
-                    gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
-                run_tile(a, job);
-                if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
-            }
-        }
-    }
-}
-
-// The first layer reads planes, not blocks. The rows that a run of outputs needs are laid out by the phase of their column
-// in the stride, padding included, so that the pixels of a tile are adjacent floats for every tap.
-static constexpr int first_layer_floats = 16384, first_layer_taps = 4096;
-
-template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
-    constexpr int M = conv_tile_pixels;
-    V sum[M][NV];
-    start_tile(sum, job);
-    const float *w = job.w, *x = job.x;
-    for (int k = 0; k < job.tap_count; ++k, w += NV * V::W) fma_adjacent<1>(sum, w, x + offsets[k]);
-    end_tile(sum, a, job);
-}
-
-// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
-GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n,
-                                      float* out) {
-    // Whole steps [low, high) are inside.
-    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
-    if (high > n) high = n;
-    if (low > high) low = high;
-    for (std::int64_t i = 0; i < n; ++i) {
-        if (i == low && low < high) i = high;
-        if (i == n) break;
-        for (std::int64_t phase = 0; phase < step; ++phase) {
-            const std::int64_t at = first + i * step + phase;
-            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
-        }
-    }
-    const float* from = row + first;
-    if (step == 1)
-        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
-    else if (step == 2)
-        for (std::int64_t i = low; i < high; ++i) {
-            out[i] = from[2 * i];
-            out[n + i] = from[2 * i + 1];
-        }
-    else
-        for (std::int64_t i = low; i < high; ++i)
-            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
-}
-
-// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
-// output channels.
-inline void conv_first_layer(const conv_args& a, std::int64_t task) {
-    constexpr int M = conv_tile_pixels;
-    const conv_problem& p = a.p;
-    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M,
-                       ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
-    task /= a.batches;
-    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
-    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
-    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
-    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
-    alignas(64) float rows[first_layer_floats];
-    std::int32_t offsets[first_layer_taps];
-    int k = 0;
-    for (std::int64_t c = 0; c < p.ic; ++c) {
-        for (std::int64_t r = 0; r < high; ++r) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + r;
-            const bool inside = iy >= 0 && iy < p.ih;
-            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw,
-                       length, rows + (c * high + r) * row_floats);
-        }
-        for (int ky = 0; ky < p.kh; ++ky) {
-            std::int64_t phase = 0, at = 0;
-            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
-                for (; phase >= p.sw; phase -= p.sw) ++at;
-                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
-            }
-        }
-    }
-    const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    tile_job job;
-    job.tap_count = k;
-    job.out_plane = out_plane;
-    for (std::int64_t channel = 0; channel < p.oc; channel += 2 * V::W) {
-        job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
-        job.w = a.weight + channel * k;
-        job.bias = a.bias ? a.bias + channel : nullptr;
-        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
-            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
-                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
-                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
-                job.y = a.y + base + ox * V::W;
-                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
-                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
-            }
-        }
-    }
-}
-// ---- graft/cpu/kernels/depthwise.inl
-// Depthwise convolution of blocked images: text, included once for each instruction set.
-
-// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
-struct depthwise_input {
-    const float* x;
-    std::int64_t ih, iw, pt, pl;
-};
-
-// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
-template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0,
-                                 int ky1) {
-    const conv_problem& p = a.p;
-    V sum[M][1];
-    start_tile(sum, job);
-    for (int ky = ky0; ky < ky1; ++ky) {
-        const float* row = x + ky * row_step;
-        const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
-            const V b = V::load(w);
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
-        }
-    }
-    end_tile(sum, a, job);
-}
-
-// One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy,
-                                           std::int64_t ox) {
-    const conv_problem& p = a.p;
-    V sum[1][1];
-    start_tile(sum, job);
-    for (int ky = 0; ky < p.kh; ++ky)
-        for (int kx = 0; kx < p.kw; ++kx) {
-            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
-            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
-                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
-        }
-    end_tile(sum, a, job);
-}
-
-// Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
-template <int S>
-GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0,
-                                          std::int64_t oy1) {
-    const conv_problem& p = a.p;
-    // Outputs [left, right) read no column outside.
-    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
-    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
-    if (right > p.ow) right = p.ow;
-    const std::int64_t row_step = p.dh * in.iw * V::W;
-    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
-        const std::int64_t iy = oy * p.sh - in.pt;
-        int ky0 = 0, ky1 = p.kh;
-        while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
-        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
-        for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
-            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
-            const std::int64_t tiles = S && ox >= left ? right - ox : 0;
-            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
-            if (job.pixels == 8)
-                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 7)
-                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
-            else if (job.pixels == 3)
-                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
-            else
-                depthwise_pixel(a, job, in, oy, ox);
-            job.y += job.pixels * V::W;
-            if (job.residual) job.residual += job.pixels * V::W;
-        }
-    }
-}
-
-// One task: some rows (`batch_tiles`) of one block of channels of one image.
-inline void conv_depthwise(const conv_args& a, std::int64_t task) {
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t first = task % a.batches * a.batch_tiles,
-                       last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
-    task /= a.batches;
-    const std::int64_t channel = task % blocks * V::W;
-    tile_job job;
-    job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
-    job.w = a.weight + channel * p.kh * p.kw;
-    job.bias = a.bias ? a.bias + channel : nullptr;
-    job.out_plane = 0;
-    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
-    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
-
-    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
-    constexpr std::int64_t room = 10240;
-    alignas(64) float copy[room];
-    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
-    const std::int64_t fit =
-        room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1; // rows of outputs that it feeds
-    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
-        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
-        job.y = a.y + out;
-        job.residual = a.residual ? a.residual + out : nullptr;
-        if (!padded) {
-            oy1 = last;
-            rows(a, job, whole, oy0, oy1);
-            continue;
-        }
-        oy1 = oy0 + fit < last ? oy0 + fit : last;
-        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
-        float* to = copy;
-        for (std::int64_t y = 0; y < part.ih; ++y) {
-            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
-            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W)
-                (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
-        }
-        rows(a, job, part, 0, oy1 - oy0);
-    }
-}
-
-// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
-template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
-    const int channels = static_cast<int>(a.icg);
-    V sum[M][1];
-    start_tile(sum, job);
-    std::int32_t lanes[V::W];
-    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
-    const I group = I::load(lanes);
-    const float *w = job.w, *const zeros = zero_pixel();
-    for (int t = 0; t < job.tap_count; ++t) {
-        const tap_row& row = job.taps[t];
-        if (!row.inside) {
-            w += channels * V::W;
-            continue;
-        }
-        V x[M];
-        GRAFT_UNROLL
-        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
-        for (int k = 0; k < channels; ++k, w += V::W) {
-            const V b = V::load(w);
-            const I at = group + I::set1(k);
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
-        }
-    }
-    end_tile(sum, a, job);
-}
-
-// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
-inline void conv_shared(const conv_args& a, std::int64_t task) {
-    constexpr int M = V::registers == 32 ? 12 : 5;
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
-    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
-    const std::int64_t last =
-        first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
-    task /= a.batches;
-    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
-    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
-    tap_row rows[conv_table_rows / 2];
-    tile_job job;
-    job.tap_count = p.kh * p.kw;
-    job.taps = rows;
-    job.out_plane = pixels * V::W;
-    for (std::int64_t i = first; i < last; i += M) {
-        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
-        fill_taps(p, i, job.pixels, M, rows);
-        for (std::int64_t block = block0; block < block1; ++block) {
-            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
-            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
-            job.x = a.x + (image * blocks + block) * in_plane;
-            job.w = a.weight + channel * a.icg * job.tap_count;
-            job.bias = a.bias ? a.bias + channel : nullptr;
-            job.y = a.y + at;
-            job.residual = a.residual ? a.residual + at : nullptr;
-            shared_tile<M>(a, job);
-        }
-    }
-}
-// ---- graft/cpu/kernels/winograd.inl
-// Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
-// Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
-// [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
-
-// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
-GRAFT_VECTOR void input_transform(V (&d)[6]) {
-    const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
-    const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
-    const V first = fma(four, d[0], fnma(five, d[2], d[4])), last = fma(four, d[1], fnma(five, d[3], d[5]));
-    d[0] = first;
-    d[1] = a + b;
-    d[2] = a - b;
-    d[3] = c + e;
-    d[4] = c - e;
-    d[5] = last;
-}
-GRAFT_VECTOR void input_transform(V (&d)[4]) {
-    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
-    d[0] = first;
-    d[1] = second;
-    d[2] = third;
-    d[3] = last;
-}
-
-// y = A^T m.
-GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
-    const V a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
-    y[0] = m[0] + a + c;
-    y[1] = fma(V::set1(2), d, b);
-    y[2] = fma(V::set1(4), c, a);
-    y[3] = fma(V::set1(8), d, b) + m[5];
-}
-GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
-    y[0] = m[0] + m[1] + m[2];
-    y[1] = m[1] - m[2] - m[3];
-}
-
-template <int N>
-GRAFT_VECTOR void winograd_input_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    constexpr int m = N - 2;
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.ic + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.in_element;
-    const float* const zeros = zero_pixel();
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        const std::int64_t image = tile / per_image, ty = tile % per_image / a.tiles_wide, tx = tile % a.tiles_wide;
-        const std::int64_t iy = ty * m - p.pt, ix = tx * m - p.pl;
-        const float* x = a.x + ((image * blocks + block) * p.ih * p.iw + iy * p.iw + ix) * V::W;
-        V d[N][N];
-        const bool inside = iy >= 0 && ix >= 0 && iy + N <= p.ih && ix + N <= p.iw;
-        for (int j = 0; j < N; ++j) {
-            V column[N];
-            if (inside) {
-                GRAFT_UNROLL
-                for (int i = 0; i < N; ++i) column[i] = V::load(x + (i * p.iw + j) * V::W);
-            } else {
-                GRAFT_UNROLL
-                for (int i = 0; i < N; ++i) {
-                    const bool real = iy + i >= 0 && iy + i < p.ih && ix + j >= 0 && ix + j < p.iw;
-                    column[i] = V::load(real ? x + (i * p.iw + j) * V::W : zeros);
-                }
-            }
-            input_transform(column);
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) d[i][j] = column[i];
-        }
-        float* to = a.transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
-        for (int i = 0; i < N; ++i) {
-            input_transform(d[i]);
-            GRAFT_UNROLL
-            for (int j = 0; j < N; ++j) d[i][j].store(to + (i * N + j) * element);
-        }
-    }
-}
-
-inline void winograd_input(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    a.wino == 4 ? winograd_input_tiles<6>(a, block, first, last) : winograd_input_tiles<4>(a, block, first, last);
-}
-
-// Products of one element of all tiles with some pairs of vectors of output channels.
-inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int64_t pair0, std::int64_t pair1) {
-    const conv_problem& p = a.p;
-    const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    tap_row row{};
-    row.inside = row.step = 1;
-    conv_args plain;
-    tile_job job;
-    job.bias = job.residual = nullptr;
-    job.in_plane = job.out_plane = room;
-    job.ic = p.ic;
-    job.taps = &row;
-    job.tap_count = 1;
-    job.first_lane = 0;
-    for (std::int64_t pair = pair0; pair < pair1; ++pair) {
-        const std::int64_t channel = pair * 2 * V::W;
-        // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
-        job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
-        job.w = a.weight + element * a.group_weights + channel * p.ic;
-        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
-            job.pixels = tile_pixels(a.tile_count - i);
-            job.x = a.transformed + element * a.in_element + i * V::W;
-            job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
-            run_tile(plain, job);
-        }
-    }
-}
-
-template <int N>
-GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    constexpr int m = N - 2;
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.out_element;
-    const std::int64_t left = p.oc - block * V::W;
-    V bias = V::zero();
-    if (a.bias)
-        bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
-    const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation,
-               after = a.residual && p.ep.residual_after_activation && !a.run_activation;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
-        const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
-        V half[N][m];
-        for (int j = 0; j < N; ++j) {
-            V column[N], y[m];
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) column[i] = V::load(from + (i * N + j) * element);
-            output_transform(column, y);
-            GRAFT_UNROLL
-            for (int i = 0; i < m; ++i) half[j][i] = y[i];
-        }
-        const std::int64_t at = (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
-        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m),
-                  columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
-        for (int i = 0; i < rows; ++i) {
-            V row[N], y[m];
-            GRAFT_UNROLL
-            for (int j = 0; j < N; ++j) row[j] = half[j][i];
-            output_transform(row, y);
-            alignas(64) float apart[m * V::W];
-            float* y_row = a.y + at + i * p.ow * V::W;
-            const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
-            float* to = a.run_activation ? apart : y_row;
-            GRAFT_UNROLL
-            for (int j = 0; j < m; ++j) {
-                V v = y[j] + bias;
-                const bool real = j < columns;
-                if (before && real) v = v + V::load(residual + j * V::W);
-                if (a.clamp) v = min(high, max(low, v));
-                if (after && real) v = v + V::load(residual + j * V::W);
-                if (real) v.store(to + j * V::W);
-            }
-            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
-        }
-    }
-}
-
-inline void winograd_output(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    a.wino == 4 ? winograd_output_tiles<6>(a, block, first, last) : winograd_output_tiles<4>(a, block, first, last);
-}
-
-inline const conv_kernels* conv_table() {
-    static constexpr bool conv = wanted("Conv");
-    static constexpr conv_kernels all = {
-        conv_tile_pixels,
-        conv_tile_pixels,
-        conv ? &conv_direct : nullptr,
-        conv ? &conv_generic : nullptr,
-        conv ? &conv_first_layer : nullptr,
-        conv ? &conv_depthwise : nullptr,
-        conv ? &conv_shared : nullptr,
-        conv ? &winograd_input : nullptr,
-        conv ? &winograd_multiply : nullptr,
-        conv ? &winograd_output : nullptr,
-    };
-    return &all;
-}
-// ---- graft/cpu/kernels/table.inl
-// The table of one instruction set; each family's text defines the function that names its own.
-
-inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
-                                     elementwise_table(), rows_table(), move_table()};
-    return all;
-}
-
-}  // namespace avx512
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_BASELINE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_BASELINE_HPP
-// ---- graft/cpu/baseline.hpp
-// Portable kernels: the shared kernel text, compiled for this instruction set.
-
+namespace baseline {
 #ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_BASELINE_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_SIMD_BASELINE_HPP
 // ---- graft/cpu/simd/baseline.hpp
 // The vector wrapper that every machine can run: 4 floats, SSE2 on x86-64, plain C++ elsewhere.
+// Text that regions.inl includes once, as it does those of the other sets, inside the set's region and namespace.
 //
 // All wrappers have the same names. V: floats, I: int32, M: a mask of lanes; W lanes each.
 //   V::load / load_partial(p, n) (other lanes 0) / set1 / zero, .store / .store_partial(p, n); I::set1 / load, .store;
@@ -25518,13 +21165,6 @@ GRAFT_END_TARGET
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
 //   scale(a, n): a * 2^n for whole n, rounded once.
 //   From common.inl: abs, sum, highest, lowest (horizontal, fixed order), transpose(V (&)[W]).
-
-
-
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace baseline {
 
 #if GRAFT_ARCH_X86_64
 
@@ -25775,17 +21415,9 @@ GRAFT_VECTOR V scale(V a, V n) {
     const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
     return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
 }
-
-}  // namespace baseline
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_BASELINE
 #endif
-
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace baseline {
+// ---- graft/cpu/kernels/texts.inl
+// The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
 
 // ---- graft/cpu/simd/common.inl
 // What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
@@ -27809,37 +23441,26 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
-// ---- graft/cpu/kernels/table.inl
-// The table of one instruction set; each family's text defines the function that names its own.
 
 inline const kernel_table& table() {
     static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
                                      elementwise_table(), rows_table(), move_table()};
     return all;
 }
-
-}  // namespace baseline
-}  // namespace cpu
+} // namespace baseline
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_NEON_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_NEON_HPP
-// ---- graft/cpu/neon.hpp
-// NEON kernels: the shared kernel text, compiled for this instruction set.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_NEON_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_SIMD_NEON_HPP
-// ---- graft/cpu/simd/neon.hpp
-// The vector wrapper for NEON on 64-bit ARM: 4 floats.
-
-
 
 #if GRAFT_ARCH_ARM64
 GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace neon {
+#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_NEON_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_SIMD_NEON_HPP
+// ---- graft/cpu/simd/neon.hpp
+// The vector wrapper for NEON on 64-bit ARM: 4 floats.
 
 struct V {
     static constexpr int W = 4;
@@ -27955,19 +23576,9 @@ GRAFT_VECTOR V permute(V a, I at) {
     const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
     return {vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a.r), bytes))};
 }
-
-} // namespace neon
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_BASELINE
 #endif
-#endif
-
-#if GRAFT_ARCH_ARM64
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace neon {
+// ---- graft/cpu/kernels/texts.inl
+// The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
 
 // ---- graft/cpu/simd/common.inl
 // What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
@@ -29991,38 +25602,27 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
-// ---- graft/cpu/kernels/table.inl
-// The table of one instruction set; each family's text defines the function that names its own.
 
 inline const kernel_table& table() {
     static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
                                      elementwise_table(), rows_table(), move_table()};
     return all;
 }
-
-}  // namespace neon
-}  // namespace cpu
+} // namespace neon
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_WASM_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_WASM_HPP
-// ---- graft/cpu/wasm.hpp
-// WebAssembly kernels: the shared kernel text, compiled for this instruction set.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_WASM_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_SIMD_WASM_HPP
-// ---- graft/cpu/simd/wasm.hpp
-// The vector wrapper for WebAssembly's simd128: 4 floats. There is no fused multiply-add.
-
-
 
 #if GRAFT_ARCH_WASM
 GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace wasm {
+#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_WASM_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_SIMD_WASM_HPP
+// ---- graft/cpu/simd/wasm.hpp
+// The vector wrapper for WebAssembly's simd128: 4 floats. There is no fused multiply-add.
 
 struct V {
     static constexpr int W = 4;
@@ -30160,19 +25760,9 @@ GRAFT_VECTOR V scale(V a, V n) {
     const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
     return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
 }
-
-} // namespace wasm
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_BASELINE
 #endif
-#endif
-
-#if GRAFT_ARCH_WASM
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace wasm {
+// ---- graft/cpu/kernels/texts.inl
+// The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
 
 // ---- graft/cpu/simd/common.inl
 // What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
@@ -32196,35 +27786,4337 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
-// ---- graft/cpu/kernels/table.inl
-// The table of one instruction set; each family's text defines the function that names its own.
 
 inline const kernel_table& table() {
     static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
                                      elementwise_table(), rows_table(), move_table()};
     return all;
 }
-
-}  // namespace wasm
-}  // namespace cpu
+} // namespace wasm
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx2,fma,f16c") // machines with AVX2 all have FMA and half-float conversion as well
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace avx2 {
+#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX2_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX2_HPP
+// ---- graft/cpu/simd/avx2.hpp
+// The vector wrapper for AVX2 with FMA and F16C: 8 floats, masks as vectors of all ones or zeros.
+
+GRAFT_VECTOR __m256i first_lanes(int n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+struct V {
+    static constexpr int W = 8;
+    static constexpr int registers = 16;
+    __m256 r;
+    static GRAFT_VECTOR V load(const float* p) { return {_mm256_loadu_ps(p)}; }
+    static GRAFT_VECTOR V load_partial(const float* p, int n) { return {_mm256_maskload_ps(p, first_lanes(n))}; }
+    static GRAFT_VECTOR V set1(float x) { return {_mm256_set1_ps(x)}; }
+    static GRAFT_VECTOR V zero() { return {_mm256_setzero_ps()}; }
+    GRAFT_VECTOR void store(float* p) const { _mm256_storeu_ps(p, r); }
+    GRAFT_VECTOR void store_partial(float* p, int n) const { _mm256_maskstore_ps(p, first_lanes(n), r); }
+};
+struct I {
+    __m256i r;
+    static GRAFT_VECTOR I set1(std::int32_t x) { return {_mm256_set1_epi32(x)}; }
+    static GRAFT_VECTOR I load(const std::int32_t* p) { return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}; }
+    GRAFT_VECTOR void store(std::int32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), r); }
+};
+struct M {
+    __m256 r;
+    static GRAFT_VECTOR M lanes(int n) { return {_mm256_castsi256_ps(first_lanes(n))}; }
+};
+
+GRAFT_VECTOR V operator+(V a, V b) { return {_mm256_add_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator-(V a, V b) { return {_mm256_sub_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator*(V a, V b) { return {_mm256_mul_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator/(V a, V b) { return {_mm256_div_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator&(V a, V b) { return {_mm256_and_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator|(V a, V b) { return {_mm256_or_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator^(V a, V b) { return {_mm256_xor_ps(a.r, b.r)}; }
+GRAFT_VECTOR V fma(V a, V b, V c) { return {_mm256_fmadd_ps(a.r, b.r, c.r)}; }
+GRAFT_VECTOR V fnma(V a, V b, V c) { return {_mm256_fnmadd_ps(a.r, b.r, c.r)}; }
+GRAFT_VECTOR V max(V a, V b) { return {_mm256_max_ps(a.r, b.r)}; }
+GRAFT_VECTOR V min(V a, V b) { return {_mm256_min_ps(a.r, b.r)}; }
+GRAFT_VECTOR V sqrt(V a) { return {_mm256_sqrt_ps(a.r)}; }
+GRAFT_VECTOR V floor(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V ceil(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V trunc(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V round_even(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
+
+GRAFT_VECTOR I operator+(I a, I b) { return {_mm256_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I operator-(I a, I b) { return {_mm256_sub_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I operator&(I a, I b) { return {_mm256_and_si256(a.r, b.r)}; }
+GRAFT_VECTOR I operator|(I a, I b) { return {_mm256_or_si256(a.r, b.r)}; }
+GRAFT_VECTOR I operator^(I a, I b) { return {_mm256_xor_si256(a.r, b.r)}; }
+GRAFT_VECTOR I max(I a, I b) { return {_mm256_max_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I min(I a, I b) { return {_mm256_min_epi32(a.r, b.r)}; }
+template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm256_slli_epi32(a.r, N)}; }
+template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm256_srli_epi32(a.r, N)}; }
+template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm256_srai_epi32(a.r, N)}; }
+GRAFT_VECTOR I to_int(V a) { return {_mm256_cvtps_epi32(a.r)}; }
+GRAFT_VECTOR V to_float(I a) { return {_mm256_cvtepi32_ps(a.r)}; }
+GRAFT_VECTOR I as_int(V a) { return {_mm256_castps_si256(a.r)}; }
+GRAFT_VECTOR V as_float(I a) { return {_mm256_castsi256_ps(a.r)}; }
+
+GRAFT_VECTOR M operator<(V a, V b) { return {_mm256_cmp_ps(a.r, b.r, _CMP_LT_OQ)}; }
+GRAFT_VECTOR M operator<=(V a, V b) { return {_mm256_cmp_ps(a.r, b.r, _CMP_LE_OQ)}; }
+GRAFT_VECTOR M operator==(V a, V b) { return {_mm256_cmp_ps(a.r, b.r, _CMP_EQ_OQ)}; }
+GRAFT_VECTOR M is_nan(V a) { return {_mm256_cmp_ps(a.r, a.r, _CMP_UNORD_Q)}; }
+GRAFT_VECTOR M operator>(I a, I b) { return {_mm256_castsi256_ps(_mm256_cmpgt_epi32(a.r, b.r))}; }
+GRAFT_VECTOR M operator==(I a, I b) { return {_mm256_castsi256_ps(_mm256_cmpeq_epi32(a.r, b.r))}; }
+GRAFT_VECTOR M operator&(M a, M b) { return {_mm256_and_ps(a.r, b.r)}; }
+GRAFT_VECTOR M operator|(M a, M b) { return {_mm256_or_ps(a.r, b.r)}; }
+GRAFT_VECTOR M operator~(M a) { return {_mm256_xor_ps(a.r, _mm256_castsi256_ps(_mm256_set1_epi32(-1)))}; }
+GRAFT_VECTOR bool any(M a) { return _mm256_movemask_ps(a.r) != 0; }
+GRAFT_VECTOR V select(M m, V a, V b) { return {_mm256_blendv_ps(b.r, a.r, m.r)}; }
+GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
+
+GRAFT_VECTOR V load_f16(const std::uint16_t* p) {
+    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
+    const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
+}
+GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.r, _MM_FROUND_TO_NEAREST_INT));
+}
+GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
+    return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
+}
+GRAFT_VECTOR I load_s8(const std::int8_t* p) {
+    return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
+}
+GRAFT_VECTOR void store_8(I a, void* p) {
+    const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(255));
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    _mm_storel_epi64(static_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+}
+GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
+    const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(65535));
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), words);
+}
+
+GRAFT_VECTOR V zip_low(V a, V b) {
+    return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x20)};
+}
+GRAFT_VECTOR V zip_high(V a, V b) {
+    return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)};
+}
+// ---- graft/cpu/simd/scale.inl
+// a * 2^n for whole n in [-252, 254], where there is no instruction for it. Two factors, so that subnormal results round once
+// and too large ones become infinity. Text, included inside the namespace and region of each instruction set but avx512.
+
+GRAFT_VECTOR V scale(V a, V n) {
+    const I whole = to_int(n), half = shift_right_arithmetic<1>(whole), bias = I::set1(127);
+    return a * as_float(shift_left<23>(half + bias)) * as_float(shift_left<23>(whole - half + bias));
+}
+
+GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
 #endif
+// ---- graft/cpu/kernels/texts.inl
+// The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
+
+// ---- graft/cpu/simd/common.inl
+// What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
+
+GRAFT_VECTOR V abs(V a) { return a & as_float(I::set1(0x7fffffff)); }
+
+// Horizontal results: a tree that halves the lanes, so the order is the same everywhere on one instruction set.
+GRAFT_VECTOR float sum(V a) {
+    float lane[V::W];
+    a.store(lane);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+    return lane[0];
+}
+GRAFT_VECTOR float highest(V a) {
+    float lane[V::W];
+    a.store(lane);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+    return lane[0];
+}
+GRAFT_VECTOR float lowest(V a) {
+    float lane[V::W];
+    a.store(lane);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] = lane[i] < lane[i + half] ? lane[i] : lane[i + half];
+    return lane[0];
+}
+
+// Rounds half to even; NaN stays NaN (quiet).
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+    const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
+    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
+    store_16(select(is_nan(a), quiet, rounded), p);
+}
+
+// a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
+GRAFT_VECTOR void transpose(V (&a)[V::W]) {
+    V b[V::W];
+    GRAFT_UNROLL
+    for (int round = 1; round < V::W; round *= 2) {
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W / 2; ++i) {
+            b[2 * i] = zip_low(a[i], a[i + V::W / 2]);
+            b[2 * i + 1] = zip_high(a[i], a[i + V::W / 2]);
+        }
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) a[i] = b[i];
+    }
+}
+
+// ---- graft/cpu/kernels/activation.inl
+// Functions of one variable over V, and the activations made of them: text, included once for each instruction set.
+//
+// For convolutions and matrix products: relu and clip are a clamp, so bounds_of() turns none, relu and clip into two
+// bounds for the store; every other activation runs over what was just stored, by activate_run, from the first cache.
+// Polynomials are minimax fits made for this file, their coefficients rounded to float one after the other.
+
+// Cuts x to [low, high]; NaN stays NaN.
+GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
+
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
+GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
+    n = round_even((x + low) * V::set1(1.44269504f));
+    // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
+    const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
+    V q = V::set1(0.00138684351f);
+    q = fma(q, r, V::set1(0.00836643204f));
+    q = fma(q, r, V::set1(0.0416674614f));
+    q = fma(q, r, V::set1(0.16666545f));
+    q = fma(q, r, V::set1(0.49999997f));
+    return fma(r * r, q, r);
+}
+GRAFT_VECTOR V exp_sum(V x, V low) {
+    V n;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
+    return scale(V::set1(1.0f) + p, n);
+}
+GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+
+// Exact enough for every x up to 40, which is all that elu and tanh ask for.
+GRAFT_VECTOR V expm1(V x) {
+    V n;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
+    return fma(factor, p, factor - one);
+}
+
+// log of a positive normal number.
+GRAFT_VECTOR V log_normal(V x, V shift) {
+    const I root_half = I::set1(0x3f3504f3), bits = as_int(x), exponent = shift_right_arithmetic<23>(bits - root_half);
+    const V f = as_float(bits - shift_left<23>(exponent)) - V::set1(1.0f), e = to_float(exponent) + shift, f2 = f * f;
+    V p = V::set1(-0.0763750747f);
+    p = fma(p, f, V::set1(0.127644107f));
+    p = fma(p, f, V::set1(-0.13160263f));
+    p = fma(p, f, V::set1(0.142013207f));
+    p = fma(p, f, V::set1(-0.166233137f));
+    p = fma(p, f, V::set1(0.20001249f));
+    p = fma(p, f, V::set1(-0.250008225f));
+    p = fma(p, f, V::set1(0.333333313f));
+    p = fma(p * f, f2, e * V::set1(-2.12194440e-4f));
+    return fma(e, V::set1(0.693359375f), f + fma(f2, V::set1(-0.5f), p));
+}
+GRAFT_VECTOR V log(V x) {
+    const V infinity = V::set1(std::numeric_limits<float>::infinity());
+    const M small = x < V::set1(1.17549435e-38f);
+    V y = log_normal(select(small, x * V::set1(8388608.0f), x), select(small, V::set1(-23.0f), V::zero()));
+    y = select(x < V::zero(), V::set1(std::numeric_limits<float>::quiet_NaN()), y);
+    y = select(x == V::zero(), V::zero() - infinity, y);
+    return select((x < infinity), y, x); // infinity and NaN are their own logarithms
+}
+
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
+GRAFT_VECTOR V erfc_positive(V t) {
+    t = min(V::set1(10.1f), t);
+    const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
+    V p = V::set1(0.0116570946f);
+    p = fma(p, s, V::set1(-0.0678043887f));
+    p = fma(p, s, V::set1(0.0467541255f));
+    p = fma(p, s, V::set1(0.0973643884f));
+    p = fma(p, s, V::set1(-0.103015117f));
+    p = fma(p, s, V::set1(-0.172018796f));
+    p = fma(p, s, V::set1(0.145747185f));
+    p = fma(p, s, V::set1(0.558942795f));
+    p = fma(p, s, V::set1(0.68716085f));
+    p = fma(p, s, V::set1(0.510791361f));
+    // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
+    const V top = as_float(as_int(t) & I::set1(~0xfff));
+    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+}
+GRAFT_VECTOR V erf(V x) {
+    const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
+    V p = V::set1(7.80690389e-05f);
+    p = fma(p, x2, V::set1(-0.00079978531f));
+    p = fma(p, x2, V::set1(0.0051871622f));
+    p = fma(p, x2, V::set1(-0.0268533472f));
+    p = fma(p, x2, V::set1(0.112835787f));
+    p = fma(p, x2, V::set1(-0.37612626f));
+    p = fma(p, x2, V::set1(0.128379166f));
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    return select(t < V::set1(1.0f), near, far);
+}
+// x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
+// 4 ulp above. Beyond the ends Phi is 0 or 1 as far as that goes.
+GRAFT_VECTOR V gelu(V x) {
+    const V end = V::set1(5.6f), c = clamp(x, V::zero() - end, end), s = c * c;
+    V p = V::set1(2.17104912e-08f), q = V::set1(1.18515345e-06f);
+    p = fma(p, s, V::set1(6.59061516e-06f));
+    q = fma(q, s, V::set1(8.10119891e-05f));
+    p = fma(p, s, V::set1(0.000190158098f));
+    q = fma(q, s, V::set1(0.00200337009f));
+    p = fma(p, s, V::set1(0.00480543636f));
+    q = fma(q, s, V::set1(0.0298041087f));
+    p = fma(p, s, V::set1(0.0358474404f));
+    q = fma(q, s, V::set1(0.25651896f));
+    p = fma(p, s, V::set1(0.398941904f));
+    q = fma(q, s, V::set1(1.0f));
+    return select(x < V::zero() - end, V::zero(), x * fma(c, p / q, V::set1(0.5f)));
+}
+GRAFT_VECTOR V tanh(V x) {
+    const V e = expm1(abs(x) * V::set1(2.0f));
+    return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
+}
+GRAFT_VECTOR V sigmoid(V x) {
+    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
+    return select(x < V::zero(), e, one) / (one + e);
+}
+// log(1 + u) for u in [0, 1].
+GRAFT_VECTOR V log1p_unit(V u) {
+    const V w = V::set1(1.0f) + u;
+    return log_normal(w, V::zero()) + (u - (w - V::set1(1.0f))) / w;
+}
+
+/// One activation of a vector. The kind is a template parameter: switch outside of loops.
+template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return max(zero, x);
+    if constexpr (Kind == activation::clip) return clamp(x, a, b);
+    if constexpr (Kind == activation::leaky_relu) return select(x < zero, x * a, x);
+    if constexpr (Kind == activation::sigmoid) return sigmoid(x);
+    if constexpr (Kind == activation::silu) return x * sigmoid(x);
+    if constexpr (Kind == activation::hard_sigmoid) return clamp(fma(x, a, b), zero, one);
+    if constexpr (Kind == activation::hard_swish) return x * clamp(fma(x, V::set1(1.0f / 6.0f), V::set1(0.5f)), zero, one);
+    if constexpr (Kind == activation::tanh) return tanh(x);
+    if constexpr (Kind == activation::gelu) return gelu(x);
+    if constexpr (Kind == activation::gelu_tanh)
+        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f))); // 2 sqrt(2/pi) (0.044715 x^2, 1)
+    if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::mish) {
+        // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
+        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        return x * (w / (w + V::set1(2.0f)));
+    }
+    return x;
+}
+
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
+/// y[i] = act(x[i]) for i in [0, n); x may be y.
+inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
+    switch (kind) {
+#define GRAFT_X(id, first, second)                                                                                                              \
+    case activation::id:                                                                                                         \
+        if constexpr (activation_wanted(activation::id))                                                                         \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                                            \
+                v = activate<activation::id>(v, alpha, beta);                                                                    \
+                if (lanes == V::W)                                                                                               \
+                    v.store(y + i);                                                                                              \
+                else                                                                                                             \
+                    v.store_partial(y + i, lanes);                                                                               \
+            }                                                                                                                    \
+        return;
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    }
+}
+
+/// The same in place.
+GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) {
+    activate_run(kind, alpha, beta, y, y, n);
+}
+
+/// Whether the activation is none, relu or clip; then [low, high] are its bounds, to be applied with clamp.
+GRAFT_FORCE_INLINE bool bounds_of(const epilogue& ep, float& low, float& high) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
+    high = ep.act == activation::clip ? ep.beta : infinity;
+    return ep.act <= activation::clip;
+}
+// ---- graft/cpu/kernels/elementwise.inl
+// Elementwise kernels: text, included once for each instruction set.
+
+template <unary Op> GRAFT_VECTOR V apply(V x) {
+    if constexpr (Op == unary::abs) return abs(x);
+    if constexpr (Op == unary::neg) return x ^ V::set1(-0.0f);
+    if constexpr (Op == unary::exp) return exp(x);
+    if constexpr (Op == unary::log) return log(x);
+    if constexpr (Op == unary::sqrt) return sqrt(x);
+    if constexpr (Op == unary::reciprocal) return V::set1(1.0f) / x;
+    if constexpr (Op == unary::floor) return floor(x);
+    if constexpr (Op == unary::ceil) return ceil(x);
+    if constexpr (Op == unary::round) return round_even(x);
+    if constexpr (Op == unary::sign) return select(x < V::zero(), V::set1(-1.0f), select(V::zero() < x, V::set1(1.0f), x));
+    if constexpr (Op == unary::erf) return erf(x);
+    if constexpr (Op == unary::square) return x * x;
+}
+
+template <binary Op> GRAFT_VECTOR V apply(V a, V b) {
+    if constexpr (Op == binary::add) return a + b;
+    if constexpr (Op == binary::sub) return a - b;
+    if constexpr (Op == binary::mul) return a * b;
+    if constexpr (Op == binary::div) return a / b;
+    if constexpr (Op == binary::max) return select(is_nan(a), a, max(a, b));
+    if constexpr (Op == binary::min) return select(is_nan(a), a, min(a, b));
+    if constexpr (Op == binary::prelu) return select(a < V::zero(), a * b, a);
+    if constexpr (Op == binary::pow) {
+        float x[V::W], y[V::W];
+        a.store(x);
+        b.store(y);
+        for (int i = 0; i < V::W; ++i) x[i] = std::pow(x[i], y[i]);
+        return V::load(x);
+    }
+}
+
+inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
+    switch (op) {
+#define GRAFT_X(id)                                                                                                              \
+    case unary::id:                                                                                                              \
+        if constexpr (unary_wanted(unary::id))                                                                                   \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes));                          \
+                if (lanes == V::W)                                                                                               \
+                    v.store(y + i);                                                                                              \
+                else                                                                                                             \
+                    v.store_partial(y + i, lanes);                                                                               \
+            }                                                                                                                    \
+        return;
+        GRAFT_X(abs)
+        GRAFT_X(neg)
+        GRAFT_X(exp)
+        GRAFT_X(log)
+        GRAFT_X(sqrt)
+        GRAFT_X(reciprocal)
+        GRAFT_X(floor)
+        GRAFT_X(ceil)
+        GRAFT_X(round)
+        GRAFT_X(sign)
+        GRAFT_X(erf)
+        GRAFT_X(square)
+#undef GRAFT_X
+    }
+}
+
+// An operand that is one element for the whole row is spread over a vector in memory and read again and again: so one
+// loop serves every form.
+template <binary Op> GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
+    const V low = V::set1(g.low), high = V::set1(g.high);
+    const std::int64_t n = g.n, whole = n - n % V::W;
+    const int lanes = static_cast<int>(n - whole);
+    if (n == V::W && g.a_step && g.b_step) {
+        // Pixels of the blocked layout against one number for each channel.
+        const float *a = g.a, *b = g.b;
+        float* y = g.y;
+        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row)
+            clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
+        return;
+    }
+    float spread_a[V::W], spread_b[V::W];
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *a = g.a + r * g.a_row, *b = g.b + r * g.b_row;
+        float* y = g.y + r * g.y_row;
+        if (!g.a_step) V::set1(*a).store(spread_a), a = spread_a;
+        if (!g.b_step) V::set1(*b).store(spread_b), b = spread_b;
+        const std::int64_t step_a = g.a_step * V::W, step_b = g.b_step * V::W;
+        std::int64_t i = 0;
+        for (; i < whole; i += V::W, a += step_a, b += step_b) clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y + i);
+        if (lanes) clamp(apply<Op>(V::load_partial(a, lanes), V::load_partial(b, lanes)), low, high).store_partial(y + i, lanes);
+    }
+}
+
+// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+inline bool power_run(const binary_rows& g) {
+    if (g.b_step || (g.b_row && g.rows > 1)) return false;
+    const float e = *g.b;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
+    for (std::int64_t r = 0; r < g.rows; ++r)
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = g.n - i < V::W ? static_cast<int>(g.n - i) : V::W;
+            V x = V::load_partial(g.a + r * g.a_row + i, lanes);
+            if (e == 2.0f)
+                x = x * x;
+            else if (e == 3.0f)
+                x = x * x * x;
+            else if (e == -1.0f)
+                x = V::set1(1.0f) / x;
+            else // powf has +0 for -0 and infinity for -infinity
+                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
+        }
+    return true;
+}
+
+inline void binary_run(const binary_rows& g) {
+    switch (g.op) {
+    case binary::add: return binary_loop<binary::add>(g);
+    case binary::sub: return binary_loop<binary::sub>(g);
+    case binary::mul: return binary_loop<binary::mul>(g);
+    case binary::div: return binary_loop<binary::div>(g);
+    case binary::max: return binary_loop<binary::max>(g);
+    case binary::min: return binary_loop<binary::min>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
+    case binary::pow:
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
+    }
+}
+
+inline void channel_run(const channel_rows& g) {
+    const V low = V::set1(g.low), high = V::set1(g.high);
+    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
+        const std::int64_t image = r / g.rows_per_image, channel = (r % g.rows_per_image) * g.width;
+        const std::int64_t left = g.channels - channel;
+        const int lanes = left < g.width ? static_cast<int>(left) : g.width;
+        V scale = V::set1(1.0f), shift = V::zero();
+        if (g.scale) {
+            const float* p = g.scale + image * g.scale_image + channel;
+            scale = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
+        }
+        if (g.shift) {
+            const float* p = g.shift + image * g.shift_image + channel;
+            shift = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
+        }
+        const float* x = g.x + r * g.run;
+        float* y = g.y + r * g.run;
+        const std::int64_t whole = g.run - g.run % V::W;
+        const int rest = static_cast<int>(g.run - whole);
+        if (g.prelu) {
+            for (std::int64_t i = 0; i < whole; i += V::W) apply<binary::prelu>(V::load(x + i), scale).store(y + i);
+            if (rest) apply<binary::prelu>(V::load_partial(x + whole, rest), scale).store_partial(y + whole, rest);
+            continue;
+        }
+        for (std::int64_t i = 0; i < whole; i += V::W) clamp(fma(V::load(x + i), scale, shift), low, high).store(y + i);
+        if (rest) clamp(fma(V::load_partial(x + whole, rest), scale, shift), low, high).store_partial(y + whole, rest);
+    }
+}
+
+inline const elementwise_kernels* elementwise_table() {
+    static constexpr elementwise_kernels all = {&unary_run, &activate_run, &binary_run, &channel_run};
+    return &all;
+}
+// ---- graft/cpu/kernels/rows.inl
+// Row kernels: text, included once for each instruction set. Sums run in four vectors, then lanes are halved in a tree:
+// an order that the length of a row alone decides.
+
+GRAFT_FORCE_INLINE int lanes_left(std::int64_t n, std::int64_t i) { return n - i < V::W ? static_cast<int>(n - i) : V::W; }
+GRAFT_VECTOR V load_some(const float* p, int lanes) { return lanes == V::W ? V::load(p) : V::load_partial(p, lanes); }
+GRAFT_VECTOR void store_some(V v, float* p, int lanes) {
+    if (lanes == V::W)
+        v.store(p);
+    else
+        v.store_partial(p, lanes);
+}
+
+template <reduction Kind> struct reducer {
+    static GRAFT_VECTOR V start() {
+        const float infinity = std::numeric_limits<float>::infinity();
+        return V::set1(Kind == reduction::max ? -infinity : Kind == reduction::min ? infinity : 0.0f);
+    }
+    static GRAFT_VECTOR V join(V total, V x) {
+        if constexpr (Kind == reduction::max) return select(is_nan(x), x, max(x, total));
+        if constexpr (Kind == reduction::min) return select(is_nan(x), x, min(x, total));
+        return total + x;
+    }
+    static GRAFT_VECTOR V add(V total, V x) {
+        if constexpr (Kind == reduction::sum_square) return fma(x, x, total);
+        if constexpr (Kind == reduction::sum_abs) return total + abs(x);
+        return join(total, x);
+    }
+    static GRAFT_VECTOR float lanes(V total) {
+        if constexpr (Kind != reduction::max && Kind != reduction::min) return sum(total);
+        float lane[V::W];
+        total.store(lane);
+        float best = lane[0];
+        for (int i = 1; i < V::W; ++i) {
+            const bool beyond = Kind == reduction::max ? lane[i] > best : lane[i] < best;
+            if (lane[i] != lane[i] || (beyond && best == best)) best = lane[i];
+        }
+        return best;
+    }
+};
+
+// One row. `shift` is taken off every element first (the mean, for a variance).
+template <reduction Kind> GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
+    using R = reducer<Kind>;
+    const V s = V::set1(shift);
+    V a = R::start(), b = a, c = a, d = a;
+    std::int64_t i = 0;
+    for (; i + 4 * V::W <= n; i += 4 * V::W) {
+        a = R::add(a, V::load(x + i) - s);
+        b = R::add(b, V::load(x + i + V::W) - s);
+        c = R::add(c, V::load(x + i + 2 * V::W) - s);
+        d = R::add(d, V::load(x + i + 3 * V::W) - s);
+    }
+    for (; i + V::W <= n; i += V::W) a = R::add(a, V::load(x + i) - s);
+    if (i < n) {
+        const int lanes = static_cast<int>(n - i);
+        b = select(M::lanes(lanes), R::add(b, V::load_partial(x + i, lanes) - s), b);
+    }
+    return R::lanes(R::join(R::join(a, b), R::join(c, d)));
+}
+
+// Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
+template <reduction Kind> inline double long_sum(const float* x, std::int64_t n, float offset) {
+    double total = 0;
+    for (std::int64_t i = 0; i < n; i += 2048)
+        total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
+    return total;
+}
+
+inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, x += n) switch (kind) {
+        case reduction::sum: y[r] = static_cast<float>(long_sum<reduction::sum>(x, n, 0)); break;
+        case reduction::max: y[r] = reduce_row<reduction::max>(x, n, 0); break;
+        case reduction::min: y[r] = reduce_row<reduction::min>(x, n, 0); break;
+        case reduction::sum_square: y[r] = static_cast<float>(long_sum<reduction::sum_square>(x, n, 0)); break;
+        case reduction::sum_abs: y[r] = static_cast<float>(long_sum<reduction::sum_abs>(x, n, 0)); break;
+        }
+}
+
+// Columns, a vector of them at a time; 256 rows are added up by themselves, so that long sums stay exact enough.
+template <reduction Kind>
+GRAFT_FORCE_INLINE void reduce_some_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    using R = reducer<Kind>;
+    std::int64_t j = 0;
+    for (; j + 4 * V::W <= count; j += 4 * V::W) {
+        V total[4] = {R::start(), R::start(), R::start(), R::start()};
+        for (std::int64_t i = 0; i < n;) {
+            const std::int64_t end = n - i < 256 ? n : i + 256;
+            V part[4] = {R::start(), R::start(), R::start(), R::start()};
+            for (; i < end; ++i) {
+                GRAFT_UNROLL
+                for (int v = 0; v < 4; ++v) part[v] = R::add(part[v], V::load(x + i * inner + j + v * V::W));
+            }
+            GRAFT_UNROLL
+            for (int v = 0; v < 4; ++v) total[v] = R::join(total[v], part[v]);
+        }
+        GRAFT_UNROLL
+        for (int v = 0; v < 4; ++v) total[v].store(y + j + v * V::W);
+    }
+    for (; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        V total = R::start();
+        for (std::int64_t i = 0; i < n;) {
+            const std::int64_t end = n - i < 256 ? n : i + 256;
+            V part = R::start();
+            for (; i < end; ++i) part = R::add(part, load_some(x + i * inner + j, lanes));
+            total = R::join(total, part);
+        }
+        store_some(total, y + j, lanes);
+    }
+}
+
+inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    switch (kind) {
+    case reduction::sum: return reduce_some_columns<reduction::sum>(x, y, n, inner, count);
+    case reduction::max: return reduce_some_columns<reduction::max>(x, y, n, inner, count);
+    case reduction::min: return reduce_some_columns<reduction::min>(x, y, n, inner, count);
+    case reduction::sum_square: return reduce_some_columns<reduction::sum_square>(x, y, n, inner, count);
+    case reduction::sum_abs: return reduce_some_columns<reduction::sum_abs>(x, y, n, inner, count);
+    }
+}
+
+// NaN is passed over while the highest is looked for: it comes back with the sum.
+inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
+    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
+        V top = V::set1(-std::numeric_limits<float>::infinity());
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            const V v = load_some(x + i, lanes);
+            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+        }
+        const V shift = V::set1(highest(top));
+        V total = V::zero();
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            V e = exp(load_some(x + i, lanes) - shift);
+            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+            total = total + e;
+            if (!logarithm) store_some(e, y + i, lanes);
+        }
+        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        }
+    }
+}
+
+inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            total = total + e;
+            if (!logarithm) store_some(e, y + i * inner + j, lanes);
+        }
+        const V off = logarithm ? log(total) : total, factor = V::set1(1.0f) / total;
+        for (std::int64_t i = 0; i < n; ++i) {
+            float* to = y + i * inner + j;
+            store_some(logarithm ? load_some(x + i * inner + j, lanes) - top - off : load_some(to, lanes) * factor, to, lanes);
+        }
+    }
+}
+
+inline void normalize_run(const normalize_rows& g) {
+    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
+        const float* x = g.x + r * g.n;
+        float* y = g.y + r * g.n;
+        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
+        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
+        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
+        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0 ? variance : variance != variance ? variance : 0) + static_cast<double>(g.epsilon)));
+        if (g.mean) g.mean[r] = mean;
+        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
+        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
+        if (!g.span) {
+            for (std::int64_t i = 0; i < g.n; i += V::W) {
+                const int lanes = lanes_left(g.n, i);
+                const V v = fma(load_some(x + i, lanes) - m, s, left);
+                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f),
+                        beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+                store_some(fma(v, gamma, beta), y + i, lanes);
+            }
+            continue;
+        }
+        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+            for (std::int64_t i = 0; i < g.span; i += V::W) {
+                const int lanes = lanes_left(g.span, i);
+                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+            }
+        }
+    }
+}
+
+// The lowest is the highest of the negated; `last` takes equals as better.
+struct arg_state {
+    V best, sign;
+    I at;
+    bool last;
+    GRAFT_VECTOR void look(V raw, I place, M lanes) {
+        const V v = raw ^ sign;
+        const M better = ((best < v) | (is_nan(v) & ~is_nan(best))) & lanes;
+        const M equal = ((best == v) | (is_nan(v) & is_nan(best))) & lanes;
+        const M take = last ? better | equal : better;
+        best = select(take, v, best);
+        at = select(take, place, at);
+    }
+};
+
+inline void arg_rows(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n) {
+    std::int32_t number[V::W];
+    for (int i = 0; i < V::W; ++i) number[i] = i;
+    const I count = I::load(number);
+    for (std::int64_t r = 0; r < rows; ++r, x += n) {
+        const int first = lanes_left(n, 0);
+        // Lanes past a short row start below everything, at a place that loses every tie.
+        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), count, last};
+        s.best = select(M::lanes(first), load_some(x, first) ^ s.sign, V::set1(-std::numeric_limits<float>::infinity()));
+        for (std::int64_t i = V::W; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            s.look(load_some(x + i, lanes), count + I::set1(static_cast<std::int32_t>(i)), M::lanes(lanes));
+        }
+        float best[V::W];
+        std::int32_t at[V::W];
+        s.best.store(best);
+        s.at.store(at);
+        int winner = 0;
+        for (int i = 1; i < first; ++i) {
+            const bool nan = best[i] != best[i], winner_nan = best[winner] != best[winner];
+            const bool equal = nan ? winner_nan : best[i] == best[winner];
+            if (equal ? (at[i] < at[winner]) != last : nan || best[i] > best[winner]) winner = i;
+        }
+        y[r] = at[winner];
+    }
+}
+
+inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
+                        std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), I::set1(0), last};
+        s.best = load_some(x + j, lanes) ^ s.sign;
+        for (std::int64_t i = 1; i < n; ++i)
+            s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
+        std::int32_t at[V::W];
+        s.at.store(at);
+        for (int i = 0; i < lanes; ++i) y[j + i] = at[i];
+    }
+}
+
+inline const rows_kernels* rows_table() {
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") ||
+                               wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") ||
+                            wanted("ReduceL1") || wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,    softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr, reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
+    return &all;
+}
+// ---- graft/cpu/kernels/move.inl
+// Kernels that move and convert elements: text, included once for each instruction set.
+
+// Bytes, halves and doublewords: blocks of 16 x 16, so that the lines of both sides are used up while they are there.
+template <class T>
+GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, void* to, std::int64_t y_row, std::int64_t rows,
+                                         std::int64_t columns) {
+    constexpr std::int64_t side = 16;
+    const char* x = static_cast<const char*>(from);
+    char* y = static_cast<char*>(to);
+    constexpr std::int64_t size = sizeof(T);
+    for (std::int64_t j0 = 0; j0 < columns; j0 += side) {
+        const std::int64_t j1 = columns - j0 < side ? columns : j0 + side;
+        for (std::int64_t i0 = 0; i0 < rows; i0 += side) {
+            const std::int64_t i1 = rows - i0 < side ? rows : i0 + side;
+            for (std::int64_t j = j0; j < j1; ++j)
+                for (std::int64_t i = i0; i < i1; ++i) {
+                    T element;
+                    std::memcpy(&element, x + (i * x_row + j) * size, sizeof(T));
+                    std::memcpy(y + (j * y_row + i) * size, &element, sizeof(T));
+                }
+        }
+    }
+}
+
+inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::int64_t y_row, std::int64_t rows,
+                             std::int64_t columns) {
+    if (rows < 4 || columns < 4) return transpose_blocks<float>(x, x_row, y, y_row, rows, columns);
+    for (std::int64_t j = 0; j < columns; j += V::W) {
+        const int wide = columns - j < V::W ? static_cast<int>(columns - j) : V::W;
+        for (std::int64_t i = 0; i < rows; i += V::W) {
+            const int high = rows - i < V::W ? static_cast<int>(rows - i) : V::W;
+            const float* from = x + i * x_row + j;
+            float* to = y + j * y_row + i;
+            V block[V::W];
+            if (wide == V::W && high == V::W) {
+                GRAFT_UNROLL
+                for (int r = 0; r < V::W; ++r) block[r] = V::load(from + r * x_row);
+                transpose(block);
+                GRAFT_UNROLL
+                for (int r = 0; r < V::W; ++r) block[r].store(to + r * y_row);
+                continue;
+            }
+            for (int r = 0; r < V::W; ++r) block[r] = r < high ? V::load_partial(from + r * x_row, wide) : V::zero();
+            transpose(block);
+            for (int r = 0; r < wide; ++r) block[r].store_partial(to + r * y_row, high);
+        }
+    }
+}
+
+inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows,
+                          std::int64_t columns) {
+    if (size == 4) return transpose_floats(static_cast<const float*>(x), x_row, static_cast<float*>(y), y_row, rows, columns);
+    if (size == 1) return transpose_blocks<std::uint8_t>(x, x_row, y, y_row, rows, columns);
+    if (size == 2) return transpose_blocks<std::uint16_t>(x, x_row, y, y_row, rows, columns);
+    transpose_blocks<std::uint64_t>(x, x_row, y, y_row, rows, columns);
+}
+
+// Widens or narrows n elements by a vector function; the last ones through a full vector of zeros and copies.
+#define GRAFT_CONVERT(name, From, To, expression)                                                                                \
+    inline void name(const From* x, To* y, std::int64_t n) {                                                                     \
+        std::int64_t i = 0;                                                                                                      \
+        for (; i + V::W <= n; i += V::W) {                                                                                       \
+            const From* from = x + i;                                                                                            \
+            To* to = y + i;                                                                                                      \
+            expression;                                                                                                          \
+        }                                                                                                                        \
+        if (i == n) return;                                                                                                      \
+        From from[V::W] = {};                                                                                                    \
+        To to[V::W];                                                                                                             \
+        std::memcpy(from, x + i, static_cast<std::size_t>(n - i) * sizeof(From));                                                \
+        expression;                                                                                                              \
+        std::memcpy(y + i, to, static_cast<std::size_t>(n - i) * sizeof(To));                                                    \
+    }
+GRAFT_CONVERT(from_float16, std::uint16_t, float, load_f16(from).store(to))
+GRAFT_CONVERT(to_float16, float, std::uint16_t, store_f16(V::load(from), to))
+GRAFT_CONVERT(from_bfloat16, std::uint16_t, float, load_bf16(from).store(to))
+GRAFT_CONVERT(to_bfloat16, float, std::uint16_t, store_bf16(V::load(from), to))
+#undef GRAFT_CONVERT
+
+inline void quantize_run(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed) {
+    const int lowest_code = is_signed ? -128 : 0;
+    const V low = V::set1(static_cast<float>(lowest_code - zero)), high = V::set1(static_cast<float>(lowest_code + 255 - zero)),
+            s = V::set1(scale);
+    const I z = I::set1(zero);
+    std::uint8_t* codes = static_cast<std::uint8_t*>(y);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
+        const V v = clamp((lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)) / s, low, high);
+        const I code = select(is_nan(v), z, to_int(v) + z);
+        if (lanes == V::W) {
+            store_8(code, codes + i);
+        } else {
+            std::uint8_t last[V::W];
+            store_8(code, last);
+            std::memcpy(codes + i, last, static_cast<std::size_t>(lanes));
+        }
+    }
+}
+
+inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed) {
+    const V s = V::set1(scale);
+    const I z = I::set1(zero);
+    const std::uint8_t* codes = static_cast<const std::uint8_t*>(x);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
+        std::uint8_t last[V::W] = {};
+        const std::uint8_t* from = codes + i;
+        if (lanes < V::W) std::memcpy(last, from, static_cast<std::size_t>(lanes)), from = last;
+        const I code = is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
+        const V v = to_float(code - z) * s;
+        if (lanes == V::W)
+            v.store(y + i);
+        else
+            v.store_partial(y + i, lanes);
+    }
+}
+
+inline const move_kernels* move_table() {
+    static constexpr move_kernels all = {&transpose_run,
+                                         &from_float16,
+                                         &to_float16,
+                                         &from_bfloat16,
+                                         &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr,
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+    return &all;
+}
+// ---- graft/cpu/kernels/gemm.inl
+// Matrix product kernels: text, included once for each instruction set.
+//
+// A register tile of C, 14 x 2 vectors (6 x 2 where there are 16 registers), takes one row of a panel of B and one
+// element of each row of A at a time. An element of C is always the same chain of fmas over k, wherever its tile lies.
+
+constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
+constexpr int gemm_columns = 2 * V::W;
+
+// out = init + A * B for R rows and one panel; null `init` is zero.
+template <int R>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
+    V acc[R][2];
+    if (init) {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = V::load(init + r * init_row), acc[r][1] = V::load(init + r * init_row + V::W);
+    } else {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
+    }
+    // One pointer for four rows, so that the addresses of a step need few registers.
+    const float* rows[(R + 3) / 4];
+    GRAFT_UNROLL
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (std::int64_t l = 0; l < length; ++l) {
+        const V b0 = V::load(b), b1 = V::load(b + V::W);
+        GRAFT_PREFETCH(b + 16 * gemm_columns);
+        if (V::W == 16) GRAFT_PREFETCH(b + 16 * gemm_columns + V::W);
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            acc[r][0] = fma(x, b0, acc[r][0]);
+            acc[r][1] = fma(x, b1, acc[r][1]);
+        }
+        b += b_step;
+        GRAFT_UNROLL
+        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+    }
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
+}
+
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
+    if (left >= gemm_rows) return gemm_rows;
+    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
+}
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step,
+                                  std::int64_t length, const float* init, std::int64_t init_row, float* out,
+                                  std::int64_t out_row) {
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row);
+}
+
+// rows x n elements from one place to another.
+inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, int rows, int n) {
+    for (int r = 0; r < rows; ++r)
+        for (int j = 0; j < n; j += V::W) {
+            const int lanes = n - j < V::W ? n - j : V::W;
+            V::load_partial(from + r * from_row + j, lanes).store_partial(to + r * to_row + j, lanes);
+        }
+}
+
+struct gemm_end {
+    bool alpha, bias, residual;
+    float low, high;
+};
+
+// C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
+inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j,
+                                       int rows, int n) {
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
+    const bool per_column = e.bias && g.bias_of == bias_kind::column;
+    for (int o = 0; o < n; o += V::W) {
+        const int lanes = n - o < V::W ? n - o : V::W;
+        V bias = per_column ? V::load_partial(g.bias + j + o, lanes) : V::zero();
+        for (int r = 0; r < rows; ++r) {
+            if (e.bias && !per_column) bias = V::set1(g.bias[i + r]);
+            V y = fma(V::load(tile + r * gemm_columns + o), alpha, bias);
+            V residual = V::zero();
+            if (e.residual) residual = V::load_partial(g.residual + (i + r) * g.ld_residual + j + o, lanes);
+            if (!g.ep.residual_after_activation) y = y + residual;
+            y = clamp(y, low, high);
+            if (e.residual && g.ep.residual_after_activation) y = y + residual;
+            y.store_partial(g.c + (i + r) * g.ldc + j + o, lanes);
+        }
+    }
+}
+
+inline void gemm_run(const gemm_block& g) {
+    gemm_end e{};
+    const bool clamped = bounds_of(g.ep, e.low, e.high);
+    e.alpha = g.alpha != 1.0f;
+    const bool residual = g.ep.residual && g.residual;
+    // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
+    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    e.bias = g.bias_of != bias_kind::none && !bias_first;
+    e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
+    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
+    const bool split = g.m > gemm_rows && !(residual && !residual_first);
+    const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    alignas(64) float tile[gemm_rows * gemm_columns] = {};
+    std::int64_t l = 0;
+    do {
+        const std::int64_t length = g.k - l < part ? g.k - l : part;
+        const bool first = l == 0, last = l + length >= g.k;
+        for (std::int64_t i = 0; i < g.m;) {
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height,
+                      back = height - rows;
+            const std::int64_t top = i - back;
+            for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
+                const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
+                const bool in_last = n < gemm_columns && g.b_last;
+                const std::int64_t step = in_last ? gemm_columns : g.b_step;
+                const float* b = (in_last ? g.b_last : g.b + j / gemm_columns * g.b_panel) + l * step;
+                const float* init = nullptr;
+                std::int64_t init_row = g.ldc;
+                if (!first)
+                    init = g.c + top * g.ldc + j;
+                else if (residual_first)
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
+                else if (bias_first)
+                    init = g.bias + j, init_row = 0;
+                const bool direct = n == gemm_columns && !back && !(last && finish);
+                if (init && n < gemm_columns) {
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
+                    init = tile, init_row = gemm_columns;
+                }
+                float* c = g.c + i * g.ldc + j;
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns);
+                if (last && finish)
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
+                else if (!direct)
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
+            }
+            if (last && !clamped)
+                for (int r = 0; r < rows; ++r) {
+                    float* c = g.c + (i + r) * g.ldc;
+                    activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
+                    if (!residual || !g.ep.residual_after_activation) continue;
+                    const float* add = g.residual + (i + r) * g.ld_residual;
+                    for (std::int64_t o = 0; o < g.n; o += V::W) {
+                        const int lanes = g.n - o < V::W ? static_cast<int>(g.n - o) : V::W;
+                        (V::load_partial(c + o, lanes) + V::load_partial(add + o, lanes)).store_partial(c + o, lanes);
+                    }
+                }
+            i += rows;
+        }
+        l += length;
+    } while (l < g.k);
+}
+
+inline void gemm_pack_run(const gemm_pack& g) {
+    for (std::int64_t p = g.first_panel; p < g.last_panel; ++p) {
+        const std::int64_t j0 = p * gemm_columns;
+        float* out = g.packed + p * gemm_columns * g.k;
+        for (int h = 0; h < 2; ++h, out += V::W) {
+            const std::int64_t j = j0 + h * V::W;
+            const int lanes = j >= g.n ? 0 : g.n - j < V::W ? static_cast<int>(g.n - j) : V::W;
+            if (!g.transposed) {
+                for (std::int64_t l = 0; l < g.k; ++l) {
+                    const V row = !lanes          ? V::zero()
+                                  : lanes == V::W ? V::load(g.b + l * g.ldb + j)
+                                                  : V::load_partial(g.b + l * g.ldb + j, lanes);
+                    row.store(out + l * gemm_columns);
+                }
+                continue;
+            }
+            for (std::int64_t l = 0; l < g.k; l += V::W) {
+                const int length = g.k - l < V::W ? static_cast<int>(g.k - l) : V::W;
+                V block[V::W];
+                for (int r = 0; r < V::W; ++r) {
+                    const float* from = g.b + (j + r) * g.ldb + l;
+                    block[r] = r >= lanes ? V::zero() : length == V::W ? V::load(from) : V::load_partial(from, length);
+                }
+                transpose(block);
+                for (int r = 0; r < length; ++r) block[r].store(out + (l + r) * gemm_columns);
+            }
+        }
+    }
+}
+
+inline const gemm_kernels* gemm_table() {
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
+    return &all;
+}
+// ---- graft/cpu/kernels/pool.inl
+// Pooling: text, included once for each instruction set. NaN goes through: a window that holds one gives NaN.
+
+struct max_of {
+    V best;
+    M bad;
+    GRAFT_VECTOR max_of() : best(V::set1(-std::numeric_limits<float>::infinity())), bad(M::lanes(0)) {}
+    GRAFT_VECTOR void take(V x) {
+        best = max(x, best);
+        bad = bad | is_nan(x);
+    }
+    GRAFT_VECTOR V value(float) const { return select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best); }
+};
+
+struct sum_of {
+    V total;
+    GRAFT_VECTOR sum_of() : total(V::zero()) {}
+    GRAFT_VECTOR void take(V x) { total = total + x; }
+    GRAFT_VECTOR V value(float count) const { return total / V::set1(count); }
+};
+
+// The part of a window that is inside: taps [first, last) of one direction, and how many count for an average.
+struct pool_span {
+    int first, last, counted;
+};
+inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t size, int pad_end, bool include_pad) {
+    pool_span s{0, kernel, 0};
+    while (s.first < kernel && at + s.first * dilation < 0) ++s.first;
+    while (s.last > s.first && at + (s.last - 1) * dilation >= size) --s.last;
+    s.counted = s.last - s.first;
+    if (include_pad) {
+        // With the padding, but not what a last window of ceil mode has beyond it.
+        s.counted = 0;
+        for (int k = 0; k < kernel; ++k) s.counted += at + k * dilation < size + pad_end;
+    }
+    return s;
+}
+
+// N outputs of a row of a blocked image, `step` floats apart on the input side.
+template <class Reduce, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+    const pool_problem& p = a.p;
+    Reduce r[N];
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) {
+            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+        }
+    const float count = static_cast<float>(rows.counted * columns.counted);
+    GRAFT_UNROLL
+    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+}
+
+// One task: a band of rows of one plane, or of one block of channels.
+template <class Reduce> GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    const pool_problem& p = a.p;
+    const bool blocked = p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
+    const float* x = a.x + plane * p.ih * p.iw * width;
+    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
+    std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
+    if (right > p.ow) right = p.ow;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
+        const float* row = x + iy * p.iw * width;
+        for (std::int64_t ox = 0; ox < p.ow;) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            if (!blocked) {
+                // Windows inside, next to each other: one load for W of them, where the stride is 1.
+                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
+                    Reduce r;
+                    for (int ky = rows.first; ky < rows.last; ++ky)
+                        for (int kx = 0; kx < p.kw; ++kx)
+                            r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
+                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
+                    ox += V::W;
+                } else {
+                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
+                    Reduce r;
+                    for (int ky = rows.first; ky < rows.last; ++ky)
+                        for (int kx = columns.first; kx < columns.last; ++kx)
+                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
+                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
+                    ox += 1;
+                }
+            } else if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                ox += 4;
+            } else {
+                const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
+                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                ox += 1;
+            }
+        }
+        y += p.ow * width;
+    }
+}
+
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+
+// One value for each plane or block: four running results, joined in one order.
+template <class Reduce>
+GRAFT_VECTOR void reduce_planes(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float divisor,
+                                float neutral, float* y) {
+    const std::int64_t vectors = blocked ? pixels : pixels / V::W, step = blocked ? pixels * V::W : pixels;
+    const int tail = blocked ? 0 : static_cast<int>(pixels % V::W);
+    for (std::int64_t plane = 0; plane < planes; ++plane, x += step) {
+        Reduce r[4];
+        std::int64_t i = 0;
+        for (; i + 4 <= vectors; i += 4) {
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) r[j].take(V::load(x + (i + j) * V::W));
+        }
+        for (; i < vectors; ++i) r[0].take(V::load(x + i * V::W));
+        if (tail) r[1].take(select(M::lanes(tail), V::load_partial(x + i * V::W, tail), V::set1(neutral)));
+        for (int j = 1; j < 4; ++j) r[0].take(r[j].value(1));
+        if (blocked) {
+            r[0].value(divisor).store(y + plane * V::W);
+        } else {
+            alignas(64) float lane[V::W];
+            r[0].value(1).store(lane);
+            Reduce whole;
+            for (int j = 0; j < V::W; ++j) whole.take(V::set1(lane[j]));
+            whole.value(divisor).store_partial(y + plane, 1);
+        }
+    }
+}
+
+inline void global_average(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
+    reduce_planes<sum_of>(x, planes, pixels, blocked, static_cast<float>(pixels), 0, y);
+}
+inline void global_max(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
+    reduce_planes<max_of>(x, planes, pixels, blocked, 1, -std::numeric_limits<float>::infinity(), y);
+}
+
+inline const pool_kernels* pool_table() {
+    static constexpr pool_kernels all = {
+        wanted("MaxPool") ? &max_pool : nullptr,
+        wanted("AveragePool") ? &average_pool : nullptr,
+        wanted("GlobalAveragePool") || wanted("ReduceMean") ? &global_average : nullptr,
+        wanted("GlobalMaxPool") || wanted("ReduceMax") ? &global_max : nullptr,
+    };
+    return &all;
+}
+// ---- graft/cpu/kernels/reorder.inl
+// Planes to blocks of channels and back: text, included once for each instruction set.
+
+inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+    for (std::int64_t i = first; i < last; i += V::W) {
+        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
+        V a[V::W];
+        GRAFT_UNROLL
+        for (int c = 0; c < V::W; ++c) {
+            a[c] = V::zero();
+            if (c < channels) a[c] = n == V::W ? V::load(x + c * plane + i) : V::load_partial(x + c * plane + i, n);
+        }
+        transpose(a);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j)
+            if (j < n) a[j].store(y + (i + j) * V::W);
+    }
+}
+
+inline void block_to_planes(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+    for (std::int64_t i = first; i < last; i += V::W) {
+        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
+        V a[V::W];
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) a[j] = j < n ? V::load(x + (i + j) * V::W) : V::zero();
+        transpose(a);
+        GRAFT_UNROLL
+        for (int c = 0; c < V::W; ++c)
+            if (c < channels) n == V::W ? a[c].store(y + c * plane + i) : a[c].store_partial(y + c * plane + i, n);
+    }
+}
+
+inline const reorder_kernels* reorder_table() {
+    static constexpr reorder_kernels all = {&planes_to_block, &block_to_planes};
+    return &all;
+}
+// ---- graft/cpu/kernels/conv.inl
+// Direct convolution: text, included once for each instruction set. A register tile of M pixels by NV vectors of output
+// channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
+// through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
+
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
+struct tap_row {
+    std::int32_t at[16];
+    std::int32_t inside, step;
+};
+
+struct tile_job {
+    const float* x; // image, first block of the group
+    const float* w;
+    const float* bias; // null, or the channels of the tile
+    const float* residual;
+    float* y; // first pixel, first block
+    std::int64_t in_plane, out_plane;
+    std::int64_t ic; // channels to sum over
+    const tap_row* taps;
+    int tap_count, first_lane;
+    int channels; // real ones of this tile, from 1 to NV * W
+    int pixels;   // real ones, from 1 to M
+};
+
+static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+
+// How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
+inline int tile_pixels(std::int64_t left) {
+    if (left > 2 * conv_small_tile || left == conv_tile_pixels) return conv_tile_pixels;
+    if (left > conv_small_tile && left <= conv_tile_pixels) return static_cast<int>(left);
+    return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
+}
+static constexpr int conv_table_rows = 512;
+
+// Padding reads these.
+GRAFT_VECTOR const float* zero_pixel() {
+    alignas(64) static constexpr float zeros[V::W] = {};
+    return zeros;
+}
+
+template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        V b = V::zero();
+        const int left = job.channels - v * V::W;
+        if (job.bias && left > 0) b = left >= V::W ? V::load(job.bias + v * V::W) : V::load_partial(job.bias + v * V::W, left);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][v] = b;
+    }
+}
+
+// y = act(tile) [+ residual] for activations that are no clamp; n is a multiple of W. The tile is apart, as y may be the
+// residual.
+GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y, const float* residual, std::int64_t n) {
+    activate_run(tile, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    const bool add = residual && a.p.ep.residual_after_activation;
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        V v = V::load(tile + i);
+        if (add) v = v + V::load(residual + i);
+        v.store(y + i);
+    }
+}
+
+template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m)
+            if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
+    }
+}
+
+template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
+    if (a.run_activation) {
+        alignas(64) float tile[NV][M][V::W];
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v].store(tile[v][m]);
+        }
+        for (int v = 0; v < NV; ++v)
+            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr,
+                       job.pixels * V::W);
+        return;
+    }
+    if (a.clamp) {
+        const V low = V::set1(a.low), high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+        }
+    }
+    if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m)
+            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+    }
+}
+
+template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
+    V b[NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        const V s = V::set1(p[m][k]);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
+    }
+}
+
+// As fma_pixels, with pixels Step floats apart: one register addresses them all.
+template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
+    V b[NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        const V s = V::set1(p[m * Step]);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
+    }
+}
+
+template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
+    V sum[M][NV];
+    start_tile(sum, job);
+    const float *w = job.w, *x = job.x;
+    const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
+    int lane = job.first_lane;
+    for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
+        const int channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+        left -= channels;
+        for (int t = 0; t < job.tap_count; ++t) {
+            const tap_row& row = job.taps[t];
+            if (!row.inside) {
+                w += channels * (NV * V::W);
+            } else if (row.step) {
+                const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
+            } else {
+                // Without branches: -1 becomes a mask that leaves the address of the zeros.
+                const float* p[M];
+                const std::intptr_t from = reinterpret_cast<std::intptr_t>(x + lane) - zeros;
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    const std::intptr_t at = row.at[m];
+                    p[m] =
+                        reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
+                }
+                for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
+            }
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+inline void run_tile(const conv_args& a, const tile_job& job) {
+    constexpr int M = conv_tile_pixels, S = conv_small_tile;
+    if (job.pixels > S)
+        job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else
+        job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
+}
+
+// The rows of one tile's table for a tile kernel of `width` pixels; outputs past `pixels` repeat the last one, so that they
+// read what exists.
+GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    // A matrix product has nothing to look up.
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        for (int m = 0; m < 16; ++m) rows->at[m] = static_cast<std::int32_t>(pixel) + m;
+        rows->inside = rows->step = 1;
+        return;
+    }
+    constexpr int parts = 16 / V::W;
+    std::int32_t first[3][16];
+    std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
+    for (int m = 0; m < 16; ++m) {
+        first[0][m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
+        first[1][m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
+        first[2][m] = static_cast<std::int32_t>((oy * p.sh - p.pt) * p.iw + ox * p.sw - p.pl);
+        if (m + 1 < pixels && ++ox == p.ow) ox = 0, ++oy;
+    }
+    // All in one row, and no further apart than the kernels have loops for.
+    const bool steps = p.sw <= 2 && pixels >= width && first[2][width - 1] == first[2][0] + (width - 1) * p.sw &&
+                       (first[0][width - 1] == first[0][0] || (p.pl == 0 && p.sw == 1 && p.sh == 1 && p.ow == p.iw));
+    const I ih = I::set1(static_cast<std::int32_t>(p.ih)), iw = I::set1(static_cast<std::int32_t>(p.iw)), outside = I::set1(-1);
+    const int used = (width + V::W - 1) / V::W;
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++rows) {
+            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw),
+                    both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
+            bool inside = false, whole = true;
+            for (int i = 0; i < parts && i < used; ++i) {
+                const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
+                const M ok = (iy > outside) & (ih > iy) & (ix > outside) & (iw > ix), mine = M::lanes(width - i * V::W);
+                select(ok, I::load(first[2] + i * V::W) + both, outside).store(rows->at + i * V::W);
+                inside |= any(ok & mine);
+                whole &= !any(~ok & mine);
+            }
+            rows->inside = inside;
+            rows->step = whole && steps ? p.sw : 0;
+        }
+}
+
+// Channels of a group that shares its vectors with other groups: a tile is computed apart, and only its own lanes come from
+// the residual and go to y.
+GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels,
+                                       std::int64_t pixel, int pixels) {
+    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
+    for (int j = 0; j < channels; ++j) {
+        const std::int64_t c = channel + j;
+        const float* from = a.residual + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) tile[((j / V::W) * 14 + m) * V::W + j % V::W] = from[m * V::W];
+    }
+}
+GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel,
+                                        int channels, std::int64_t pixel, int pixels) {
+    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
+    for (int j = 0; j < channels; ++j) {
+        const std::int64_t c = channel + j;
+        float* to = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) to[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
+    }
+}
+
+// Kernels with more taps than a table holds: one pixel and vector at a time. A task is a row of one image.
+inline void conv_generic(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    const std::int64_t oy = task % p.oh, image = task / p.oh, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tile_job job;
+    job.out_plane = 0;
+    job.pixels = 1;
+    for (std::int64_t group = 0; group < p.groups; ++group)
+        for (std::int64_t channel = 0; channel < a.ocg; channel += V::W) {
+            const std::int64_t pair = channel / (2 * V::W) * 2 * V::W;
+            const std::int64_t stride = a.ocg - pair > V::W ? 2 * V::W : V::W, out = group * a.ocg + channel;
+            job.channels = static_cast<int>(a.ocg - channel < V::W ? a.ocg - channel : V::W);
+            job.bias = a.bias ? a.bias + out : nullptr;
+            for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+                const float* w = a.weight + group * a.group_weights + pair * a.icg * p.kh * p.kw + (channel - pair);
+                V sum[1][1];
+                start_tile(sum, job);
+                for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
+                    const int lane = static_cast<int>(c % V::W),
+                              channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+                    const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
+                    for (int ky = 0; ky < p.kh; ++ky)
+                        for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
+                            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
+                            if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
+                            for (int k = 0; k < channels; ++k)
+                                sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
+                        }
+                    left -= channels;
+                    c += channels;
+                }
+                const std::int64_t to = (image * out_blocks + out / V::W) * out_plane + (oy * p.ow + ox) * V::W;
+                alignas(64) float scattered[V::W] = {}, gathered[V::W] = {};
+                job.y = a.scatter ? scattered : a.y + to;
+                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + to;
+                if (a.scatter && a.residual) gather_tile(a, gathered, image, out, job.channels, oy * p.ow + ox, 1);
+                end_tile(sum, a, job);
+                if (a.scatter) scatter_tile(a, scattered, image, out, job.channels, oy * p.ow + ox, 1);
+            }
+        }
+}
+
+// One task: some tiles of one image and group, by some pairs of vectors of output channels.
+inline void conv_direct(const conv_args& a, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_problem& p = a.p;
+    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
+    task /= a.tasks_per_batch;
+    const std::int64_t batch = task % a.batches;
+    task /= a.batches;
+    const std::int64_t group = task % p.groups, image = task / p.groups;
+    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W, pixels = p.oh * p.ow;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    const int taps = p.kh * p.kw;
+
+    tap_row rows[conv_table_rows];
+    const std::int64_t at_once =
+        conv_table_rows / taps - 1; // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
+    alignas(64) float scattered[2 * 14 * V::W], gathered[2 * 14 * V::W];
+    if (a.scatter) std::memset(gathered, 0, sizeof gathered);
+    tile_job job;
+    job.in_plane = in_plane;
+    job.out_plane = a.scatter ? 14 * V::W : out_plane;
+    job.ic = a.icg;
+    job.tap_count = taps;
+    job.first_lane = static_cast<int>(group * a.icg % V::W);
+    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
+    const std::int64_t first = batch * a.batch_tiles * M;
+    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
+    for (std::int64_t start = first; start < last; start += at_once * M) {
+        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
+        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+            const int count = tile_pixels(stop - i);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+        }
+        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+            const std::int64_t channel = pair * 2 * V::W;
+            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
+            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
+            job.bias = a.bias ? a.bias + group * a.ocg + channel : nullptr;
+            const std::int64_t base = a.scatter ? 0 : (image * out_blocks + (group * a.ocg + channel) / V::W) * out_plane;
+            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
+                job.pixels = tile_pixels(stop - i);
+                job.taps = rows + t * taps;
+                job.y = a.scatter ? scattered : a.y + base + i * V::W;
+                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
+                if (a.scatter && a.residual)
+                    gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
+                run_tile(a, job);
+                if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
+            }
+        }
+    }
+}
+
+// The first layer reads planes, not blocks. The rows that a run of outputs needs are laid out by the phase of their column
+// in the stride, padding included, so that the pixels of a tile are adjacent floats for every tap.
+static constexpr int first_layer_floats = 16384, first_layer_taps = 4096;
+
+template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
+    constexpr int M = conv_tile_pixels;
+    V sum[M][NV];
+    start_tile(sum, job);
+    const float *w = job.w, *x = job.x;
+    for (int k = 0; k < job.tap_count; ++k, w += NV * V::W) fma_adjacent<1>(sum, w, x + offsets[k]);
+    end_tile(sum, a, job);
+}
+
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
+GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n,
+                                      float* out) {
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
+    if (step == 1)
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
+    else
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
+}
+
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
+inline void conv_first_layer(const conv_args& a, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_problem& p = a.p;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M,
+                       ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
+    alignas(64) float rows[first_layer_floats];
+    std::int32_t offsets[first_layer_taps];
+    int k = 0;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
+            const bool inside = iy >= 0 && iy < p.ih;
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw,
+                       length, rows + (c * high + r) * row_floats);
+        }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
+    const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tile_job job;
+    job.tap_count = k;
+    job.out_plane = out_plane;
+    for (std::int64_t channel = 0; channel < p.oc; channel += 2 * V::W) {
+        job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
+        job.w = a.weight + channel * k;
+        job.bias = a.bias ? a.bias + channel : nullptr;
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/depthwise.inl
+// Depthwise convolution of blocked images: text, included once for each instruction set.
+
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
+template <int M, int S>
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0,
+                                 int ky1) {
+    const conv_problem& p = a.p;
+    V sum[M][1];
+    start_tile(sum, job);
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = x + ky * row_step;
+        const float* w = job.w + ky * p.kw * V::W;
+        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+            const V b = V::load(w);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One output, whose taps may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy,
+                                           std::int64_t ox) {
+    const conv_problem& p = a.p;
+    V sum[1][1];
+    start_tile(sum, job);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+        }
+    end_tile(sum, a, job);
+}
+
+// Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0,
+                                          std::int64_t oy1) {
+    const conv_problem& p = a.p;
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
+    if (right > p.ow) right = p.ow;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+        const std::int64_t iy = oy * p.sh - in.pt;
+        int ky0 = 0, ky1 = p.kh;
+        while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            const std::int64_t tiles = S && ox >= left ? right - ox : 0;
+            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
+            if (job.pixels == 8)
+                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
+            else if (job.pixels == 7)
+                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            else if (job.pixels == 3)
+                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+            else
+                depthwise_pixel(a, job, in, oy, ox);
+            job.y += job.pixels * V::W;
+            if (job.residual) job.residual += job.pixels * V::W;
+        }
+    }
+}
+
+// One task: some rows (`batch_tiles`) of one block of channels of one image.
+inline void conv_depthwise(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles,
+                       last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % blocks * V::W;
+    tile_job job;
+    job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+    job.w = a.weight + channel * p.kh * p.kw;
+    job.bias = a.bias ? a.bias + channel : nullptr;
+    job.out_plane = 0;
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit =
+        room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1; // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        job.y = a.y + out;
+        job.residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, job, whole, oy0, oy1);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W)
+                (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, job, part, 0, oy1 - oy0);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last =
+        first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
+}
+// ---- graft/cpu/kernels/winograd.inl
+// Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
+// Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
+// [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
+
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+GRAFT_VECTOR void input_transform(V (&d)[6]) {
+    const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
+    const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
+    const V first = fma(four, d[0], fnma(five, d[2], d[4])), last = fma(four, d[1], fnma(five, d[3], d[5]));
+    d[0] = first;
+    d[1] = a + b;
+    d[2] = a - b;
+    d[3] = c + e;
+    d[4] = c - e;
+    d[5] = last;
+}
+GRAFT_VECTOR void input_transform(V (&d)[4]) {
+    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+    d[0] = first;
+    d[1] = second;
+    d[2] = third;
+    d[3] = last;
+}
+
+// y = A^T m.
+GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
+    const V a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
+    y[0] = m[0] + a + c;
+    y[1] = fma(V::set1(2), d, b);
+    y[2] = fma(V::set1(4), c, a);
+    y[3] = fma(V::set1(8), d, b) + m[5];
+}
+GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+}
+
+template <int N>
+GRAFT_VECTOR void winograd_input_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    constexpr int m = N - 2;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.ic + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.in_element;
+    const float* const zeros = zero_pixel();
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t image = tile / per_image, ty = tile % per_image / a.tiles_wide, tx = tile % a.tiles_wide;
+        const std::int64_t iy = ty * m - p.pt, ix = tx * m - p.pl;
+        const float* x = a.x + ((image * blocks + block) * p.ih * p.iw + iy * p.iw + ix) * V::W;
+        V d[N][N];
+        const bool inside = iy >= 0 && ix >= 0 && iy + N <= p.ih && ix + N <= p.iw;
+        for (int j = 0; j < N; ++j) {
+            V column[N];
+            if (inside) {
+                GRAFT_UNROLL
+                for (int i = 0; i < N; ++i) column[i] = V::load(x + (i * p.iw + j) * V::W);
+            } else {
+                GRAFT_UNROLL
+                for (int i = 0; i < N; ++i) {
+                    const bool real = iy + i >= 0 && iy + i < p.ih && ix + j >= 0 && ix + j < p.iw;
+                    column[i] = V::load(real ? x + (i * p.iw + j) * V::W : zeros);
+                }
+            }
+            input_transform(column);
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) d[i][j] = column[i];
+        }
+        float* to = a.transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
+        for (int i = 0; i < N; ++i) {
+            input_transform(d[i]);
+            GRAFT_UNROLL
+            for (int j = 0; j < N; ++j) d[i][j].store(to + (i * N + j) * element);
+        }
+    }
+}
+
+inline void winograd_input(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    a.wino == 4 ? winograd_input_tiles<6>(a, block, first, last) : winograd_input_tiles<4>(a, block, first, last);
+}
+
+// Products of one element of all tiles with some pairs of vectors of output channels.
+inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int64_t pair0, std::int64_t pair1) {
+    const conv_problem& p = a.p;
+    const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tap_row row{};
+    row.inside = row.step = 1;
+    conv_args plain;
+    tile_job job;
+    job.bias = job.residual = nullptr;
+    job.in_plane = job.out_plane = room;
+    job.ic = p.ic;
+    job.taps = &row;
+    job.tap_count = 1;
+    job.first_lane = 0;
+    for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+        const std::int64_t channel = pair * 2 * V::W;
+        // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
+        job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
+        job.w = a.weight + element * a.group_weights + channel * p.ic;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+            job.pixels = tile_pixels(a.tile_count - i);
+            job.x = a.transformed + element * a.in_element + i * V::W;
+            job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
+            run_tile(plain, job);
+        }
+    }
+}
+
+template <int N>
+GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    constexpr int m = N - 2;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.out_element;
+    const std::int64_t left = p.oc - block * V::W;
+    V bias = V::zero();
+    if (a.bias)
+        bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
+    const V low = V::set1(a.low), high = V::set1(a.high);
+    const bool before = a.residual && !p.ep.residual_after_activation,
+               after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
+        const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
+        V half[N][m];
+        for (int j = 0; j < N; ++j) {
+            V column[N], y[m];
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) column[i] = V::load(from + (i * N + j) * element);
+            output_transform(column, y);
+            GRAFT_UNROLL
+            for (int i = 0; i < m; ++i) half[j][i] = y[i];
+        }
+        const std::int64_t at = (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
+        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m),
+                  columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
+        for (int i = 0; i < rows; ++i) {
+            V row[N], y[m];
+            GRAFT_UNROLL
+            for (int j = 0; j < N; ++j) row[j] = half[j][i];
+            output_transform(row, y);
+            alignas(64) float apart[m * V::W];
+            float* y_row = a.y + at + i * p.ow * V::W;
+            const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
+            float* to = a.run_activation ? apart : y_row;
+            GRAFT_UNROLL
+            for (int j = 0; j < m; ++j) {
+                V v = y[j] + bias;
+                const bool real = j < columns;
+                if (before && real) v = v + V::load(residual + j * V::W);
+                if (a.clamp) v = min(high, max(low, v));
+                if (after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
+            }
+            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+        }
+    }
+}
+
+inline void winograd_output(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    a.wino == 4 ? winograd_output_tiles<6>(a, block, first, last) : winograd_output_tiles<4>(a, block, first, last);
+}
+
+inline const conv_kernels* conv_table() {
+    static constexpr bool conv = wanted("Conv");
+    static constexpr conv_kernels all = {
+        conv_tile_pixels,
+        conv_tile_pixels,
+        conv ? &conv_direct : nullptr,
+        conv ? &conv_generic : nullptr,
+        conv ? &conv_first_layer : nullptr,
+        conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
+        conv ? &winograd_input : nullptr,
+        conv ? &winograd_multiply : nullptr,
+        conv ? &winograd_output : nullptr,
+    };
+    return &all;
+}
+
+inline const kernel_table& table() {
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table()};
+    return all;
+}
+} // namespace avx2
+} // namespace cpu
+GRAFT_END_NAMESPACE
+GRAFT_END_TARGET
+
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace avx512 {
+#ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX512_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX512_HPP
+// ---- graft/cpu/simd/avx512.hpp
+// The vector wrapper for AVX-512 (F, BW, DQ, VL): 16 floats, masks in mask registers. The names are explained in baseline.hpp.
+
+struct V {
+    static constexpr int W = 16;
+    static constexpr int registers = 32;
+    __m512 r;
+    static GRAFT_VECTOR V load(const float* p) { return {_mm512_loadu_ps(p)}; }
+    static GRAFT_VECTOR V load_partial(const float* p, int n) {
+        return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)};
+    }
+    static GRAFT_VECTOR V set1(float x) { return {_mm512_set1_ps(x)}; }
+    static GRAFT_VECTOR V zero() { return {_mm512_setzero_ps()}; }
+    GRAFT_VECTOR void store(float* p) const { _mm512_storeu_ps(p, r); }
+    GRAFT_VECTOR void store_partial(float* p, int n) const { _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), r); }
+};
+struct I {
+    __m512i r;
+    static GRAFT_VECTOR I set1(std::int32_t x) { return {_mm512_set1_epi32(x)}; }
+    static GRAFT_VECTOR I load(const std::int32_t* p) { return {_mm512_loadu_si512(p)}; }
+    GRAFT_VECTOR void store(std::int32_t* p) const { _mm512_storeu_si512(p, r); }
+};
+struct M {
+    __mmask16 r;
+    static GRAFT_VECTOR M lanes(int n) { return {static_cast<__mmask16>((1u << n) - 1)}; }
+};
+
+GRAFT_VECTOR V operator+(V a, V b) { return {_mm512_add_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator-(V a, V b) { return {_mm512_sub_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator*(V a, V b) { return {_mm512_mul_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator/(V a, V b) { return {_mm512_div_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator&(V a, V b) { return {_mm512_and_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator|(V a, V b) { return {_mm512_or_ps(a.r, b.r)}; }
+GRAFT_VECTOR V operator^(V a, V b) { return {_mm512_xor_ps(a.r, b.r)}; }
+GRAFT_VECTOR V fma(V a, V b, V c) { return {_mm512_fmadd_ps(a.r, b.r, c.r)}; }
+GRAFT_VECTOR V fnma(V a, V b, V c) { return {_mm512_fnmadd_ps(a.r, b.r, c.r)}; }
+GRAFT_VECTOR V max(V a, V b) { return {_mm512_maskz_max_ps(0xffff, a.r, b.r)}; }
+GRAFT_VECTOR V min(V a, V b) { return {_mm512_maskz_min_ps(0xffff, a.r, b.r)}; }
+GRAFT_VECTOR V sqrt(V a) { return {_mm512_maskz_sqrt_ps(0xffff, a.r)}; }
+GRAFT_VECTOR V floor(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V ceil(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V trunc(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}; }
+GRAFT_VECTOR V round_even(V a) {
+    return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
+}
+
+GRAFT_VECTOR I operator+(I a, I b) { return {_mm512_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I operator-(I a, I b) { return {_mm512_sub_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I operator&(I a, I b) { return {_mm512_and_si512(a.r, b.r)}; }
+GRAFT_VECTOR I operator|(I a, I b) { return {_mm512_or_si512(a.r, b.r)}; }
+GRAFT_VECTOR I operator^(I a, I b) { return {_mm512_xor_si512(a.r, b.r)}; }
+GRAFT_VECTOR I max(I a, I b) { return {_mm512_maskz_max_epi32(0xffff, a.r, b.r)}; }
+GRAFT_VECTOR I min(I a, I b) { return {_mm512_maskz_min_epi32(0xffff, a.r, b.r)}; }
+template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm512_maskz_slli_epi32(0xffff, a.r, N)}; }
+template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm512_maskz_srli_epi32(0xffff, a.r, N)}; }
+template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm512_maskz_srai_epi32(0xffff, a.r, N)}; }
+GRAFT_VECTOR I to_int(V a) { return {_mm512_maskz_cvtps_epi32(0xffff, a.r)}; }
+GRAFT_VECTOR V to_float(I a) { return {_mm512_maskz_cvtepi32_ps(0xffff, a.r)}; }
+GRAFT_VECTOR I as_int(V a) { return {_mm512_castps_si512(a.r)}; }
+GRAFT_VECTOR V as_float(I a) { return {_mm512_castsi512_ps(a.r)}; }
+
+GRAFT_VECTOR M operator<(V a, V b) { return {_mm512_cmp_ps_mask(a.r, b.r, _CMP_LT_OQ)}; }
+GRAFT_VECTOR M operator<=(V a, V b) { return {_mm512_cmp_ps_mask(a.r, b.r, _CMP_LE_OQ)}; }
+GRAFT_VECTOR M operator==(V a, V b) { return {_mm512_cmp_ps_mask(a.r, b.r, _CMP_EQ_OQ)}; }
+GRAFT_VECTOR M is_nan(V a) { return {_mm512_cmp_ps_mask(a.r, a.r, _CMP_UNORD_Q)}; }
+GRAFT_VECTOR M operator>(I a, I b) { return {_mm512_cmpgt_epi32_mask(a.r, b.r)}; }
+GRAFT_VECTOR M operator==(I a, I b) { return {_mm512_cmpeq_epi32_mask(a.r, b.r)}; }
+GRAFT_VECTOR M operator&(M a, M b) { return {static_cast<__mmask16>(a.r & b.r)}; }
+GRAFT_VECTOR M operator|(M a, M b) { return {static_cast<__mmask16>(a.r | b.r)}; }
+GRAFT_VECTOR M operator~(M a) { return {static_cast<__mmask16>(~a.r)}; }
+GRAFT_VECTOR bool any(M a) { return a.r != 0; }
+GRAFT_VECTOR V select(M m, V a, V b) { return {_mm512_mask_blend_ps(m.r, b.r, a.r)}; }
+GRAFT_VECTOR I select(M m, I a, I b) { return {_mm512_mask_blend_epi32(m.r, b.r, a.r)}; }
+
+GRAFT_VECTOR V load_f16(const std::uint16_t* p) {
+    return {_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+    return {_mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16))};
+}
+GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtps_ph(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT));
+}
+GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
+    return {_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+GRAFT_VECTOR I load_s8(const std::int8_t* p) {
+    return {_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
+GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r));
+}
+
+GRAFT_VECTOR V scale(V a, V n) { return {_mm512_maskz_scalef_ps(0xffff, a.r, n.r)}; }
+
+GRAFT_VECTOR V zip_low(V a, V b) {
+    const __m512i at = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    return {_mm512_permutex2var_ps(a.r, at, b.r)};
+}
+GRAFT_VECTOR V zip_high(V a, V b) {
+    const __m512i at = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
+    return {_mm512_permutex2var_ps(a.r, at, b.r)};
+}
+GRAFT_VECTOR V permute(V a, I at) { return {_mm512_maskz_permutexvar_ps(0xffff, at.r, a.r)}; }
+#endif
+// ---- graft/cpu/kernels/texts.inl
+// The kernel texts that inference needs, and the table of what they define: each family's text has the function that names its own.
+
+// ---- graft/cpu/simd/common.inl
+// What every vector wrapper gets from the same text: included inside the namespace and region of each instruction set.
+
+GRAFT_VECTOR V abs(V a) { return a & as_float(I::set1(0x7fffffff)); }
+
+// Horizontal results: a tree that halves the lanes, so the order is the same everywhere on one instruction set.
+GRAFT_VECTOR float sum(V a) {
+    float lane[V::W];
+    a.store(lane);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] += lane[i + half];
+    return lane[0];
+}
+GRAFT_VECTOR float highest(V a) {
+    float lane[V::W];
+    a.store(lane);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] = lane[i] > lane[i + half] ? lane[i] : lane[i + half];
+    return lane[0];
+}
+GRAFT_VECTOR float lowest(V a) {
+    float lane[V::W];
+    a.store(lane);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) lane[i] = lane[i] < lane[i + half] ? lane[i] : lane[i + half];
+    return lane[0];
+}
+
+// Rounds half to even; NaN stays NaN (quiet).
+GRAFT_VECTOR void store_bf16(V a, std::uint16_t* p) {
+    const I bits = as_int(a), odd = shift_right<16>(bits) & I::set1(1);
+    const I rounded = shift_right<16>(bits + I::set1(0x7fff) + odd), quiet = shift_right<16>(bits) | I::set1(0x40);
+    store_16(select(is_nan(a), quiet, rounded), p);
+}
+
+// a[i][j] and a[j][i] change places: log2(W) rounds of perfect shuffles.
+GRAFT_VECTOR void transpose(V (&a)[V::W]) {
+    V b[V::W];
+    GRAFT_UNROLL
+    for (int round = 1; round < V::W; round *= 2) {
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W / 2; ++i) {
+            b[2 * i] = zip_low(a[i], a[i + V::W / 2]);
+            b[2 * i + 1] = zip_high(a[i], a[i + V::W / 2]);
+        }
+        GRAFT_UNROLL
+        for (int i = 0; i < V::W; ++i) a[i] = b[i];
+    }
+}
+
+// ---- graft/cpu/kernels/activation.inl
+// Functions of one variable over V, and the activations made of them: text, included once for each instruction set.
+//
+// For convolutions and matrix products: relu and clip are a clamp, so bounds_of() turns none, relu and clip into two
+// bounds for the store; every other activation runs over what was just stored, by activate_run, from the first cache.
+// Polynomials are minimax fits made for this file, their coefficients rounded to float one after the other.
+
+// Cuts x to [low, high]; NaN stays NaN.
+GRAFT_VECTOR V clamp(V x, V low, V high) { return min(high, max(low, x)); }
+
+// exp(x + low) = (1 + p) * 2^n, with |low| far below 1: returns p, an approximation of expm1 on [-ln2/2, ln2/2].
+GRAFT_VECTOR V exp_reduced(V x, V low, V& n) {
+    n = round_even((x + low) * V::set1(1.44269504f));
+    // ln 2 in two parts; the first has ten bits, so that n times it is exact without FMA too.
+    const V r = fnma(n, V::set1(-2.12194440e-4f), fnma(n, V::set1(0.693359375f), x)) + low;
+    V q = V::set1(0.00138684351f);
+    q = fma(q, r, V::set1(0.00836643204f));
+    q = fma(q, r, V::set1(0.0416674614f));
+    q = fma(q, r, V::set1(0.16666545f));
+    q = fma(q, r, V::set1(0.49999997f));
+    return fma(r * r, q, r);
+}
+GRAFT_VECTOR V exp_sum(V x, V low) {
+    V n;
+    const V p = exp_reduced(clamp(x, V::set1(-104.0f), V::set1(89.0f)), low, n);
+    return scale(V::set1(1.0f) + p, n);
+}
+GRAFT_VECTOR V exp(V x) { return exp_sum(x, V::zero()); }
+
+// Exact enough for every x up to 40, which is all that elu and tanh ask for.
+GRAFT_VECTOR V expm1(V x) {
+    V n;
+    const V p = exp_reduced(clamp(x, V::set1(-40.0f), V::set1(40.0f)), V::zero(), n), one = V::set1(1.0f), factor = scale(one, n);
+    return fma(factor, p, factor - one);
+}
+
+// log of a positive normal number.
+GRAFT_VECTOR V log_normal(V x, V shift) {
+    const I root_half = I::set1(0x3f3504f3), bits = as_int(x), exponent = shift_right_arithmetic<23>(bits - root_half);
+    const V f = as_float(bits - shift_left<23>(exponent)) - V::set1(1.0f), e = to_float(exponent) + shift, f2 = f * f;
+    V p = V::set1(-0.0763750747f);
+    p = fma(p, f, V::set1(0.127644107f));
+    p = fma(p, f, V::set1(-0.13160263f));
+    p = fma(p, f, V::set1(0.142013207f));
+    p = fma(p, f, V::set1(-0.166233137f));
+    p = fma(p, f, V::set1(0.20001249f));
+    p = fma(p, f, V::set1(-0.250008225f));
+    p = fma(p, f, V::set1(0.333333313f));
+    p = fma(p * f, f2, e * V::set1(-2.12194440e-4f));
+    return fma(e, V::set1(0.693359375f), f + fma(f2, V::set1(-0.5f), p));
+}
+GRAFT_VECTOR V log(V x) {
+    const V infinity = V::set1(std::numeric_limits<float>::infinity());
+    const M small = x < V::set1(1.17549435e-38f);
+    V y = log_normal(select(small, x * V::set1(8388608.0f), x), select(small, V::set1(-23.0f), V::zero()));
+    y = select(x < V::zero(), V::set1(std::numeric_limits<float>::quiet_NaN()), y);
+    y = select(x == V::zero(), V::zero() - infinity, y);
+    return select((x < infinity), y, x); // infinity and NaN are their own logarithms
+}
+
+// erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
+GRAFT_VECTOR V erfc_positive(V t) {
+    t = min(V::set1(10.1f), t);
+    const V q = V::set1(1.0f) / fma(t, V::set1(0.5f), V::set1(1.0f)), s = q - V::set1(0.5f);
+    V p = V::set1(0.0116570946f);
+    p = fma(p, s, V::set1(-0.0678043887f));
+    p = fma(p, s, V::set1(0.0467541255f));
+    p = fma(p, s, V::set1(0.0973643884f));
+    p = fma(p, s, V::set1(-0.103015117f));
+    p = fma(p, s, V::set1(-0.172018796f));
+    p = fma(p, s, V::set1(0.145747185f));
+    p = fma(p, s, V::set1(0.558942795f));
+    p = fma(p, s, V::set1(0.68716085f));
+    p = fma(p, s, V::set1(0.510791361f));
+    // The square in two parts, the first exact: a rounded one would cost 100 ulp far out.
+    const V top = as_float(as_int(t) & I::set1(~0xfff));
+    return exp_sum(V::zero() - top * top, (top - t) * (top + t)) * (p * q);
+}
+GRAFT_VECTOR V erf(V x) {
+    const V sign = x & V::set1(-0.0f), t = abs(x), x2 = x * x;
+    V p = V::set1(7.80690389e-05f);
+    p = fma(p, x2, V::set1(-0.00079978531f));
+    p = fma(p, x2, V::set1(0.0051871622f));
+    p = fma(p, x2, V::set1(-0.0268533472f));
+    p = fma(p, x2, V::set1(0.112835787f));
+    p = fma(p, x2, V::set1(-0.37612626f));
+    p = fma(p, x2, V::set1(0.128379166f));
+    const V near = fma(x, p, x), far = (V::set1(1.0f) - erfc_positive(t)) | sign;
+    return select(t < V::set1(1.0f), near, far);
+}
+// x * Phi(x), where Phi - 1/2 is x P(x^2) / Q(x^2): a third faster than by erf, within 1.3e-6 of the true value below zero and
+// 4 ulp above. Beyond the ends Phi is 0 or 1 as far as that goes.
+GRAFT_VECTOR V gelu(V x) {
+    const V end = V::set1(5.6f), c = clamp(x, V::zero() - end, end), s = c * c;
+    V p = V::set1(2.17104912e-08f), q = V::set1(1.18515345e-06f);
+    p = fma(p, s, V::set1(6.59061516e-06f));
+    q = fma(q, s, V::set1(8.10119891e-05f));
+    p = fma(p, s, V::set1(0.000190158098f));
+    q = fma(q, s, V::set1(0.00200337009f));
+    p = fma(p, s, V::set1(0.00480543636f));
+    q = fma(q, s, V::set1(0.0298041087f));
+    p = fma(p, s, V::set1(0.0358474404f));
+    q = fma(q, s, V::set1(0.25651896f));
+    p = fma(p, s, V::set1(0.398941904f));
+    q = fma(q, s, V::set1(1.0f));
+    return select(x < V::zero() - end, V::zero(), x * fma(c, p / q, V::set1(0.5f)));
+}
+GRAFT_VECTOR V tanh(V x) {
+    const V e = expm1(abs(x) * V::set1(2.0f));
+    return (e / (e + V::set1(2.0f))) | (x & V::set1(-0.0f));
+}
+GRAFT_VECTOR V sigmoid(V x) {
+    const V e = exp(V::zero() - abs(x)), one = V::set1(1.0f);
+    return select(x < V::zero(), e, one) / (one + e);
+}
+// log(1 + u) for u in [0, 1].
+GRAFT_VECTOR V log1p_unit(V u) {
+    const V w = V::set1(1.0f) + u;
+    return log_normal(w, V::zero()) + (u - (w - V::set1(1.0f))) / w;
+}
+
+/// One activation of a vector. The kind is a template parameter: switch outside of loops.
+template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return max(zero, x);
+    if constexpr (Kind == activation::clip) return clamp(x, a, b);
+    if constexpr (Kind == activation::leaky_relu) return select(x < zero, x * a, x);
+    if constexpr (Kind == activation::sigmoid) return sigmoid(x);
+    if constexpr (Kind == activation::silu) return x * sigmoid(x);
+    if constexpr (Kind == activation::hard_sigmoid) return clamp(fma(x, a, b), zero, one);
+    if constexpr (Kind == activation::hard_swish) return x * clamp(fma(x, V::set1(1.0f / 6.0f), V::set1(0.5f)), zero, one);
+    if constexpr (Kind == activation::tanh) return tanh(x);
+    if constexpr (Kind == activation::gelu) return gelu(x);
+    if constexpr (Kind == activation::gelu_tanh)
+        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f))); // 2 sqrt(2/pi) (0.044715 x^2, 1)
+    if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
+    if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
+    if constexpr (Kind == activation::mish) {
+        // tanh(log(1 + e)) = e (e + 2) / (e (e + 2) + 2)
+        const V e = exp(min(V::set1(20.0f), x)), w = e * (e + V::set1(2.0f));
+        return x * (w / (w + V::set1(2.0f)));
+    }
+    return x;
+}
+
+// sigmoid(x) and, without cancellation, 1 - sigmoid(x).
+GRAFT_VECTOR V sigmoid_pair(V x, V& complement) {
+    const V e = exp(V::zero() - abs(x)), r = V::set1(1.0f) / (V::set1(1.0f) + e), small = e * r;
+    const M negative = x < V::zero();
+    complement = select(negative, r, small);
+    return select(negative, small, r);
+}
+
+// Phi(x) + x phi(x), Phi the cumulative normal distribution and phi its density.
+GRAFT_VECTOR V gelu_slope(V x) {
+    const V half = V::set1(0.5f), below = half * erfc_positive(abs(x) * V::set1(0.707106781f));
+    const V cumulative = select(x < V::zero(), below, V::set1(1.0f) - below);
+    // Beyond 14 the density is below any float, and x * x could overflow to infinity times zero.
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f));
+    return fma(c * V::set1(0.398942280f), exp(c * c * V::set1(-0.5f)), cumulative);
+}
+// d/dx of x * sigmoid(u(x)) with u = 2 sqrt(2/pi) (x + 0.044715 x^3).
+GRAFT_VECTOR V gelu_tanh_slope(V x) {
+    const V c = clamp(x, V::set1(-14.0f), V::set1(14.0f)), c2 = c * c;
+    V rest = V::zero();
+    const V s = sigmoid_pair(c * fma(c2, V::set1(0.0713548163f), V::set1(1.59576912f)), rest);
+    const V inner = fma(c2, V::set1(0.214064449f), V::set1(1.59576912f));
+    return fma(c * s * rest, inner, s);
+}
+// With w = e (e + 2), e = exp(x): mish(x) = x w / (w + 2), and tanh' = 4 e (e + 1) / (w + 2)^2.
+GRAFT_VECTOR V mish_slope(V x) {
+    const V c = clamp(x, V::set1(-80.0f), V::set1(20.0f)), e = exp(c), two = V::set1(2.0f), w = e * (e + two);
+    const V q = V::set1(1.0f) / (w + two);
+    return fma(c * (e * q), V::set1(4.0f) * (e + V::set1(1.0f)) * q, w * q);
+}
+
+/// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
+template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+    const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
+    if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
+    if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
+    if constexpr (Kind == activation::leaky_relu) return select(zero < x, one, a);
+    if constexpr (Kind == activation::sigmoid) {
+        V rest = V::zero();
+        const V s = sigmoid_pair(x, rest);
+        return s * rest;
+    }
+    if constexpr (Kind == activation::silu) {
+        V rest = V::zero();
+        const V c = clamp(x, V::set1(-100.0f), V::set1(100.0f)), s = sigmoid_pair(c, rest);
+        return s * fma(c, rest, one);
+    }
+    if constexpr (Kind == activation::hard_sigmoid) {
+        const V y = fma(x, a, b);
+        return select((zero < y) & (y < one), a, zero);
+    }
+    if constexpr (Kind == activation::hard_swish) {
+        const V inside = fma(x, V::set1(1.0f / 3.0f), V::set1(0.5f));
+        return select(x < V::set1(3.0f), select(V::set1(-3.0f) < x, inside, zero), one);
+    }
+    if constexpr (Kind == activation::tanh) {
+        // 1 - tanh^2 = 4 q / (1 + q)^2 with q = exp(-2 |x|), without the cancellation far out.
+        const V q = exp(abs(x) * V::set1(-2.0f)), r = one / (one + q);
+        return V::set1(4.0f) * q * r * r;
+    }
+    if constexpr (Kind == activation::gelu) return gelu_slope(x);
+    if constexpr (Kind == activation::gelu_tanh) return gelu_tanh_slope(x);
+    if constexpr (Kind == activation::elu) return select(zero < x, one, a * exp(min(zero, x)));
+    if constexpr (Kind == activation::softplus) return sigmoid(x);
+    if constexpr (Kind == activation::mish) return mish_slope(x);
+    return one;
+}
+
+/// y[i] = act(x[i]) for i in [0, n); x may be y.
+inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
+    switch (kind) {
+#define GRAFT_X(id, first, second)                                                                                                              \
+    case activation::id:                                                                                                         \
+        if constexpr (activation_wanted(activation::id))                                                                         \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                                            \
+                v = activate<activation::id>(v, alpha, beta);                                                                    \
+                if (lanes == V::W)                                                                                               \
+                    v.store(y + i);                                                                                              \
+                else                                                                                                             \
+                    v.store_partial(y + i, lanes);                                                                               \
+            }                                                                                                                    \
+        return;
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    }
+}
+
+/// The same in place.
+GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) {
+    activate_run(kind, alpha, beta, y, y, n);
+}
+
+/// Whether the activation is none, relu or clip; then [low, high] are its bounds, to be applied with clamp.
+GRAFT_FORCE_INLINE bool bounds_of(const epilogue& ep, float& low, float& high) {
+    const float infinity = std::numeric_limits<float>::infinity();
+    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
+    high = ep.act == activation::clip ? ep.beta : infinity;
+    return ep.act <= activation::clip;
+}
+// ---- graft/cpu/kernels/elementwise.inl
+// Elementwise kernels: text, included once for each instruction set.
+
+template <unary Op> GRAFT_VECTOR V apply(V x) {
+    if constexpr (Op == unary::abs) return abs(x);
+    if constexpr (Op == unary::neg) return x ^ V::set1(-0.0f);
+    if constexpr (Op == unary::exp) return exp(x);
+    if constexpr (Op == unary::log) return log(x);
+    if constexpr (Op == unary::sqrt) return sqrt(x);
+    if constexpr (Op == unary::reciprocal) return V::set1(1.0f) / x;
+    if constexpr (Op == unary::floor) return floor(x);
+    if constexpr (Op == unary::ceil) return ceil(x);
+    if constexpr (Op == unary::round) return round_even(x);
+    if constexpr (Op == unary::sign) return select(x < V::zero(), V::set1(-1.0f), select(V::zero() < x, V::set1(1.0f), x));
+    if constexpr (Op == unary::erf) return erf(x);
+    if constexpr (Op == unary::square) return x * x;
+}
+
+template <binary Op> GRAFT_VECTOR V apply(V a, V b) {
+    if constexpr (Op == binary::add) return a + b;
+    if constexpr (Op == binary::sub) return a - b;
+    if constexpr (Op == binary::mul) return a * b;
+    if constexpr (Op == binary::div) return a / b;
+    if constexpr (Op == binary::max) return select(is_nan(a), a, max(a, b));
+    if constexpr (Op == binary::min) return select(is_nan(a), a, min(a, b));
+    if constexpr (Op == binary::prelu) return select(a < V::zero(), a * b, a);
+    if constexpr (Op == binary::pow) {
+        float x[V::W], y[V::W];
+        a.store(x);
+        b.store(y);
+        for (int i = 0; i < V::W; ++i) x[i] = std::pow(x[i], y[i]);
+        return V::load(x);
+    }
+}
+
+inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
+    switch (op) {
+#define GRAFT_X(id)                                                                                                              \
+    case unary::id:                                                                                                              \
+        if constexpr (unary_wanted(unary::id))                                                                                   \
+            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes));                          \
+                if (lanes == V::W)                                                                                               \
+                    v.store(y + i);                                                                                              \
+                else                                                                                                             \
+                    v.store_partial(y + i, lanes);                                                                               \
+            }                                                                                                                    \
+        return;
+        GRAFT_X(abs)
+        GRAFT_X(neg)
+        GRAFT_X(exp)
+        GRAFT_X(log)
+        GRAFT_X(sqrt)
+        GRAFT_X(reciprocal)
+        GRAFT_X(floor)
+        GRAFT_X(ceil)
+        GRAFT_X(round)
+        GRAFT_X(sign)
+        GRAFT_X(erf)
+        GRAFT_X(square)
+#undef GRAFT_X
+    }
+}
+
+// An operand that is one element for the whole row is spread over a vector in memory and read again and again: so one
+// loop serves every form.
+template <binary Op> GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
+    const V low = V::set1(g.low), high = V::set1(g.high);
+    const std::int64_t n = g.n, whole = n - n % V::W;
+    const int lanes = static_cast<int>(n - whole);
+    if (n == V::W && g.a_step && g.b_step) {
+        // Pixels of the blocked layout against one number for each channel.
+        const float *a = g.a, *b = g.b;
+        float* y = g.y;
+        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row)
+            clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
+        return;
+    }
+    float spread_a[V::W], spread_b[V::W];
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *a = g.a + r * g.a_row, *b = g.b + r * g.b_row;
+        float* y = g.y + r * g.y_row;
+        if (!g.a_step) V::set1(*a).store(spread_a), a = spread_a;
+        if (!g.b_step) V::set1(*b).store(spread_b), b = spread_b;
+        const std::int64_t step_a = g.a_step * V::W, step_b = g.b_step * V::W;
+        std::int64_t i = 0;
+        for (; i < whole; i += V::W, a += step_a, b += step_b) clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y + i);
+        if (lanes) clamp(apply<Op>(V::load_partial(a, lanes), V::load_partial(b, lanes)), low, high).store_partial(y + i, lanes);
+    }
+}
+
+// Powers with one small exponent for all: exact products and roots where powf would take 50 times as long.
+inline bool power_run(const binary_rows& g) {
+    if (g.b_step || (g.b_row && g.rows > 1)) return false;
+    const float e = *g.b;
+    if (!(e == 2.0f || e == 3.0f || e == 0.5f || e == -1.0f) || !g.a_step) return false;
+    const V low = V::set1(g.low), high = V::set1(g.high), infinity = V::set1(std::numeric_limits<float>::infinity());
+    for (std::int64_t r = 0; r < g.rows; ++r)
+        for (std::int64_t i = 0; i < g.n; i += V::W) {
+            const int lanes = g.n - i < V::W ? static_cast<int>(g.n - i) : V::W;
+            V x = V::load_partial(g.a + r * g.a_row + i, lanes);
+            if (e == 2.0f)
+                x = x * x;
+            else if (e == 3.0f)
+                x = x * x * x;
+            else if (e == -1.0f)
+                x = V::set1(1.0f) / x;
+            else // powf has +0 for -0 and infinity for -infinity
+                x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
+            clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
+        }
+    return true;
+}
+
+inline void binary_run(const binary_rows& g) {
+    switch (g.op) {
+    case binary::add: return binary_loop<binary::add>(g);
+    case binary::sub: return binary_loop<binary::sub>(g);
+    case binary::mul: return binary_loop<binary::mul>(g);
+    case binary::div: return binary_loop<binary::div>(g);
+    case binary::max: return binary_loop<binary::max>(g);
+    case binary::min: return binary_loop<binary::min>(g);
+    case binary::prelu:
+        if constexpr (wanted("PRelu")) binary_loop<binary::prelu>(g);
+        return;
+    case binary::pow:
+        if constexpr (wanted("Pow"))
+            if (!power_run(g)) binary_loop<binary::pow>(g);
+    }
+}
+
+inline void channel_run(const channel_rows& g) {
+    const V low = V::set1(g.low), high = V::set1(g.high);
+    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
+        const std::int64_t image = r / g.rows_per_image, channel = (r % g.rows_per_image) * g.width;
+        const std::int64_t left = g.channels - channel;
+        const int lanes = left < g.width ? static_cast<int>(left) : g.width;
+        V scale = V::set1(1.0f), shift = V::zero();
+        if (g.scale) {
+            const float* p = g.scale + image * g.scale_image + channel;
+            scale = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
+        }
+        if (g.shift) {
+            const float* p = g.shift + image * g.shift_image + channel;
+            shift = g.width == 1 ? V::set1(*p) : V::load_partial(p, lanes);
+        }
+        const float* x = g.x + r * g.run;
+        float* y = g.y + r * g.run;
+        const std::int64_t whole = g.run - g.run % V::W;
+        const int rest = static_cast<int>(g.run - whole);
+        if (g.prelu) {
+            for (std::int64_t i = 0; i < whole; i += V::W) apply<binary::prelu>(V::load(x + i), scale).store(y + i);
+            if (rest) apply<binary::prelu>(V::load_partial(x + whole, rest), scale).store_partial(y + whole, rest);
+            continue;
+        }
+        for (std::int64_t i = 0; i < whole; i += V::W) clamp(fma(V::load(x + i), scale, shift), low, high).store(y + i);
+        if (rest) clamp(fma(V::load_partial(x + whole, rest), scale, shift), low, high).store_partial(y + whole, rest);
+    }
+}
+
+inline const elementwise_kernels* elementwise_table() {
+    static constexpr elementwise_kernels all = {&unary_run, &activate_run, &binary_run, &channel_run};
+    return &all;
+}
+// ---- graft/cpu/kernels/rows.inl
+// Row kernels: text, included once for each instruction set. Sums run in four vectors, then lanes are halved in a tree:
+// an order that the length of a row alone decides.
+
+GRAFT_FORCE_INLINE int lanes_left(std::int64_t n, std::int64_t i) { return n - i < V::W ? static_cast<int>(n - i) : V::W; }
+GRAFT_VECTOR V load_some(const float* p, int lanes) { return lanes == V::W ? V::load(p) : V::load_partial(p, lanes); }
+GRAFT_VECTOR void store_some(V v, float* p, int lanes) {
+    if (lanes == V::W)
+        v.store(p);
+    else
+        v.store_partial(p, lanes);
+}
+
+template <reduction Kind> struct reducer {
+    static GRAFT_VECTOR V start() {
+        const float infinity = std::numeric_limits<float>::infinity();
+        return V::set1(Kind == reduction::max ? -infinity : Kind == reduction::min ? infinity : 0.0f);
+    }
+    static GRAFT_VECTOR V join(V total, V x) {
+        if constexpr (Kind == reduction::max) return select(is_nan(x), x, max(x, total));
+        if constexpr (Kind == reduction::min) return select(is_nan(x), x, min(x, total));
+        return total + x;
+    }
+    static GRAFT_VECTOR V add(V total, V x) {
+        if constexpr (Kind == reduction::sum_square) return fma(x, x, total);
+        if constexpr (Kind == reduction::sum_abs) return total + abs(x);
+        return join(total, x);
+    }
+    static GRAFT_VECTOR float lanes(V total) {
+        if constexpr (Kind != reduction::max && Kind != reduction::min) return sum(total);
+        float lane[V::W];
+        total.store(lane);
+        float best = lane[0];
+        for (int i = 1; i < V::W; ++i) {
+            const bool beyond = Kind == reduction::max ? lane[i] > best : lane[i] < best;
+            if (lane[i] != lane[i] || (beyond && best == best)) best = lane[i];
+        }
+        return best;
+    }
+};
+
+// One row. `shift` is taken off every element first (the mean, for a variance).
+template <reduction Kind> GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
+    using R = reducer<Kind>;
+    const V s = V::set1(shift);
+    V a = R::start(), b = a, c = a, d = a;
+    std::int64_t i = 0;
+    for (; i + 4 * V::W <= n; i += 4 * V::W) {
+        a = R::add(a, V::load(x + i) - s);
+        b = R::add(b, V::load(x + i + V::W) - s);
+        c = R::add(c, V::load(x + i + 2 * V::W) - s);
+        d = R::add(d, V::load(x + i + 3 * V::W) - s);
+    }
+    for (; i + V::W <= n; i += V::W) a = R::add(a, V::load(x + i) - s);
+    if (i < n) {
+        const int lanes = static_cast<int>(n - i);
+        b = select(M::lanes(lanes), R::add(b, V::load_partial(x + i, lanes) - s), b);
+    }
+    return R::lanes(R::join(R::join(a, b), R::join(c, d)));
+}
+
+// Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
+template <reduction Kind> inline double long_sum(const float* x, std::int64_t n, float offset) {
+    double total = 0;
+    for (std::int64_t i = 0; i < n; i += 2048)
+        total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
+    return total;
+}
+
+inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, x += n) switch (kind) {
+        case reduction::sum: y[r] = static_cast<float>(long_sum<reduction::sum>(x, n, 0)); break;
+        case reduction::max: y[r] = reduce_row<reduction::max>(x, n, 0); break;
+        case reduction::min: y[r] = reduce_row<reduction::min>(x, n, 0); break;
+        case reduction::sum_square: y[r] = static_cast<float>(long_sum<reduction::sum_square>(x, n, 0)); break;
+        case reduction::sum_abs: y[r] = static_cast<float>(long_sum<reduction::sum_abs>(x, n, 0)); break;
+        }
+}
+
+// Columns, a vector of them at a time; 256 rows are added up by themselves, so that long sums stay exact enough.
+template <reduction Kind>
+GRAFT_FORCE_INLINE void reduce_some_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    using R = reducer<Kind>;
+    std::int64_t j = 0;
+    for (; j + 4 * V::W <= count; j += 4 * V::W) {
+        V total[4] = {R::start(), R::start(), R::start(), R::start()};
+        for (std::int64_t i = 0; i < n;) {
+            const std::int64_t end = n - i < 256 ? n : i + 256;
+            V part[4] = {R::start(), R::start(), R::start(), R::start()};
+            for (; i < end; ++i) {
+                GRAFT_UNROLL
+                for (int v = 0; v < 4; ++v) part[v] = R::add(part[v], V::load(x + i * inner + j + v * V::W));
+            }
+            GRAFT_UNROLL
+            for (int v = 0; v < 4; ++v) total[v] = R::join(total[v], part[v]);
+        }
+        GRAFT_UNROLL
+        for (int v = 0; v < 4; ++v) total[v].store(y + j + v * V::W);
+    }
+    for (; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        V total = R::start();
+        for (std::int64_t i = 0; i < n;) {
+            const std::int64_t end = n - i < 256 ? n : i + 256;
+            V part = R::start();
+            for (; i < end; ++i) part = R::add(part, load_some(x + i * inner + j, lanes));
+            total = R::join(total, part);
+        }
+        store_some(total, y + j, lanes);
+    }
+}
+
+inline void reduce_columns(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    switch (kind) {
+    case reduction::sum: return reduce_some_columns<reduction::sum>(x, y, n, inner, count);
+    case reduction::max: return reduce_some_columns<reduction::max>(x, y, n, inner, count);
+    case reduction::min: return reduce_some_columns<reduction::min>(x, y, n, inner, count);
+    case reduction::sum_square: return reduce_some_columns<reduction::sum_square>(x, y, n, inner, count);
+    case reduction::sum_abs: return reduce_some_columns<reduction::sum_abs>(x, y, n, inner, count);
+    }
+}
+
+// NaN is passed over while the highest is looked for: it comes back with the sum.
+inline void softmax_rows(const float* x, float* y, std::int64_t rows, std::int64_t n, bool logarithm) {
+    for (std::int64_t r = 0; r < rows; ++r, x += n, y += n) {
+        V top = V::set1(-std::numeric_limits<float>::infinity());
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            const V v = load_some(x + i, lanes);
+            top = max(lanes == V::W ? v : select(M::lanes(lanes), v, top), top);
+        }
+        const V shift = V::set1(highest(top));
+        V total = V::zero();
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            V e = exp(load_some(x + i, lanes) - shift);
+            if (lanes < V::W) e = select(M::lanes(lanes), e, V::zero());
+            total = total + e;
+            if (!logarithm) store_some(e, y + i, lanes);
+        }
+        const V all = V::set1(sum(total)), off = logarithm ? log(all) : all, factor = V::set1(1.0f) / all;
+        for (std::int64_t i = 0; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            store_some(logarithm ? load_some(x + i, lanes) - shift - off : load_some(y + i, lanes) * factor, y + i, lanes);
+        }
+    }
+}
+
+inline void softmax_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count, bool logarithm) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        V top = V::set1(-std::numeric_limits<float>::infinity()), total = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) top = max(load_some(x + i * inner + j, lanes), top);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const V e = exp(load_some(x + i * inner + j, lanes) - top);
+            total = total + e;
+            if (!logarithm) store_some(e, y + i * inner + j, lanes);
+        }
+        const V off = logarithm ? log(total) : total, factor = V::set1(1.0f) / total;
+        for (std::int64_t i = 0; i < n; ++i) {
+            float* to = y + i * inner + j;
+            store_some(logarithm ? load_some(x + i * inner + j, lanes) - top - off : load_some(to, lanes) * factor, to, lanes);
+        }
+    }
+}
+
+inline void normalize_run(const normalize_rows& g) {
+    for (std::int64_t r = g.first; r < g.first + g.rows; ++r) {
+        const float* x = g.x + r * g.n;
+        float* y = g.y + r * g.n;
+        // The mean is taken off in two parts: what its rounding to float leaves over would shift a whole row that varies little.
+        const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
+        const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
+        const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
+        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0 ? variance : variance != variance ? variance : 0) + static_cast<double>(g.epsilon)));
+        if (g.mean) g.mean[r] = mean;
+        if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
+        const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
+        if (!g.span) {
+            for (std::int64_t i = 0; i < g.n; i += V::W) {
+                const int lanes = lanes_left(g.n, i);
+                const V v = fma(load_some(x + i, lanes) - m, s, left);
+                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f),
+                        beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+                store_some(fma(v, gamma, beta), y + i, lanes);
+            }
+            continue;
+        }
+        const std::int64_t channels = g.n / g.span, channel = r % g.groups * channels;
+        for (std::int64_t c = 0; c < channels; ++c, x += g.span, y += g.span) {
+            const V gamma = V::set1(g.gamma ? g.gamma[channel + c] : 1.0f), beta = V::set1(g.beta ? g.beta[channel + c] : 0.0f);
+            for (std::int64_t i = 0; i < g.span; i += V::W) {
+                const int lanes = lanes_left(g.span, i);
+                store_some(fma(fma(load_some(x + i, lanes) - m, s, left), gamma, beta), y + i, lanes);
+            }
+        }
+    }
+}
+
+// The lowest is the highest of the negated; `last` takes equals as better.
+struct arg_state {
+    V best, sign;
+    I at;
+    bool last;
+    GRAFT_VECTOR void look(V raw, I place, M lanes) {
+        const V v = raw ^ sign;
+        const M better = ((best < v) | (is_nan(v) & ~is_nan(best))) & lanes;
+        const M equal = ((best == v) | (is_nan(v) & is_nan(best))) & lanes;
+        const M take = last ? better | equal : better;
+        best = select(take, v, best);
+        at = select(take, place, at);
+    }
+};
+
+inline void arg_rows(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n) {
+    std::int32_t number[V::W];
+    for (int i = 0; i < V::W; ++i) number[i] = i;
+    const I count = I::load(number);
+    for (std::int64_t r = 0; r < rows; ++r, x += n) {
+        const int first = lanes_left(n, 0);
+        // Lanes past a short row start below everything, at a place that loses every tie.
+        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), count, last};
+        s.best = select(M::lanes(first), load_some(x, first) ^ s.sign, V::set1(-std::numeric_limits<float>::infinity()));
+        for (std::int64_t i = V::W; i < n; i += V::W) {
+            const int lanes = lanes_left(n, i);
+            s.look(load_some(x + i, lanes), count + I::set1(static_cast<std::int32_t>(i)), M::lanes(lanes));
+        }
+        float best[V::W];
+        std::int32_t at[V::W];
+        s.best.store(best);
+        s.at.store(at);
+        int winner = 0;
+        for (int i = 1; i < first; ++i) {
+            const bool nan = best[i] != best[i], winner_nan = best[winner] != best[winner];
+            const bool equal = nan ? winner_nan : best[i] == best[winner];
+            if (equal ? (at[i] < at[winner]) != last : nan || best[i] > best[winner]) winner = i;
+        }
+        y[r] = at[winner];
+    }
+}
+
+inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
+                        std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        const int lanes = lanes_left(count, j);
+        arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), I::set1(0), last};
+        s.best = load_some(x + j, lanes) ^ s.sign;
+        for (std::int64_t i = 1; i < n; ++i)
+            s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
+        std::int32_t at[V::W];
+        s.at.store(at);
+        for (int i = 0; i < lanes; ++i) y[j + i] = at[i];
+    }
+}
+
+inline const rows_kernels* rows_table() {
+    constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") ||
+                               wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") ||
+                            wanted("ReduceL1") || wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,    softmax ? &softmax_columns : nullptr,
+                                         normalize ? &normalize_run : nullptr, reduce ? &reduce_rows : nullptr,
+                                         reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+                                         arg ? &arg_columns : nullptr};
+    return &all;
+}
+// ---- graft/cpu/kernels/move.inl
+// Kernels that move and convert elements: text, included once for each instruction set.
+
+// Bytes, halves and doublewords: blocks of 16 x 16, so that the lines of both sides are used up while they are there.
+template <class T>
+GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, void* to, std::int64_t y_row, std::int64_t rows,
+                                         std::int64_t columns) {
+    constexpr std::int64_t side = 16;
+    const char* x = static_cast<const char*>(from);
+    char* y = static_cast<char*>(to);
+    constexpr std::int64_t size = sizeof(T);
+    for (std::int64_t j0 = 0; j0 < columns; j0 += side) {
+        const std::int64_t j1 = columns - j0 < side ? columns : j0 + side;
+        for (std::int64_t i0 = 0; i0 < rows; i0 += side) {
+            const std::int64_t i1 = rows - i0 < side ? rows : i0 + side;
+            for (std::int64_t j = j0; j < j1; ++j)
+                for (std::int64_t i = i0; i < i1; ++i) {
+                    T element;
+                    std::memcpy(&element, x + (i * x_row + j) * size, sizeof(T));
+                    std::memcpy(y + (j * y_row + i) * size, &element, sizeof(T));
+                }
+        }
+    }
+}
+
+inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::int64_t y_row, std::int64_t rows,
+                             std::int64_t columns) {
+    if (rows < 4 || columns < 4) return transpose_blocks<float>(x, x_row, y, y_row, rows, columns);
+    for (std::int64_t j = 0; j < columns; j += V::W) {
+        const int wide = columns - j < V::W ? static_cast<int>(columns - j) : V::W;
+        for (std::int64_t i = 0; i < rows; i += V::W) {
+            const int high = rows - i < V::W ? static_cast<int>(rows - i) : V::W;
+            const float* from = x + i * x_row + j;
+            float* to = y + j * y_row + i;
+            V block[V::W];
+            if (wide == V::W && high == V::W) {
+                GRAFT_UNROLL
+                for (int r = 0; r < V::W; ++r) block[r] = V::load(from + r * x_row);
+                transpose(block);
+                GRAFT_UNROLL
+                for (int r = 0; r < V::W; ++r) block[r].store(to + r * y_row);
+                continue;
+            }
+            for (int r = 0; r < V::W; ++r) block[r] = r < high ? V::load_partial(from + r * x_row, wide) : V::zero();
+            transpose(block);
+            for (int r = 0; r < wide; ++r) block[r].store_partial(to + r * y_row, high);
+        }
+    }
+}
+
+inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows,
+                          std::int64_t columns) {
+    if (size == 4) return transpose_floats(static_cast<const float*>(x), x_row, static_cast<float*>(y), y_row, rows, columns);
+    if (size == 1) return transpose_blocks<std::uint8_t>(x, x_row, y, y_row, rows, columns);
+    if (size == 2) return transpose_blocks<std::uint16_t>(x, x_row, y, y_row, rows, columns);
+    transpose_blocks<std::uint64_t>(x, x_row, y, y_row, rows, columns);
+}
+
+// Widens or narrows n elements by a vector function; the last ones through a full vector of zeros and copies.
+#define GRAFT_CONVERT(name, From, To, expression)                                                                                \
+    inline void name(const From* x, To* y, std::int64_t n) {                                                                     \
+        std::int64_t i = 0;                                                                                                      \
+        for (; i + V::W <= n; i += V::W) {                                                                                       \
+            const From* from = x + i;                                                                                            \
+            To* to = y + i;                                                                                                      \
+            expression;                                                                                                          \
+        }                                                                                                                        \
+        if (i == n) return;                                                                                                      \
+        From from[V::W] = {};                                                                                                    \
+        To to[V::W];                                                                                                             \
+        std::memcpy(from, x + i, static_cast<std::size_t>(n - i) * sizeof(From));                                                \
+        expression;                                                                                                              \
+        std::memcpy(y + i, to, static_cast<std::size_t>(n - i) * sizeof(To));                                                    \
+    }
+GRAFT_CONVERT(from_float16, std::uint16_t, float, load_f16(from).store(to))
+GRAFT_CONVERT(to_float16, float, std::uint16_t, store_f16(V::load(from), to))
+GRAFT_CONVERT(from_bfloat16, std::uint16_t, float, load_bf16(from).store(to))
+GRAFT_CONVERT(to_bfloat16, float, std::uint16_t, store_bf16(V::load(from), to))
+#undef GRAFT_CONVERT
+
+inline void quantize_run(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed) {
+    const int lowest_code = is_signed ? -128 : 0;
+    const V low = V::set1(static_cast<float>(lowest_code - zero)), high = V::set1(static_cast<float>(lowest_code + 255 - zero)),
+            s = V::set1(scale);
+    const I z = I::set1(zero);
+    std::uint8_t* codes = static_cast<std::uint8_t*>(y);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
+        const V v = clamp((lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)) / s, low, high);
+        const I code = select(is_nan(v), z, to_int(v) + z);
+        if (lanes == V::W) {
+            store_8(code, codes + i);
+        } else {
+            std::uint8_t last[V::W];
+            store_8(code, last);
+            std::memcpy(codes + i, last, static_cast<std::size_t>(lanes));
+        }
+    }
+}
+
+inline void dequantize_run(const void* x, float* y, std::int64_t n, float scale, int zero, bool is_signed) {
+    const V s = V::set1(scale);
+    const I z = I::set1(zero);
+    const std::uint8_t* codes = static_cast<const std::uint8_t*>(x);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;
+        std::uint8_t last[V::W] = {};
+        const std::uint8_t* from = codes + i;
+        if (lanes < V::W) std::memcpy(last, from, static_cast<std::size_t>(lanes)), from = last;
+        const I code = is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from);
+        const V v = to_float(code - z) * s;
+        if (lanes == V::W)
+            v.store(y + i);
+        else
+            v.store_partial(y + i, lanes);
+    }
+}
+
+inline const move_kernels* move_table() {
+    static constexpr move_kernels all = {&transpose_run,
+                                         &from_float16,
+                                         &to_float16,
+                                         &from_bfloat16,
+                                         &to_bfloat16,
+                                         wanted("QuantizeLinear") ? &quantize_run : nullptr,
+                                         wanted("DequantizeLinear") ? &dequantize_run : nullptr};
+    return &all;
+}
+// ---- graft/cpu/kernels/gemm.inl
+// Matrix product kernels: text, included once for each instruction set.
+//
+// A register tile of C, 14 x 2 vectors (6 x 2 where there are 16 registers), takes one row of a panel of B and one
+// element of each row of A at a time. An element of C is always the same chain of fmas over k, wherever its tile lies.
+
+constexpr int gemm_rows = V::registers == 32 ? 14 : 6;
+constexpr int gemm_columns = 2 * V::W;
+
+// out = init + A * B for R rows and one panel; null `init` is zero.
+template <int R>
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
+                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
+    V acc[R][2];
+    if (init) {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = V::load(init + r * init_row), acc[r][1] = V::load(init + r * init_row + V::W);
+    } else {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
+    }
+    // One pointer for four rows, so that the addresses of a step need few registers.
+    const float* rows[(R + 3) / 4];
+    GRAFT_UNROLL
+    for (int q = 0; q < (R + 3) / 4; ++q) rows[q] = a + 4 * q * lda;
+    for (std::int64_t l = 0; l < length; ++l) {
+        const V b0 = V::load(b), b1 = V::load(b + V::W);
+        GRAFT_PREFETCH(b + 16 * gemm_columns);
+        if (V::W == 16) GRAFT_PREFETCH(b + 16 * gemm_columns + V::W);
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            const V x = V::set1(rows[r / 4][r % 4 * lda]);
+            acc[r][0] = fma(x, b0, acc[r][0]);
+            acc[r][1] = fma(x, b1, acc[r][1]);
+        }
+        b += b_step;
+        GRAFT_UNROLL
+        for (int q = 0; q < (R + 3) / 4; ++q) ++rows[q];
+    }
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][0].store(out + r * out_row), acc[r][1].store(out + r * out_row + V::W);
+}
+
+// The tile for the rows that are left, out of which `before` come before them in the block. It may be taller than what is
+// left: then it starts earlier, and what it computes again is dropped.
+GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
+    if (left >= gemm_rows) return gemm_rows;
+    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
+    if (tall - rest <= before) return tall;
+    return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
+}
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step,
+                                  std::int64_t length, const float* init, std::int64_t init_row, float* out,
+                                  std::int64_t out_row) {
+    if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    if (rows == 2) return gemm_tile<2>(a, lda, b, b_step, length, init, init_row, out, out_row);
+    gemm_tile<1>(a, lda, b, b_step, length, init, init_row, out, out_row);
+}
+
+// rows x n elements from one place to another.
+inline void gemm_copy(const float* from, std::int64_t from_row, float* to, std::int64_t to_row, int rows, int n) {
+    for (int r = 0; r < rows; ++r)
+        for (int j = 0; j < n; j += V::W) {
+            const int lanes = n - j < V::W ? n - j : V::W;
+            V::load_partial(from + r * from_row + j, lanes).store_partial(to + r * to_row + j, lanes);
+        }
+}
+
+struct gemm_end {
+    bool alpha, bias, residual;
+    float low, high;
+};
+
+// C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
+inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j,
+                                       int rows, int n) {
+    const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
+    const bool per_column = e.bias && g.bias_of == bias_kind::column;
+    for (int o = 0; o < n; o += V::W) {
+        const int lanes = n - o < V::W ? n - o : V::W;
+        V bias = per_column ? V::load_partial(g.bias + j + o, lanes) : V::zero();
+        for (int r = 0; r < rows; ++r) {
+            if (e.bias && !per_column) bias = V::set1(g.bias[i + r]);
+            V y = fma(V::load(tile + r * gemm_columns + o), alpha, bias);
+            V residual = V::zero();
+            if (e.residual) residual = V::load_partial(g.residual + (i + r) * g.ld_residual + j + o, lanes);
+            if (!g.ep.residual_after_activation) y = y + residual;
+            y = clamp(y, low, high);
+            if (e.residual && g.ep.residual_after_activation) y = y + residual;
+            y.store_partial(g.c + (i + r) * g.ldc + j + o, lanes);
+        }
+    }
+}
+
+inline void gemm_run(const gemm_block& g) {
+    gemm_end e{};
+    const bool clamped = bounds_of(g.ep, e.low, e.high);
+    e.alpha = g.alpha != 1.0f;
+    const bool residual = g.ep.residual && g.residual;
+    // What can start the sum does: a residual, else a bias. Then C may be the residual, whatever parts k is cut into.
+    const bool residual_first = residual && !e.alpha && !g.ep.residual_after_activation;
+    const bool bias_first = !residual_first && !e.alpha && g.bias_of == bias_kind::column;
+    e.bias = g.bias_of != bias_kind::none && !bias_first;
+    e.residual = residual && !residual_first && (clamped || !g.ep.residual_after_activation);
+    const bool finish = e.alpha || e.bias || e.residual || (clamped && g.ep.act != activation::none);
+    // Parts of k whose panel stays in the first caches; one row tile streams B from memory, and reads it once anyway.
+    const bool split = g.m > gemm_rows && !(residual && !residual_first);
+    const std::int64_t parts = split && g.k > 640 ? (g.k + 511) / 512 : 1, part = (g.k + parts - 1) / parts;
+    alignas(64) float tile[gemm_rows * gemm_columns] = {};
+    std::int64_t l = 0;
+    do {
+        const std::int64_t length = g.k - l < part ? g.k - l : part;
+        const bool first = l == 0, last = l + length >= g.k;
+        for (std::int64_t i = 0; i < g.m;) {
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height,
+                      back = height - rows;
+            const std::int64_t top = i - back;
+            for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
+                const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
+                const bool in_last = n < gemm_columns && g.b_last;
+                const std::int64_t step = in_last ? gemm_columns : g.b_step;
+                const float* b = (in_last ? g.b_last : g.b + j / gemm_columns * g.b_panel) + l * step;
+                const float* init = nullptr;
+                std::int64_t init_row = g.ldc;
+                if (!first)
+                    init = g.c + top * g.ldc + j;
+                else if (residual_first)
+                    init = g.residual + top * g.ld_residual + j, init_row = g.ld_residual;
+                else if (bias_first)
+                    init = g.bias + j, init_row = 0;
+                const bool direct = n == gemm_columns && !back && !(last && finish);
+                if (init && n < gemm_columns) {
+                    gemm_copy(init, init_row, tile, gemm_columns, height, n);
+                    init = tile, init_row = gemm_columns;
+                }
+                float* c = g.c + i * g.ldc + j;
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile,
+                          direct ? g.ldc : gemm_columns);
+                if (last && finish)
+                    gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
+                else if (!direct)
+                    gemm_copy(tile + back * gemm_columns, gemm_columns, c, g.ldc, rows, n);
+            }
+            if (last && !clamped)
+                for (int r = 0; r < rows; ++r) {
+                    float* c = g.c + (i + r) * g.ldc;
+                    activate_run(c, g.n, g.ep.act, g.ep.alpha, g.ep.beta);
+                    if (!residual || !g.ep.residual_after_activation) continue;
+                    const float* add = g.residual + (i + r) * g.ld_residual;
+                    for (std::int64_t o = 0; o < g.n; o += V::W) {
+                        const int lanes = g.n - o < V::W ? static_cast<int>(g.n - o) : V::W;
+                        (V::load_partial(c + o, lanes) + V::load_partial(add + o, lanes)).store_partial(c + o, lanes);
+                    }
+                }
+            i += rows;
+        }
+        l += length;
+    } while (l < g.k);
+}
+
+inline void gemm_pack_run(const gemm_pack& g) {
+    for (std::int64_t p = g.first_panel; p < g.last_panel; ++p) {
+        const std::int64_t j0 = p * gemm_columns;
+        float* out = g.packed + p * gemm_columns * g.k;
+        for (int h = 0; h < 2; ++h, out += V::W) {
+            const std::int64_t j = j0 + h * V::W;
+            const int lanes = j >= g.n ? 0 : g.n - j < V::W ? static_cast<int>(g.n - j) : V::W;
+            if (!g.transposed) {
+                for (std::int64_t l = 0; l < g.k; ++l) {
+                    const V row = !lanes          ? V::zero()
+                                  : lanes == V::W ? V::load(g.b + l * g.ldb + j)
+                                                  : V::load_partial(g.b + l * g.ldb + j, lanes);
+                    row.store(out + l * gemm_columns);
+                }
+                continue;
+            }
+            for (std::int64_t l = 0; l < g.k; l += V::W) {
+                const int length = g.k - l < V::W ? static_cast<int>(g.k - l) : V::W;
+                V block[V::W];
+                for (int r = 0; r < V::W; ++r) {
+                    const float* from = g.b + (j + r) * g.ldb + l;
+                    block[r] = r >= lanes ? V::zero() : length == V::W ? V::load(from) : V::load_partial(from, length);
+                }
+                transpose(block);
+                for (int r = 0; r < length; ++r) block[r].store(out + (l + r) * gemm_columns);
+            }
+        }
+    }
+}
+
+inline const gemm_kernels* gemm_table() {
+    constexpr bool any = wanted("Gemm") || wanted("MatMul") || wanted("ConvTranspose");
+    static constexpr gemm_kernels all = {gemm_rows, gemm_columns, any ? &gemm_run : nullptr, any ? &gemm_pack_run : nullptr};
+    return &all;
+}
+// ---- graft/cpu/kernels/pool.inl
+// Pooling: text, included once for each instruction set. NaN goes through: a window that holds one gives NaN.
+
+struct max_of {
+    V best;
+    M bad;
+    GRAFT_VECTOR max_of() : best(V::set1(-std::numeric_limits<float>::infinity())), bad(M::lanes(0)) {}
+    GRAFT_VECTOR void take(V x) {
+        best = max(x, best);
+        bad = bad | is_nan(x);
+    }
+    GRAFT_VECTOR V value(float) const { return select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best); }
+};
+
+struct sum_of {
+    V total;
+    GRAFT_VECTOR sum_of() : total(V::zero()) {}
+    GRAFT_VECTOR void take(V x) { total = total + x; }
+    GRAFT_VECTOR V value(float count) const { return total / V::set1(count); }
+};
+
+// The part of a window that is inside: taps [first, last) of one direction, and how many count for an average.
+struct pool_span {
+    int first, last, counted;
+};
+inline pool_span window(std::int64_t at, int kernel, int dilation, std::int64_t size, int pad_end, bool include_pad) {
+    pool_span s{0, kernel, 0};
+    while (s.first < kernel && at + s.first * dilation < 0) ++s.first;
+    while (s.last > s.first && at + (s.last - 1) * dilation >= size) --s.last;
+    s.counted = s.last - s.first;
+    if (include_pad) {
+        // With the padding, but not what a last window of ceil mode has beyond it.
+        s.counted = 0;
+        for (int k = 0; k < kernel; ++k) s.counted += at + k * dilation < size + pad_end;
+    }
+    return s;
+}
+
+// N outputs of a row of a blocked image, `step` floats apart on the input side.
+template <class Reduce, int N>
+GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t step, pool_span rows, pool_span columns, float* y) {
+    const pool_problem& p = a.p;
+    Reduce r[N];
+    for (int ky = rows.first; ky < rows.last; ++ky)
+        for (int kx = columns.first; kx < columns.last; ++kx) {
+            const float* at = x + (std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw) * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) r[i].take(V::load(at + i * step));
+        }
+    const float count = static_cast<float>(rows.counted * columns.counted);
+    GRAFT_UNROLL
+    for (int i = 0; i < N; ++i) r[i].value(count).store(y + i * V::W);
+}
+
+// One task: a band of rows of one plane, or of one block of channels.
+template <class Reduce> GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+    const pool_problem& p = a.p;
+    const bool blocked = p.l == layout::blocked;
+    const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
+    const std::int64_t oy0 = task % a.bands * a.band_rows, oy1 = oy0 + a.band_rows < p.oh ? oy0 + a.band_rows : p.oh;
+    const float* x = a.x + plane * p.ih * p.iw * width;
+    float* y = a.y + (plane * p.oh + oy0) * p.ow * width;
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;
+    std::int64_t right = p.iw + p.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 ? (right - 1) / p.sw + 1 : 0;
+    if (right > p.ow) right = p.ow;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad), all{0, p.kw, p.kw};
+        const float* row = x + iy * p.iw * width;
+        for (std::int64_t ox = 0; ox < p.ow;) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            if (!blocked) {
+                // Windows inside, next to each other: one load for W of them, where the stride is 1.
+                if (p.sw == 1 && ox >= left && ox + V::W <= right) {
+                    Reduce r;
+                    for (int ky = rows.first; ky < rows.last; ++ky)
+                        for (int kx = 0; kx < p.kw; ++kx)
+                            r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
+                    r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
+                    ox += V::W;
+                } else {
+                    const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
+                    Reduce r;
+                    for (int ky = rows.first; ky < rows.last; ++ky)
+                        for (int kx = columns.first; kx < columns.last; ++kx)
+                            r.take(V::set1(row[std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw]));
+                    r.value(static_cast<float>(rows.counted * columns.counted)).store_partial(y + ox, 1);
+                    ox += 1;
+                }
+            } else if (ox >= left && ox + 4 <= right) {
+                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                ox += 4;
+            } else {
+                const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
+                pool_tile<Reduce, 1>(a, row + ix * V::W, 0, rows, columns, y + ox * V::W);
+                ox += 1;
+            }
+        }
+        y += p.ow * width;
+    }
+}
+
+inline void max_pool(const pool_args& a, std::int64_t task) { pool_band<max_of>(a, task); }
+inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_of>(a, task); }
+
+// One value for each plane or block: four running results, joined in one order.
+template <class Reduce>
+GRAFT_VECTOR void reduce_planes(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float divisor,
+                                float neutral, float* y) {
+    const std::int64_t vectors = blocked ? pixels : pixels / V::W, step = blocked ? pixels * V::W : pixels;
+    const int tail = blocked ? 0 : static_cast<int>(pixels % V::W);
+    for (std::int64_t plane = 0; plane < planes; ++plane, x += step) {
+        Reduce r[4];
+        std::int64_t i = 0;
+        for (; i + 4 <= vectors; i += 4) {
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) r[j].take(V::load(x + (i + j) * V::W));
+        }
+        for (; i < vectors; ++i) r[0].take(V::load(x + i * V::W));
+        if (tail) r[1].take(select(M::lanes(tail), V::load_partial(x + i * V::W, tail), V::set1(neutral)));
+        for (int j = 1; j < 4; ++j) r[0].take(r[j].value(1));
+        if (blocked) {
+            r[0].value(divisor).store(y + plane * V::W);
+        } else {
+            alignas(64) float lane[V::W];
+            r[0].value(1).store(lane);
+            Reduce whole;
+            for (int j = 0; j < V::W; ++j) whole.take(V::set1(lane[j]));
+            whole.value(divisor).store_partial(y + plane, 1);
+        }
+    }
+}
+
+inline void global_average(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
+    reduce_planes<sum_of>(x, planes, pixels, blocked, static_cast<float>(pixels), 0, y);
+}
+inline void global_max(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y) {
+    reduce_planes<max_of>(x, planes, pixels, blocked, 1, -std::numeric_limits<float>::infinity(), y);
+}
+
+inline const pool_kernels* pool_table() {
+    static constexpr pool_kernels all = {
+        wanted("MaxPool") ? &max_pool : nullptr,
+        wanted("AveragePool") ? &average_pool : nullptr,
+        wanted("GlobalAveragePool") || wanted("ReduceMean") ? &global_average : nullptr,
+        wanted("GlobalMaxPool") || wanted("ReduceMax") ? &global_max : nullptr,
+    };
+    return &all;
+}
+// ---- graft/cpu/kernels/reorder.inl
+// Planes to blocks of channels and back: text, included once for each instruction set.
+
+inline void planes_to_block(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+    for (std::int64_t i = first; i < last; i += V::W) {
+        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
+        V a[V::W];
+        GRAFT_UNROLL
+        for (int c = 0; c < V::W; ++c) {
+            a[c] = V::zero();
+            if (c < channels) a[c] = n == V::W ? V::load(x + c * plane + i) : V::load_partial(x + c * plane + i, n);
+        }
+        transpose(a);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j)
+            if (j < n) a[j].store(y + (i + j) * V::W);
+    }
+}
+
+inline void block_to_planes(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y) {
+    for (std::int64_t i = first; i < last; i += V::W) {
+        const int n = last - i < V::W ? static_cast<int>(last - i) : V::W;
+        V a[V::W];
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) a[j] = j < n ? V::load(x + (i + j) * V::W) : V::zero();
+        transpose(a);
+        GRAFT_UNROLL
+        for (int c = 0; c < V::W; ++c)
+            if (c < channels) n == V::W ? a[c].store(y + c * plane + i) : a[c].store_partial(y + c * plane + i, n);
+    }
+}
+
+inline const reorder_kernels* reorder_table() {
+    static constexpr reorder_kernels all = {&planes_to_block, &block_to_planes};
+    return &all;
+}
+// ---- graft/cpu/kernels/conv.inl
+// Direct convolution: text, included once for each instruction set. A register tile of M pixels by NV vectors of output
+// channels takes its whole reduction in registers; weights stream by in the order in which they are read. Pixels are counted
+// through the plane, so tiles may wrap round rows; a table says where each pixel of a tile lies for each tap.
+
+// A row of the table: the pixel that each of the M outputs reads (-1: padding), whether any is inside, and how far apart they
+// are, if all by 1 or all by 2 (else 0).
+struct tap_row {
+    std::int32_t at[16];
+    std::int32_t inside, step;
+};
+
+struct tile_job {
+    const float* x; // image, first block of the group
+    const float* w;
+    const float* bias; // null, or the channels of the tile
+    const float* residual;
+    float* y; // first pixel, first block
+    std::int64_t in_plane, out_plane;
+    std::int64_t ic; // channels to sum over
+    const tap_row* taps;
+    int tap_count, first_lane;
+    int channels; // real ones of this tile, from 1 to NV * W
+    int pixels;   // real ones, from 1 to M
+};
+
+static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
+static constexpr int conv_small_tile = V::registers == 32 ? 8 : 3;
+
+// How many pixels the next tile takes when `left` are left: full ones, but two small ones rather than a full one and a rest.
+inline int tile_pixels(std::int64_t left) {
+    if (left > 2 * conv_small_tile || left == conv_tile_pixels) return conv_tile_pixels;
+    if (left > conv_small_tile && left <= conv_tile_pixels) return static_cast<int>(left);
+    return left < conv_small_tile ? static_cast<int>(left) : conv_small_tile;
+}
+static constexpr int conv_table_rows = 512;
+
+// Padding reads these.
+GRAFT_VECTOR const float* zero_pixel() {
+    alignas(64) static constexpr float zeros[V::W] = {};
+    return zeros;
+}
+
+template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        V b = V::zero();
+        const int left = job.channels - v * V::W;
+        if (job.bias && left > 0) b = left >= V::W ? V::load(job.bias + v * V::W) : V::load_partial(job.bias + v * V::W, left);
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) sum[m][v] = b;
+    }
+}
+
+// y = act(tile) [+ residual] for activations that are no clamp; n is a multiple of W. The tile is apart, as y may be the
+// residual.
+GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y, const float* residual, std::int64_t n) {
+    activate_run(tile, n, a.p.ep.act, a.p.ep.alpha, a.p.ep.beta);
+    const bool add = residual && a.p.ep.residual_after_activation;
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        V v = V::load(tile + i);
+        if (add) v = v + V::load(residual + i);
+        v.store(y + i);
+    }
+}
+
+template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m)
+            if (m < job.pixels) sum[m][v] = sum[m][v] + V::load(job.residual + v * job.out_plane + m * V::W);
+    }
+}
+
+template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+    if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
+    if (a.run_activation) {
+        alignas(64) float tile[NV][M][V::W];
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v].store(tile[v][m]);
+        }
+        for (int v = 0; v < NV; ++v)
+            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr,
+                       job.pixels * V::W);
+        return;
+    }
+    if (a.clamp) {
+        const V low = V::set1(a.low), high = V::set1(a.high);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) {
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][v] = min(high, max(low, sum[m][v]));
+        }
+    }
+    if (job.residual && a.p.ep.residual_after_activation) add_residual(sum, job);
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) {
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m)
+            if (m < job.pixels) sum[m][v].store(job.y + v * job.out_plane + m * V::W);
+    }
+}
+
+template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
+    V b[NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        const V s = V::set1(p[m][k]);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
+    }
+}
+
+// As fma_pixels, with pixels Step floats apart: one register addresses them all.
+template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
+    V b[NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        const V s = V::set1(p[m * Step]);
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = fma(s, b[v], sum[m][v]);
+    }
+}
+
+template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
+    V sum[M][NV];
+    start_tile(sum, job);
+    const float *w = job.w, *x = job.x;
+    const std::intptr_t zeros = reinterpret_cast<std::intptr_t>(zero_pixel());
+    int lane = job.first_lane;
+    for (std::int64_t left = job.ic; left > 0; x += job.in_plane, lane = 0) {
+        const int channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+        left -= channels;
+        for (int t = 0; t < job.tap_count; ++t) {
+            const tap_row& row = job.taps[t];
+            if (!row.inside) {
+                w += channels * (NV * V::W);
+            } else if (row.step) {
+                const float* p = x + std::int64_t(row.at[0]) * V::W + lane;
+                if (row.step == 1)
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<V::W>(sum, w, p);
+                else
+                    for (int k = 0; k < channels; ++k, ++p, w += NV * V::W) fma_adjacent<2 * V::W>(sum, w, p);
+            } else {
+                // Without branches: -1 becomes a mask that leaves the address of the zeros.
+                const float* p[M];
+                const std::intptr_t from = reinterpret_cast<std::intptr_t>(x + lane) - zeros;
+                GRAFT_UNROLL
+                for (int m = 0; m < M; ++m) {
+                    const std::intptr_t at = row.at[m];
+                    p[m] =
+                        reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
+                }
+                for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
+            }
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+inline void run_tile(const conv_args& a, const tile_job& job) {
+    constexpr int M = conv_tile_pixels, S = conv_small_tile;
+    if (job.pixels > S)
+        job.channels > V::W ? conv_tile<M, 2>(a, job) : conv_tile<M, 1>(a, job);
+    else
+        job.channels > V::W ? conv_tile<S, 2>(a, job) : conv_tile<S, 1>(a, job);
+}
+
+// The rows of one tile's table for a tile kernel of `width` pixels; outputs past `pixels` repeat the last one, so that they
+// read what exists.
+GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, int pixels, int width, tap_row* rows) {
+    // A matrix product has nothing to look up.
+    if (p.kh * p.kw == 1 && p.sh * p.sw == 1 && pixels == width && p.pt == 0 && p.pl == 0 && p.oh == p.ih && p.ow == p.iw) {
+        for (int m = 0; m < 16; ++m) rows->at[m] = static_cast<std::int32_t>(pixel) + m;
+        rows->inside = rows->step = 1;
+        return;
+    }
+    constexpr int parts = 16 / V::W;
+    std::int32_t first[3][16];
+    std::int64_t oy = pixel / p.ow, ox = pixel % p.ow;
+    for (int m = 0; m < 16; ++m) {
+        first[0][m] = static_cast<std::int32_t>(oy * p.sh - p.pt);
+        first[1][m] = static_cast<std::int32_t>(ox * p.sw - p.pl);
+        first[2][m] = static_cast<std::int32_t>((oy * p.sh - p.pt) * p.iw + ox * p.sw - p.pl);
+        if (m + 1 < pixels && ++ox == p.ow) ox = 0, ++oy;
+    }
+    // All in one row, and no further apart than the kernels have loops for.
+    const bool steps = p.sw <= 2 && pixels >= width && first[2][width - 1] == first[2][0] + (width - 1) * p.sw &&
+                       (first[0][width - 1] == first[0][0] || (p.pl == 0 && p.sw == 1 && p.sh == 1 && p.ow == p.iw));
+    const I ih = I::set1(static_cast<std::int32_t>(p.ih)), iw = I::set1(static_cast<std::int32_t>(p.iw)), outside = I::set1(-1);
+    const int used = (width + V::W - 1) / V::W;
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx, ++rows) {
+            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw),
+                    both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
+            bool inside = false, whole = true;
+            for (int i = 0; i < parts && i < used; ++i) {
+                const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
+                const M ok = (iy > outside) & (ih > iy) & (ix > outside) & (iw > ix), mine = M::lanes(width - i * V::W);
+                select(ok, I::load(first[2] + i * V::W) + both, outside).store(rows->at + i * V::W);
+                inside |= any(ok & mine);
+                whole &= !any(~ok & mine);
+            }
+            rows->inside = inside;
+            rows->step = whole && steps ? p.sw : 0;
+        }
+}
+
+// Channels of a group that shares its vectors with other groups: a tile is computed apart, and only its own lanes come from
+// the residual and go to y.
+GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels,
+                                       std::int64_t pixel, int pixels) {
+    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
+    for (int j = 0; j < channels; ++j) {
+        const std::int64_t c = channel + j;
+        const float* from = a.residual + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) tile[((j / V::W) * 14 + m) * V::W + j % V::W] = from[m * V::W];
+    }
+}
+GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel,
+                                        int channels, std::int64_t pixel, int pixels) {
+    const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
+    for (int j = 0; j < channels; ++j) {
+        const std::int64_t c = channel + j;
+        float* to = a.y + ((image * blocks + c / V::W) * plane + pixel) * V::W + c % V::W;
+        for (int m = 0; m < pixels; ++m) to[m * V::W] = tile[((j / V::W) * 14 + m) * V::W + j % V::W];
+    }
+}
+
+// Kernels with more taps than a table holds: one pixel and vector at a time. A task is a row of one image.
+inline void conv_generic(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    const std::int64_t oy = task % p.oh, image = task / p.oh, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tile_job job;
+    job.out_plane = 0;
+    job.pixels = 1;
+    for (std::int64_t group = 0; group < p.groups; ++group)
+        for (std::int64_t channel = 0; channel < a.ocg; channel += V::W) {
+            const std::int64_t pair = channel / (2 * V::W) * 2 * V::W;
+            const std::int64_t stride = a.ocg - pair > V::W ? 2 * V::W : V::W, out = group * a.ocg + channel;
+            job.channels = static_cast<int>(a.ocg - channel < V::W ? a.ocg - channel : V::W);
+            job.bias = a.bias ? a.bias + out : nullptr;
+            for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+                const float* w = a.weight + group * a.group_weights + pair * a.icg * p.kh * p.kw + (channel - pair);
+                V sum[1][1];
+                start_tile(sum, job);
+                for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
+                    const int lane = static_cast<int>(c % V::W),
+                              channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+                    const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
+                    for (int ky = 0; ky < p.kh; ++ky)
+                        for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
+                            const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
+                            if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
+                            for (int k = 0; k < channels; ++k)
+                                sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
+                        }
+                    left -= channels;
+                    c += channels;
+                }
+                const std::int64_t to = (image * out_blocks + out / V::W) * out_plane + (oy * p.ow + ox) * V::W;
+                alignas(64) float scattered[V::W] = {}, gathered[V::W] = {};
+                job.y = a.scatter ? scattered : a.y + to;
+                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + to;
+                if (a.scatter && a.residual) gather_tile(a, gathered, image, out, job.channels, oy * p.ow + ox, 1);
+                end_tile(sum, a, job);
+                if (a.scatter) scatter_tile(a, scattered, image, out, job.channels, oy * p.ow + ox, 1);
+            }
+        }
+}
+
+// One task: some tiles of one image and group, by some pairs of vectors of output channels.
+inline void conv_direct(const conv_args& a, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_problem& p = a.p;
+    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
+    task /= a.tasks_per_batch;
+    const std::int64_t batch = task % a.batches;
+    task /= a.batches;
+    const std::int64_t group = task % p.groups, image = task / p.groups;
+    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W, pixels = p.oh * p.ow;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    const int taps = p.kh * p.kw;
+
+    tap_row rows[conv_table_rows];
+    const std::int64_t at_once =
+        conv_table_rows / taps - 1; // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
+    alignas(64) float scattered[2 * 14 * V::W], gathered[2 * 14 * V::W];
+    if (a.scatter) std::memset(gathered, 0, sizeof gathered);
+    tile_job job;
+    job.in_plane = in_plane;
+    job.out_plane = a.scatter ? 14 * V::W : out_plane;
+    job.ic = a.icg;
+    job.tap_count = taps;
+    job.first_lane = static_cast<int>(group * a.icg % V::W);
+    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
+    const std::int64_t first = batch * a.batch_tiles * M;
+    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
+    for (std::int64_t start = first; start < last; start += at_once * M) {
+        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
+        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+            const int count = tile_pixels(stop - i);
+            fill_taps(p, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+        }
+        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+            const std::int64_t channel = pair * 2 * V::W;
+            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
+            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
+            job.bias = a.bias ? a.bias + group * a.ocg + channel : nullptr;
+            const std::int64_t base = a.scatter ? 0 : (image * out_blocks + (group * a.ocg + channel) / V::W) * out_plane;
+            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
+                job.pixels = tile_pixels(stop - i);
+                job.taps = rows + t * taps;
+                job.y = a.scatter ? scattered : a.y + base + i * V::W;
+                job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
+                if (a.scatter && a.residual)
+                    gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
+                run_tile(a, job);
+                if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
+            }
+        }
+    }
+}
+
+// The first layer reads planes, not blocks. The rows that a run of outputs needs are laid out by the phase of their column
+// in the stride, padding included, so that the pixels of a tile are adjacent floats for every tap.
+static constexpr int first_layer_floats = 16384, first_layer_taps = 4096;
+
+template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
+    constexpr int M = conv_tile_pixels;
+    V sum[M][NV];
+    start_tile(sum, job);
+    const float *w = job.w, *x = job.x;
+    for (int k = 0; k < job.tap_count; ++k, w += NV * V::W) fma_adjacent<1>(sum, w, x + offsets[k]);
+    end_tile(sum, a, job);
+}
+
+// out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
+GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n,
+                                      float* out) {
+    // Whole steps [low, high) are inside.
+    std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
+    if (high > n) high = n;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < n; ++i) {
+        if (i == low && low < high) i = high;
+        if (i == n) break;
+        for (std::int64_t phase = 0; phase < step; ++phase) {
+            const std::int64_t at = first + i * step + phase;
+            out[phase * n + i] = at >= 0 && at < width ? row[at] : 0;
+        }
+    }
+    const float* from = row + first;
+    if (step == 1)
+        for (std::int64_t i = low; i < high; ++i) out[i] = from[i];
+    else if (step == 2)
+        for (std::int64_t i = low; i < high; ++i) {
+            out[i] = from[2 * i];
+            out[n + i] = from[2 * i + 1];
+        }
+    else
+        for (std::int64_t i = low; i < high; ++i)
+            for (std::int64_t phase = 0; phase < step; ++phase) out[phase * n + i] = from[i * step + phase];
+}
+
+// One task: a band of `pairs_per_task` rows of outputs, of each a run (`batches` runs a row, each of `batch_tiles` tiles); all
+// output channels.
+inline void conv_first_layer(const conv_args& a, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_problem& p = a.p;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M,
+                       ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    task /= a.batches;
+    const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
+    const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
+    const std::int64_t length = a.batch_tiles * M + (p.kw - 1) * p.dw / p.sw + 1, row_floats = p.sw * length;
+    const std::int64_t high = (oy1 - oy0 - 1) * p.sh + (p.kh - 1) * p.dh + 1;
+    alignas(64) float rows[first_layer_floats];
+    std::int32_t offsets[first_layer_taps];
+    int k = 0;
+    for (std::int64_t c = 0; c < p.ic; ++c) {
+        for (std::int64_t r = 0; r < high; ++r) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + r;
+            const bool inside = iy >= 0 && iy < p.ih;
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw,
+                       length, rows + (c * high + r) * row_floats);
+        }
+        for (int ky = 0; ky < p.kh; ++ky) {
+            std::int64_t phase = 0, at = 0;
+            for (int kx = 0; kx < p.kw; ++kx, phase += p.dw) {
+                for (; phase >= p.sw; phase -= p.sw) ++at;
+                offsets[k++] = static_cast<std::int32_t>((c * high + ky * p.dh) * row_floats + phase * length + at);
+            }
+        }
+    }
+    const std::int64_t out_plane = p.oh * p.ow * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tile_job job;
+    job.tap_count = k;
+    job.out_plane = out_plane;
+    for (std::int64_t channel = 0; channel < p.oc; channel += 2 * V::W) {
+        job.channels = static_cast<int>(p.oc - channel < 2 * V::W ? p.oc - channel : 2 * V::W);
+        job.w = a.weight + channel * k;
+        job.bias = a.bias ? a.bias + channel : nullptr;
+        for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+            const std::int64_t base = (image * out_blocks + channel / V::W) * out_plane + oy * p.ow * V::W;
+            for (std::int64_t ox = ox0; ox < ox1; ox += M) {
+                job.pixels = static_cast<int>(ox1 - ox < M ? ox1 - ox : M);
+                job.x = rows + (oy - oy0) * p.sh * row_floats + (ox - ox0);
+                job.y = a.y + base + ox * V::W;
+                job.residual = a.residual ? a.residual + base + ox * V::W : nullptr;
+                job.channels > V::W ? first_tile<2>(a, job, offsets) : first_tile<1>(a, job, offsets);
+            }
+        }
+    }
+}
+// ---- graft/cpu/kernels/depthwise.inl
+// Depthwise convolution of blocked images: text, included once for each instruction set.
+
+// One block of channels of one image, or a padded copy of some of its rows: then nothing lies outside, and the pads are 0.
+struct depthwise_input {
+    const float* x;
+    std::int64_t ih, iw, pt, pl;
+};
+
+// M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
+template <int M, int S>
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0,
+                                 int ky1) {
+    const conv_problem& p = a.p;
+    V sum[M][1];
+    start_tile(sum, job);
+    for (int ky = ky0; ky < ky1; ++ky) {
+        const float* row = x + ky * row_step;
+        const float* w = job.w + ky * p.kw * V::W;
+        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+            const V b = V::load(w);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One output, whose taps may lie outside.
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy,
+                                           std::int64_t ox) {
+    const conv_problem& p = a.p;
+    V sum[1][1];
+    start_tile(sum, job);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t iy = oy * p.sh - in.pt + ky * p.dh, ix = ox * p.sw - in.pl + kx * p.dw;
+            if (iy >= 0 && iy < in.ih && ix >= 0 && ix < in.iw)
+                sum[0][0] = fma(V::load(in.x + (iy * in.iw + ix) * V::W), V::load(job.w + (ky * p.kw + kx) * V::W), sum[0][0]);
+        }
+    end_tile(sum, a, job);
+}
+
+// Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
+template <int S>
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0,
+                                          std::int64_t oy1) {
+    const conv_problem& p = a.p;
+    // Outputs [left, right) read no column outside.
+    std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
+    right = right > 0 && S ? (right - 1) / p.sw + 1 : 0;
+    if (right > p.ow) right = p.ow;
+    const std::int64_t row_step = p.dh * in.iw * V::W;
+    for (std::int64_t oy = oy0; oy < oy1; ++oy) {
+        const std::int64_t iy = oy * p.sh - in.pt;
+        int ky0 = 0, ky1 = p.kh;
+        while (ky0 < p.kh && iy + ky0 * p.dh < 0) ++ky0;
+        while (ky1 > ky0 && iy + (ky1 - 1) * p.dh >= in.ih) --ky1;
+        for (std::int64_t ox = 0; ox < p.ow; ox += job.pixels) {
+            const float* at = in.x + (iy * in.iw - in.pl + ox * p.sw) * V::W;
+            const std::int64_t tiles = S && ox >= left ? right - ox : 0;
+            job.pixels = tiles == 7 || tiles == 14 ? 7 : tiles >= 8 ? 8 : tiles >= 3 ? 3 : 1;
+            if (job.pixels == 8)
+                depthwise_tile<8, S>(a, job, at, row_step, ky0, ky1);
+            else if (job.pixels == 7)
+                depthwise_tile<7, S>(a, job, at, row_step, ky0, ky1);
+            else if (job.pixels == 3)
+                depthwise_tile<3, S>(a, job, at, row_step, ky0, ky1);
+            else
+                depthwise_pixel(a, job, in, oy, ox);
+            job.y += job.pixels * V::W;
+            if (job.residual) job.residual += job.pixels * V::W;
+        }
+    }
+}
+
+// One task: some rows (`batch_tiles`) of one block of channels of one image.
+inline void conv_depthwise(const conv_args& a, std::int64_t task) {
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles,
+                       last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    task /= a.batches;
+    const std::int64_t channel = task % blocks * V::W;
+    tile_job job;
+    job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+    job.w = a.weight + channel * p.kh * p.kw;
+    job.bias = a.bias ? a.bias + channel : nullptr;
+    job.out_plane = 0;
+    const depthwise_input whole{a.x + task * p.ih * p.iw * V::W, p.ih, p.iw, p.pt, p.pl};
+    const auto rows = p.sw == 1 ? &depthwise_rows<1> : p.sw == 2 ? &depthwise_rows<2> : &depthwise_rows<0>;
+
+    // Where borders are a good part of a row, rows are copied with their padding, so that tiles have none.
+    constexpr std::int64_t room = 10240;
+    alignas(64) float copy[room];
+    const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
+    const std::int64_t fit =
+        room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1; // rows of outputs that it feeds
+    const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
+    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+        const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
+        job.y = a.y + out;
+        job.residual = a.residual ? a.residual + out : nullptr;
+        if (!padded) {
+            oy1 = last;
+            rows(a, job, whole, oy0, oy1);
+            continue;
+        }
+        oy1 = oy0 + fit < last ? oy0 + fit : last;
+        const depthwise_input part{copy, (oy1 - oy0 - 1) * p.sh + high, wide, 0, 0};
+        float* to = copy;
+        for (std::int64_t y = 0; y < part.ih; ++y) {
+            const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
+            const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W)
+                (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+        }
+        rows(a, job, part, 0, oy1 - oy0);
+    }
+}
+
+// Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
+template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+    const int channels = static_cast<int>(a.icg);
+    V sum[M][1];
+    start_tile(sum, job);
+    std::int32_t lanes[V::W];
+    for (int i = 0; i < V::W; ++i) lanes[i] = i / channels * channels;
+    const I group = I::load(lanes);
+    const float *w = job.w, *const zeros = zero_pixel();
+    for (int t = 0; t < job.tap_count; ++t) {
+        const tap_row& row = job.taps[t];
+        if (!row.inside) {
+            w += channels * V::W;
+            continue;
+        }
+        V x[M];
+        GRAFT_UNROLL
+        for (int m = 0; m < M; ++m) x[m] = V::load(row.at[m] >= 0 ? job.x + std::int64_t(row.at[m]) * V::W : zeros);
+        for (int k = 0; k < channels; ++k, w += V::W) {
+            const V b = V::load(w);
+            const I at = group + I::set1(k);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m][0] = fma(permute(x[m], at), b, sum[m][0]);
+        }
+    }
+    end_tile(sum, a, job);
+}
+
+// One task: some pixels of some blocks (`pairs_per_task`) of channels of one image.
+inline void conv_shared(const conv_args& a, std::int64_t task) {
+    constexpr int M = V::registers == 32 ? 12 : 5;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
+    const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
+    const std::int64_t last =
+        first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    task /= a.batches;
+    const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
+    const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;
+    tap_row rows[conv_table_rows / 2];
+    tile_job job;
+    job.tap_count = p.kh * p.kw;
+    job.taps = rows;
+    job.out_plane = pixels * V::W;
+    for (std::int64_t i = first; i < last; i += M) {
+        job.pixels = last - i < M ? static_cast<int>(last - i) : M;
+        fill_taps(p, i, job.pixels, M, rows);
+        for (std::int64_t block = block0; block < block1; ++block) {
+            const std::int64_t channel = block * V::W, at = ((image * blocks + block) * pixels + i) * V::W;
+            job.channels = static_cast<int>(p.oc - channel < V::W ? p.oc - channel : V::W);
+            job.x = a.x + (image * blocks + block) * in_plane;
+            job.w = a.weight + channel * a.icg * job.tap_count;
+            job.bias = a.bias ? a.bias + channel : nullptr;
+            job.y = a.y + at;
+            job.residual = a.residual ? a.residual + at : nullptr;
+            shared_tile<M>(a, job);
+        }
+    }
+}
+// ---- graft/cpu/kernels/winograd.inl
+// Winograd convolution F(m x m, 3 x 3), and the table of the family: text, included once for each instruction set.
+// Tiles of m x m outputs read (m + 2) x (m + 2) inputs. Three passes over a run of tiles: inputs transformed to
+// [element][block][tile][W], one matrix product for each element (the tiles are its pixels), products transformed back.
+
+// d = B^T d, for F(4) by the points 0, 1, -1, 2, -2 and infinity, for F(2) by 0, 1, -1 and infinity.
+GRAFT_VECTOR void input_transform(V (&d)[6]) {
+    const V four = V::set1(4), five = V::set1(5), two = V::set1(2);
+    const V a = fnma(four, d[2], d[4]), b = fnma(four, d[1], d[3]), c = d[4] - d[2], e = two * (d[3] - d[1]);
+    const V first = fma(four, d[0], fnma(five, d[2], d[4])), last = fma(four, d[1], fnma(five, d[3], d[5]));
+    d[0] = first;
+    d[1] = a + b;
+    d[2] = a - b;
+    d[3] = c + e;
+    d[4] = c - e;
+    d[5] = last;
+}
+GRAFT_VECTOR void input_transform(V (&d)[4]) {
+    const V first = d[0] - d[2], second = d[1] + d[2], third = d[2] - d[1], last = d[1] - d[3];
+    d[0] = first;
+    d[1] = second;
+    d[2] = third;
+    d[3] = last;
+}
+
+// y = A^T m.
+GRAFT_VECTOR void output_transform(const V (&m)[6], V (&y)[4]) {
+    const V a = m[1] + m[2], b = m[1] - m[2], c = m[3] + m[4], d = m[3] - m[4];
+    y[0] = m[0] + a + c;
+    y[1] = fma(V::set1(2), d, b);
+    y[2] = fma(V::set1(4), c, a);
+    y[3] = fma(V::set1(8), d, b) + m[5];
+}
+GRAFT_VECTOR void output_transform(const V (&m)[4], V (&y)[2]) {
+    y[0] = m[0] + m[1] + m[2];
+    y[1] = m[1] - m[2] - m[3];
+}
+
+template <int N>
+GRAFT_VECTOR void winograd_input_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    constexpr int m = N - 2;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.ic + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.in_element;
+    const float* const zeros = zero_pixel();
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t image = tile / per_image, ty = tile % per_image / a.tiles_wide, tx = tile % a.tiles_wide;
+        const std::int64_t iy = ty * m - p.pt, ix = tx * m - p.pl;
+        const float* x = a.x + ((image * blocks + block) * p.ih * p.iw + iy * p.iw + ix) * V::W;
+        V d[N][N];
+        const bool inside = iy >= 0 && ix >= 0 && iy + N <= p.ih && ix + N <= p.iw;
+        for (int j = 0; j < N; ++j) {
+            V column[N];
+            if (inside) {
+                GRAFT_UNROLL
+                for (int i = 0; i < N; ++i) column[i] = V::load(x + (i * p.iw + j) * V::W);
+            } else {
+                GRAFT_UNROLL
+                for (int i = 0; i < N; ++i) {
+                    const bool real = iy + i >= 0 && iy + i < p.ih && ix + j >= 0 && ix + j < p.iw;
+                    column[i] = V::load(real ? x + (i * p.iw + j) * V::W : zeros);
+                }
+            }
+            input_transform(column);
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) d[i][j] = column[i];
+        }
+        float* to = a.transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
+        for (int i = 0; i < N; ++i) {
+            input_transform(d[i]);
+            GRAFT_UNROLL
+            for (int j = 0; j < N; ++j) d[i][j].store(to + (i * N + j) * element);
+        }
+    }
+}
+
+inline void winograd_input(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    a.wino == 4 ? winograd_input_tiles<6>(a, block, first, last) : winograd_input_tiles<4>(a, block, first, last);
+}
+
+// Products of one element of all tiles with some pairs of vectors of output channels.
+inline void winograd_multiply(const conv_args& a, std::int64_t element, std::int64_t pair0, std::int64_t pair1) {
+    const conv_problem& p = a.p;
+    const std::int64_t room = a.tile_room * V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    tap_row row{};
+    row.inside = row.step = 1;
+    conv_args plain;
+    tile_job job;
+    job.bias = job.residual = nullptr;
+    job.in_plane = job.out_plane = room;
+    job.ic = p.ic;
+    job.taps = &row;
+    job.tap_count = 1;
+    job.first_lane = 0;
+    for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+        const std::int64_t channel = pair * 2 * V::W;
+        // The products of padded channels are zeros or rubbish, and are dropped with their lanes.
+        job.channels = static_cast<int>(out_blocks * V::W - channel < 2 * V::W ? V::W : 2 * V::W);
+        job.w = a.weight + element * a.group_weights + channel * p.ic;
+        for (std::int64_t i = 0; i < a.tile_count; i += job.pixels) {
+            job.pixels = tile_pixels(a.tile_count - i);
+            job.x = a.transformed + element * a.in_element + i * V::W;
+            job.y = a.products + element * a.out_element + channel / V::W * room + i * V::W;
+            run_tile(plain, job);
+        }
+    }
+}
+
+template <int N>
+GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    constexpr int m = N - 2;
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.out_element;
+    const std::int64_t left = p.oc - block * V::W;
+    V bias = V::zero();
+    if (a.bias)
+        bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
+    const V low = V::set1(a.low), high = V::set1(a.high);
+    const bool before = a.residual && !p.ep.residual_after_activation,
+               after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
+        const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
+        V half[N][m];
+        for (int j = 0; j < N; ++j) {
+            V column[N], y[m];
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) column[i] = V::load(from + (i * N + j) * element);
+            output_transform(column, y);
+            GRAFT_UNROLL
+            for (int i = 0; i < m; ++i) half[j][i] = y[i];
+        }
+        const std::int64_t at = (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
+        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m),
+                  columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
+        for (int i = 0; i < rows; ++i) {
+            V row[N], y[m];
+            GRAFT_UNROLL
+            for (int j = 0; j < N; ++j) row[j] = half[j][i];
+            output_transform(row, y);
+            alignas(64) float apart[m * V::W];
+            float* y_row = a.y + at + i * p.ow * V::W;
+            const float* residual = a.residual ? a.residual + at + i * p.ow * V::W : nullptr;
+            float* to = a.run_activation ? apart : y_row;
+            GRAFT_UNROLL
+            for (int j = 0; j < m; ++j) {
+                V v = y[j] + bias;
+                const bool real = j < columns;
+                if (before && real) v = v + V::load(residual + j * V::W);
+                if (a.clamp) v = min(high, max(low, v));
+                if (after && real) v = v + V::load(residual + j * V::W);
+                if (real) v.store(to + j * V::W);
+            }
+            if (a.run_activation) finish_run(a, apart, y_row, residual, columns * V::W);
+        }
+    }
+}
+
+inline void winograd_output(const conv_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    a.wino == 4 ? winograd_output_tiles<6>(a, block, first, last) : winograd_output_tiles<4>(a, block, first, last);
+}
+
+inline const conv_kernels* conv_table() {
+    static constexpr bool conv = wanted("Conv");
+    static constexpr conv_kernels all = {
+        conv_tile_pixels,
+        conv_tile_pixels,
+        conv ? &conv_direct : nullptr,
+        conv ? &conv_generic : nullptr,
+        conv ? &conv_first_layer : nullptr,
+        conv ? &conv_depthwise : nullptr,
+        conv ? &conv_shared : nullptr,
+        conv ? &winograd_input : nullptr,
+        conv ? &winograd_multiply : nullptr,
+        conv ? &winograd_output : nullptr,
+    };
+    return &all;
+}
+
+inline const kernel_table& table() {
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table()};
+    return all;
+}
+} // namespace avx512
+} // namespace cpu
+GRAFT_END_NAMESPACE
+GRAFT_END_TARGET
+#endif
+#undef GRAFT_KERNEL_TEXTS
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
-#if GRAFT_ARCH_X86_64
-    if (set == isa::avx512) return avx512::table();
-    if (set == isa::avx2) return avx2::table();
-#elif GRAFT_ARCH_ARM64
-    if (set == isa::neon) return neon::table();
-#elif GRAFT_ARCH_WASM
-    if (set == isa::wasm) return wasm::table();
-#endif
-    (void)set;
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id) return id::table();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
     return baseline::table();
 }
 

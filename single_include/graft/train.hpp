@@ -6152,23 +6152,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// The training kernels of an available instruction set; those of baseline where this build has none of that name.
+/// The training kernels of an available instruction set; those of baseline for one of another architecture.
 const training_kernel_table& training_kernels(isa set) noexcept;
 
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_AVX2_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_AVX2_HPP
-// ---- graft/cpu/training/avx2.hpp
-// AVX2 training kernels: the shared kernel text, compiled for this instruction set.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_KERNEL_HEADERS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_KERNEL_HEADERS_HPP
-// ---- graft/cpu/training/kernel_headers.hpp
-// Everything that the text of training kernels may use: included before any region is opened.
-
+// Everything that the text of training kernels may use comes before a region is opened; that text uses inference's as well.
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_ELEMENTWISE_GRAD_KERNELS_HPP
 // ---- graft/cpu/training/elementwise_grad_kernels.hpp
@@ -6416,3720 +6407,19 @@ struct rows_grad_kernels {
 } // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#endif
 
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX2)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx2 {
-namespace training {
-
-// ---- graft/cpu/training/kernels/conv_grad_weight.inl
-// Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
-// channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
-// cache. Strips are summed from zero and then added to what came before, which rounds less than one long chain.
-
-// How many rows of a tile one pass takes.
-constexpr int grad_rows(int vectors) { return V::registers == 32 ? (vectors == 1 ? 16 : vectors == 4 ? 4 : 8) : vectors == 1 ? V::W : 4; }
-constexpr int grad_plane_rows(int vectors) { return vectors == 1 ? 13 : V::registers == 32 ? (vectors == 2 ? 13 : 7) : 5; }
-static constexpr int grad_vectors = V::registers == 32 ? 4 : V::W == 8 ? 3 : 2;
-static constexpr int grad_plane_vectors = V::registers == 32 ? 4 : 2;
-static constexpr int grad_plane_floats = 8192;
-
-// What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
-struct grad_strip {
-    const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
-    std::int64_t images, rows, pixels;
-};
-
-// Where the sums of a pass go: `to` for its first row. `first` of a shard's strips overwrites; at the `last` one the earlier shards'
-// sums, of 1, 2, 4 ... shards, `level` floats apart, are added in this order, as the tree has it.
-struct grad_sums {
-    float* to;
-    const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
-    int merges;
-    bool first, last;
-};
-
-// sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m, from += row) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
-    }
-}
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
-    if (!s.first) grad_add(sum, s.to, s.row);
-    if (s.last)
-        for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
-    float* to = s.to;
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m, to += s.row) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v].store(to + v * V::W);
-    }
-}
-
-// Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
-    V sum[MI][NV];
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
-    }
-    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
-    for (std::int64_t i = 0; i < s.images; ++i)
-        for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
-            for (std::int64_t left = s.pixels; left > 0; --left, x += x_pixel, dy += V::W) {
-                V b[NV];
-                GRAFT_UNROLL
-                for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
-                GRAFT_UNROLL
-                for (int m = 0; m < MI; ++m) {
-                    const V a = V::set1(x[m]);
-                    GRAFT_UNROLL
-                    for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
-                }
-            }
-        }
-    grad_store(sum, out);
-}
-
-// The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
-    V sum[4][NV];
-    GRAFT_UNROLL
-    for (int m = 0; m < 4; ++m) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
-    }
-    for (std::int64_t i = 0; i < s.images; ++i)
-        for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float* dy = s.dy + i * s.dy_image + r * s.dy_row;
-            std::int64_t left = s.pixels;
-            for (; left >= 4; left -= 4, dy += 4 * V::W) {
-                GRAFT_UNROLL
-                for (int m = 0; m < 4; ++m) {
-                    GRAFT_UNROLL
-                    for (int v = 0; v < NV; ++v) sum[m][v] = sum[m][v] + V::load(dy + v * s.dy_block + m * V::W);
-                }
-            }
-            for (; left > 0; --left, dy += V::W) {
-                GRAFT_UNROLL
-                for (int v = 0; v < NV; ++v) sum[0][v] = sum[0][v] + V::load(dy + v * s.dy_block);
-            }
-        }
-    V all[1][NV];
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) all[0][v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
-    grad_store(all, out);
-}
-
-GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_sums& out) {
-    if (vectors == 1) return grad_bias_pass<1>(s, out);
-    if (vectors == 2) return grad_bias_pass<2>(s, out);
-    if (vectors == 3) return grad_bias_pass<3>(s, out);
-    grad_bias_pass<4>(s, out);
-}
-
-// `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
-    constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
-    for (int i = 0; i < count;) {
-        const int left = count - i, room = V::W - lane - i;
-        const int rows = left > half && room >= most ? most : left > 4 && room >= half ? half : room >= 4 ? 4 : 1;
-        if (rows == most)
-            grad_weight_pass<most, NV>(s, out);
-        else if (rows == half)
-            grad_weight_pass<half, NV>(s, out);
-        else if (rows == 4)
-            grad_weight_pass<4, NV>(s, out);
-        else
-            grad_weight_pass<1, NV>(s, out);
-        i += rows;
-        s.x += rows;
-        out.to += rows * out.row;
-        out.levels += rows * out.row;
-    }
-}
-
-// A tile of the weights: which channels it has.
-struct grad_tile {
-    std::int64_t block;      // first vector of output channels
-    int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
-    bool bias;
-};
-inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
-    grad_tile t;
-    const std::int64_t blocks = (a.p.oc + V::W - 1) / V::W, chunk = tile % a.chunks;
-    t.block = tile / a.chunks * a.vectors;
-    t.vectors = static_cast<int>(blocks - t.block < a.vectors ? blocks - t.block : a.vectors);
-    t.out0 = t.block * V::W;
-    t.out1 = a.p.oc < t.out0 + t.vectors * V::W ? a.p.oc : t.out0 + t.vectors * V::W;
-    const std::int64_t end = ((t.out1 - 1) / a.ocg + 1) * a.icg;
-    t.in0 = t.out0 / a.ocg * a.icg + chunk * a.lanes;
-    t.in1 = t.in0 + a.lanes < end ? t.in0 + a.lanes : end;
-    t.bias = a.db && chunk == 0;
-    return t;
-}
-inline float* grad_buffers(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    return a.workspace + ((tile - a.first_tile) * a.parts + part) * a.levels * a.tile_floats;
-}
-// How many sums of earlier shards of the part the sum of the shard `index` is added to.
-inline int grad_merges(std::int64_t index) {
-    int merges = 0;
-    for (; index & 1; index >>= 1) ++merges;
-    return merges;
-}
-
-// Outputs [first, last) of [low, high) whose tap, `offset` past the first one, lies inside an axis of `size`.
-struct grad_range {
-    std::int64_t first, last;
-};
-inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
-    if (stride != 1) {
-        first = first > 0 ? (first + stride - 1) / stride : 0;
-        last = last > 0 ? (last + stride - 1) / stride : 0;
-    }
-    grad_range r;
-    r.first = first > low ? first : low;
-    r.last = last < high ? last : high;
-    if (r.last < r.first) r.last = r.first;
-    return r;
-}
-
-// The taps of some input channels of one block, over one strip.
-template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
-    const conv_problem& p = a.p;
-    grad_strip s;
-    const std::int64_t step = out.row;
-    s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
-    s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
-    s.dy_block = p.oh * p.ow * V::W;
-    s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
-    s.dy_row = p.ow * V::W;
-    out.row = step * p.kh * p.kw;
-    for (int ky = 0; ky < p.kh; ++ky) {
-        const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
-        const grad_range rows = grad_inside(row0, row1, down, p.ih, p.sh);
-        for (int kx = 0; kx < p.kw; ++kx, out.to += step, out.levels += step) {
-            const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
-            const grad_range columns = grad_inside(column0, column1, right, p.iw, p.sw);
-            s.images = images;
-            s.rows = rows.last - rows.first;
-            s.pixels = columns.last - columns.first;
-            if (s.rows == 0 || s.pixels == 0) s.images = 0;
-            if (s.images == 0 && !out.first && !out.last) continue;
-            s.x = x + lane;
-            s.dy = dy;
-            if (s.images) {
-                s.x += ((rows.first * p.sh + down) * p.iw + columns.first * p.sw + right) * V::W;
-                s.dy += (rows.first * p.ow + columns.first) * V::W;
-            }
-            grad_weight_rows<NV>(s, out, lane, count);
-        }
-    }
-}
-
-// One part of the shards of one tile.
-inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    const conv_problem& p = a.p;
-    const grad_tile t = grad_tile_at(a, tile);
-    if (t.in0 >= t.in1) return;
-    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
-    float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
-    const std::int64_t each = a.shards.count / a.parts;
-    grad_sums out;
-    out.levels = buffers;
-    out.row = t.vectors * V::W;
-    out.level = a.tile_floats;
-    for (std::int64_t i = 0; i < each; ++i) {
-        const int shard = static_cast<int>(part * each + i);
-        const std::int64_t last = a.shards.last(p.n, shard);
-        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
-        out.merges = grad_merges(i);
-        out.first = true;
-        float* const to = buffers + out.merges * a.tile_floats;
-        for (;;) {
-            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
-            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
-                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
-            out.last = images == 0 || (n + images >= last && row1 == p.oh && column1 == p.ow);
-            const float* dy = a.dy + (n * out_blocks + t.block) * out_plane;
-            for (std::int64_t c = t.in0, length; c < t.in1; c += length) {
-                const int lane = static_cast<int>(c % V::W);
-                length = V::W - lane < t.in1 - c ? V::W - lane : t.in1 - c;
-                grad_sums mine = out;
-                const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
-                mine.to = to + offset;
-                mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
-            }
-            if (t.bias) {
-                grad_sums mine = out;
-                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
-                mine.to = to + offset;
-                mine.levels += offset;
-                grad_strip s{};
-                s.dy = images ? dy + (row * p.ow + column) * V::W : dy;
-                s.dy_block = out_plane;
-                s.dy_image = out_blocks * out_plane;
-                s.dy_row = p.ow * V::W;
-                s.images = images, s.rows = row1 - row, s.pixels = column1 - column;
-                grad_bias(t.vectors, s, mine);
-            }
-            out.first = false;
-            if (out.last) break;
-            column = column1 == p.ow ? 0 : column1;
-            if (column == 0) row = row1 == p.oh ? 0 : row1;
-            if (row == 0 && column == 0) n += images;
-        }
-    }
-}
-
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
-            float* left = first + part * step;
-            const float* right = left + apart * step;
-            for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
-        }
-    return first;
-}
-
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
-    for (std::int64_t i = 0; i < rows; i += V::W) {
-        const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= columns) continue;
-            if (count == V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, count);
-        }
-    }
-}
-
-// A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
-inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
-    const conv_problem& p = a.p;
-    const grad_tile t = grad_tile_at(a, tile);
-    if (t.in0 >= t.in1) return;
-    const float* sums = grad_join_parts(a, tile, a.tile_floats);
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, row = t.vectors * V::W;
-    const float* bias = sums + a.tile_floats - a.vectors * V::W;
-    if (t.bias)
-        for (std::int64_t o = t.out0; o < t.out1; ++o) a.db[o] = bias[o - t.out0];
-    if (t.out0 / a.ocg == (t.out1 - 1) / a.ocg) {
-        const std::int64_t skip = t.in0 - t.out0 / a.ocg * a.icg;
-        for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-            grad_transpose(sums + (o - t.out0), row, (t.in1 - t.in0) * taps, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                           a.dw + (o * a.icg + skip) * taps, a.icg * taps);
-        return;
-    }
-    // Channels of several groups: of each output channel the inputs of its own group.
-    for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
-    }
-}
-// ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
-// Gradient of a convolution with respect to its weights, of images of few channels that are read from planes: text, included once for
-// each instruction set. The rows of a tile are all taps of all channels. Rows of the image are copied with their padding, so that every
-// tap of every pixel is inside.
-
-// Rows lie anywhere: taps of planes.
-template <int MI, int NV>
-GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32_t* offsets, const grad_sums& out) {
-    V sum[MI][NV];
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
-    }
-    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
-    for (std::int64_t r = 0; r < s.rows; ++r) {
-        const float *x[MI], *dy = s.dy + r * s.dy_row;
-        GRAFT_UNROLL
-        for (int m = 0; m < MI; ++m) x[m] = s.x + r * s.x_row + offsets[m];
-        const std::int64_t end = s.pixels * x_pixel;
-        for (std::int64_t i = 0; i < end; i += x_pixel, dy += V::W) {
-            V b[NV];
-            GRAFT_UNROLL
-            for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
-            GRAFT_UNROLL
-            for (int m = 0; m < MI; ++m) {
-                const V a = V::set1(x[m][i]);
-                GRAFT_UNROLL
-                for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
-            }
-        }
-    }
-    grad_store(sum, out);
-}
-
-template <int NV>
-GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
-    constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
-}
-
-GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
-    std::int64_t low = first < 0 ? -first : 0, high = width - first;
-    if (high > n) high = n;
-    if (high < 0) high = 0;
-    if (low > high) low = high;
-    for (std::int64_t i = 0; i < low; ++i) out[i] = 0;
-    for (std::int64_t i = low; i < high; ++i) out[i] = row[first + i];
-    for (std::int64_t i = high; i < n; ++i) out[i] = 0;
-}
-
-inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    const conv_problem& p = a.p;
-    const grad_tile t = grad_tile_at(a, tile);
-    const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
-    float* const buffers = grad_buffers(a, tile, part);
-    const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
-    alignas(64) float copy[grad_plane_floats];
-    std::int32_t offsets[first_layer_taps + 16];
-    std::int64_t k = 0;
-    for (std::int64_t c = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
-    grad_sums out;
-    out.levels = buffers;
-    out.row = t.vectors * V::W;
-    out.level = a.tile_floats;
-    for (std::int64_t i = 0; i < each; ++i) {
-        const int shard = static_cast<int>(part * each + i);
-        const std::int64_t last = a.shards.last(p.n, shard);
-        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
-        out.merges = grad_merges(i);
-        out.first = true;
-        out.to = buffers + out.merges * a.tile_floats;
-        for (;;) {
-            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
-                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
-            out.last = n >= last || (n + 1 == last && row1 == p.oh && column1 == p.ow);
-            grad_strip s{};
-            if (n < last) {
-                for (std::int64_t c = 0; c < p.ic; ++c)
-                    for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
-                        const std::int64_t iy = row * p.sh - p.pt + r;
-                        const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
-                                      (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
-                    }
-                s.x = copy;
-                s.x_row = p.sh * wide;
-                s.x_pixel = p.sw;
-                s.dy = a.dy + (n * out_blocks + t.block) * out_plane + (row * p.ow + column) * V::W;
-                s.dy_row = p.ow * V::W;
-                s.dy_block = out_plane;
-                s.images = 1, s.rows = row1 - row, s.pixels = column1 - column;
-            }
-            rows_of(s, offsets, taps, out);
-            if (t.bias) {
-                grad_sums mine = out;
-                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
-                mine.to += offset;
-                mine.levels += offset;
-                grad_bias(t.vectors, s, mine);
-            }
-            out.first = false;
-            if (out.last) break;
-            column = column1 == p.ow ? 0 : column1;
-            if (column == 0) row = row1 == p.oh ? 0 : row1;
-            if (row == 0 && column == 0) ++n;
-        }
-    }
-}
-// ---- graft/cpu/training/kernels/conv_grad_weight_depthwise.inl
-// Gradient of a depthwise convolution with respect to its weights: text, included once for each instruction set. Lanes are channels, so
-// a tile's rows are taps; some pixels of a row are summed apart, so that the chains of sums do not wait for each other.
-
-constexpr int grad_depthwise_pixels(int taps) {
-    return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
-}
-
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
-// the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
-    constexpr int U = grad_depthwise_pixels(KW);
-    V sum[U][KW];
-    GRAFT_UNROLL
-    for (int u = 0; u < U; ++u) {
-        GRAFT_UNROLL
-        for (int k = 0; k < KW; ++k) sum[u][k] = V::zero();
-    }
-    std::int64_t low = columns[0].first, high = columns[0].last;
-    for (int k = 1; k < KW; ++k) {
-        if (columns[k].first > low) low = columns[k].first;
-        if (columns[k].last < high) high = columns[k].last;
-    }
-    if (high < low) high = low;
-    const std::int64_t x_pixel = s.x_pixel;
-    for (std::int64_t i = 0; i < s.images; ++i)
-        for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
-            std::int64_t column = low;
-            for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
-                V d[U];
-                GRAFT_UNROLL
-                for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
-                if (Adjacent) {
-                    GRAFT_UNROLL
-                    for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
-                        GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k)
-                            if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
-                    }
-                } else {
-                    GRAFT_UNROLL
-                    for (int u = 0; u < U; ++u) {
-                        GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
-                    }
-                }
-            }
-            for (; column < high; ++column) {
-                const V d = V::load(dy + column * V::W);
-                GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
-            }
-            // Pixels that have some of the taps only.
-            GRAFT_UNROLL
-            for (int k = 0; k < KW; ++k) {
-                const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
-                for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
-                for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
-            }
-        }
-    V all[KW][1];
-    GRAFT_UNROLL
-    for (int k = 0; k < KW; ++k) {
-        all[k][0] = sum[0][k];
-        GRAFT_UNROLL
-        for (int u = 1; u < U; ++u) all[k][0] = all[k][0] + sum[u][k];
-    }
-    grad_store(all, out);
-}
-
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
-                                           const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
-}
-
-// One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
-    float* const buffers = grad_buffers(a, tile, part);
-    const std::int64_t each = a.shards.count / a.parts;
-    grad_strip s{};
-    s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
-    s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
-    grad_sums out;
-    out.row = V::W;
-    out.level = a.tile_floats;
-    for (std::int64_t i = 0; i < each; ++i) {
-        const int shard = static_cast<int>(part * each + i);
-        const std::int64_t last = a.shards.last(p.n, shard);
-        std::int64_t n = a.shards.first(p.n, shard), row = 0;
-        out.merges = grad_merges(i);
-        out.first = true;
-        for (;;) {
-            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
-            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh;
-            out.last = images == 0 || (n + images >= last && row1 == p.oh);
-            out.to = buffers + out.merges * a.tile_floats;
-            out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
-            for (int ky = 0; ky < p.kh; ++ky) {
-                const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
-                const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
-                for (int kx = 0, count; kx < p.kw; kx += count) {
-                    const int left = p.kw - kx;
-                    count = left == 7 || left == 5 || left == 3 ? left : left > 5 ? 5 : left > 3 ? 3 : 1;
-                    grad_range columns[7];
-                    const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
-                    for (int k = 0; k < count; ++k) columns[k] = grad_inside(0, p.ow, right + std::int64_t(k) * p.dw, p.iw, p.sw);
-                    s.images = images;
-                    s.rows = rows.last - rows.first;
-                    if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
-                    s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
-                    out.to += count * V::W;
-                    out.levels += count * V::W;
-                }
-            }
-            if (a.db) {
-                grad_strip sum = s;
-                sum.dy = dy + row * p.ow * V::W;
-                sum.images = images, sum.rows = row1 - row, sum.pixels = p.ow;
-                grad_bias(1, sum, out);
-            }
-            out.first = false;
-            if (out.last) break;
-            row = row1 == p.oh ? 0 : row1;
-            if (row == 0) n += images;
-        }
-    }
-}
-
-inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
-    const float* sums = grad_join_parts(a, tile, a.tile_floats);
-    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, c0 = tile * V::W, c1 = c0 + V::W < a.p.oc ? c0 + V::W : a.p.oc;
-    for (std::int64_t c = c0; c < c1; ++c)
-        for (std::int64_t t = 0; t < taps; ++t) a.dw[c * taps + t] = sums[t * V::W + c - c0];
-    if (!a.db) return;
-    for (std::int64_t c = c0; c < c1; ++c) a.db[c] = sums[taps * V::W + c - c0];
-}
-// ---- graft/cpu/training/kernels/conv_grad_weight_winograd.inl
-// Gradient of a 3 x 3 convolution with respect to its weights by Winograd: text, included once for each instruction set. With the
-// transforms of F(m x m, 3 x 3), dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G (Lavin and Gray, 2015, and its transpose): one
-// product of matrices for each element, whose sums run over tiles instead of pixels.
-
-// u = A y.
-GRAFT_VECTOR void gradient_transform(const V (&y)[4], V (&u)[6]) {
-    const V even = y[0] + y[2], odd = y[1] + y[3], two = V::set1(2);
-    const V even2 = fma(V::set1(4), y[2], y[0]), odd2 = two * fma(V::set1(4), y[3], y[1]);
-    u[0] = y[0];
-    u[1] = even + odd;
-    u[2] = even - odd;
-    u[3] = even2 + odd2;
-    u[4] = even2 - odd2;
-    u[5] = y[3];
-}
-GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
-    u[0] = y[0];
-    u[1] = y[0] + y[1];
-    u[2] = y[0] - y[1];
-    u[3] = V::zero() - y[1];
-}
-
-// w = G^T u.
-GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
-}
-GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
-}
-
-template <int N>
-GRAFT_VECTOR void grad_winograd_tiles(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    constexpr int m = N - 2;
-    const conv_problem& p = a.weight.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.dy_element;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
-        const float* dy = a.weight.dy + (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
-        const std::int64_t rows = p.oh - oy, columns = p.ow - ox;
-        V half[N][m];
-        GRAFT_UNROLL
-        for (int j = 0; j < m; ++j) {
-            V column[m], u[N];
-            GRAFT_UNROLL
-            for (int i = 0; i < m; ++i) column[i] = i < rows && j < columns ? V::load(dy + (i * p.ow + j) * V::W) : V::zero();
-            gradient_transform(column, u);
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) half[i][j] = u[i];
-        }
-        float* to = a.dy_transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
-        for (int i = 0; i < N; ++i) {
-            V u[N];
-            gradient_transform(half[i], u);
-            GRAFT_UNROLL
-            for (int j = 0; j < N; ++j) u[j].store(to + (i * N + j) * element);
-        }
-    }
-}
-inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
-}
-
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
-    const conv_grad_weight_args& w = a.weight;
-    const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
-    grad_strip s{};
-    s.x_pixel = V::W;
-    s.dy_block = room;
-    s.images = s.rows = 1;
-    grad_sums out;
-    out.row = t.vectors * V::W;
-    out.level = w.tile_floats;
-    for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
-        const conv_grad_strips& strips = a.strips[at.shard];
-        s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
-        out.first = at.strip == 0;
-        out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
-        }
-        ++at.strip;
-        if (at.strip == strips.count) at.strip = 0, ++at.shard;
-    }
-}
-
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
-}
-
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
-    const conv_grad_weight_args& w = a.weight;
-    const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
-    for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
-}
-// ---- graft/cpu/training/kernels/conv_grad_pack.inl
-// Packing of weights that change with every step: text, included once for each instruction set. What pack_conv_weights writes, by
-// transposed vectors and in tasks, from the weights as they are or, for the gradient of the input, turned round.
-
-static constexpr int pack_room = 4096;
-
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
-// u = G g.
-GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
-    const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
-    u[0] = V::set1(0.25f) * a;
-    u[1] = fnma(sixth, b, s);
-    u[2] = fma(sixth, b, s);
-    u[3] = fma(V::set1(1.0f / 12), b, t);
-    u[4] = fnma(V::set1(1.0f / 12), b, t);
-    u[5] = c;
-}
-GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
-    const V half = V::set1(0.5f), s = half * (a + c);
-    u[0] = a;
-    u[1] = fma(half, b, s);
-    u[2] = fnma(half, b, s);
-    u[3] = c;
-}
-// `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
-    for (int r = 0; r < N; ++r) {
-        V u[N];
-        weight_transform(half[0][r], half[1][r], half[2][r], u);
-        GRAFT_UNROLL
-        for (int k = 0; k < N; ++k) u[k].store(to + (r * N + k) * element);
-    }
-}
-
-// One task: a pair of vectors of output channels of one group, whose weights are written side by side.
-inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
-    const std::int64_t pairs = (a.out_channels + 2 * V::W - 1) / (2 * V::W), group = task / pairs, pair = task % pairs * 2 * V::W;
-    const std::int64_t left = a.out_channels - pair, vectors = left > V::W ? 2 * V::W : V::W;
-    float* const to = a.to + group * a.to_group + pair * a.in_channels * (a.wino ? 1 : a.taps);
-    alignas(64) float room[pack_room];
-    std::int64_t at_once = pack_room / (a.from_taps * V::W);
-    if (at_once > V::W) at_once = V::W;
-    for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
-        count = end - c < at_once ? end - c : at_once;
-        for (std::int64_t half = 0; half < vectors; half += V::W) {
-            const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
-            const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
-            if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
-            else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
-            for (std::int64_t i = 0; i < count; ++i) {
-                const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
-                const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
-                if (a.wino == 4)
-                    pack_winograd<6>(w, a.tap, channel, a.element);
-                else if (a.wino == 2)
-                    pack_winograd<4>(w, a.tap, channel, a.element);
-                else
-                    for (int t = 0; t < a.taps; ++t) V::load(w + a.tap[t] * V::W).store(channel + t * step);
-            }
-        }
-    }
-}
-// ---- graft/cpu/training/kernels/conv_grad_input.inl
-// Gradient of a convolution with respect to its input where it has strides: text, included once for each instruction set. Every sh-th row
-// and sw-th column of dX is a convolution of stride 1 over dY with some of the taps, so that nothing is multiplied by inserted zeros.
-
-// One task: some tiles of one image and group of one phase, by some pairs of vectors of channels. As conv_direct, but pixels go to where
-// they belong in dX.
-struct grad_phase_tile {
-    std::int64_t image, channel, pixel;
-    int channels, pixels;
-};
-
-GRAFT_NOINLINE inline void grad_phase_store(const conv_grad_input_args& a, const float* tile, const grad_phase_tile& t) {
-    const conv_problem& p = a.conv.p;
-    const conv_problem& f = a.forward;
-    const std::int64_t plane = f.ih * f.iw, blocks = (f.ic + V::W - 1) / V::W;
-    std::int64_t y = t.pixel / p.ow, x = t.pixel % p.ow, at[14];
-    for (int m = 0; m < t.pixels; ++m) {
-        at[m] = ((a.row0 + y * f.sh) * f.iw + a.column0 + x * f.sw) * V::W;
-        if (++x == p.ow) x = 0, ++y;
-    }
-    const bool whole = t.channel % V::W == 0;
-    for (int j = 0; j < t.channels;) {
-        const std::int64_t c = t.channel + j, base = (t.image * blocks + c / V::W) * plane * V::W;
-        const float* from = tile + (j / V::W) * 14 * V::W + j % V::W;
-        if (whole && (t.channels - j >= V::W || c + t.channels - j == f.ic)) {
-            for (int m = 0; m < t.pixels; ++m) {
-                V v = V::load(from + m * V::W);
-                if (a.conv.residual) v = v + V::load(a.conv.residual + base + at[m]);
-                v.store(a.conv.y + base + at[m]);
-            }
-            j += V::W;
-            continue;
-        }
-        for (int m = 0; m < t.pixels; ++m) {
-            const std::int64_t to = base + at[m] + c % V::W;
-            a.conv.y[to] = a.conv.residual ? from[m * V::W] + a.conv.residual[to] : from[m * V::W];
-        }
-        ++j;
-    }
-}
-
-inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t task) {
-    constexpr int M = conv_tile_pixels;
-    const conv_args& a = phase.conv;
-    const conv_problem& p = a.p;
-    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
-    task /= a.tasks_per_batch;
-    const std::int64_t batch = task % a.batches;
-    task /= a.batches;
-    const std::int64_t group = task % p.groups, image = task / p.groups;
-    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
-    const std::int64_t in_plane = p.ih * p.iw * V::W, pixels = p.oh * p.ow, in_blocks = (p.ic + V::W - 1) / V::W;
-    const int taps = p.kh * p.kw;
-    tap_row rows[conv_table_rows];
-    conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
-    alignas(64) float sums[2 * 14 * V::W];
-    tile_job job;
-    job.in_plane = in_plane;
-    job.out_plane = 14 * V::W;
-    job.ic = a.icg;
-    job.tap_count = taps;
-    job.first_lane = static_cast<int>(group * a.icg % V::W);
-    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
-    job.bias = nullptr;
-    job.residual = nullptr;
-    job.y = sums;
-    const std::int64_t first = batch * a.batch_tiles * M;
-    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
-    for (std::int64_t start = first; start < last; start += at_once * M) {
-        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
-            const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
-        }
-        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
-            const std::int64_t channel = pair * 2 * V::W;
-            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
-            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
-            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
-                job.pixels = tile_pixels(stop - i);
-                job.taps = rows + t * taps;
-                run_tile(a, job);
-                grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
-            }
-        }
-    }
-}
-
-// One task: the rows of one block of channels of one image that no tap reaches.
-inline void grad_input_empty_phase(const conv_grad_input_args& a, std::int64_t task) {
-    const conv_problem& f = a.forward;
-    const std::int64_t base = task * f.ih * f.iw * V::W;
-    for (std::int64_t y = a.row0; y < f.ih; y += f.sh)
-        for (std::int64_t x = a.column0; x < f.iw; x += f.sw) {
-            const std::int64_t at = base + (y * f.iw + x) * V::W;
-            (a.conv.residual ? V::load(a.conv.residual + at) : V::zero()).store(a.conv.y + at);
-        }
-}
-
-// The taps of one axis that reach one row (or column): tap, tap + step ..., which read outputs at, at - back ... .
-struct grad_taps {
-    int tap, step;
-    std::int64_t at, back;
-};
-// For the input `i` of an axis, which lies `pad` behind the first tap of output 0; no tap: `tap` is `taps` then.
-inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation) {
-    grad_taps t;
-    t.step = stride;
-    for (int d = 2; d <= t.step; ++d)
-        while (t.step % d == 0 && std::int64_t(t.step / d) * dilation % stride == 0) t.step /= d;
-    t.back = std::int64_t(t.step) * dilation / stride;
-    for (t.tap = 0; t.tap < taps && t.tap < t.step; ++t.tap) {
-        if ((i - std::int64_t(t.tap) * dilation) % stride != 0) continue;
-        t.at = (i - std::int64_t(t.tap) * dilation) / stride;
-        return t;
-    }
-    t.tap = taps;
-    t.at = 0;
-    return t;
-}
-
-// M pixels of dX, sw apart, all of whose columns of dY are inside. `dy` is what the first tap reads in the row of the first valid ky.
-struct grad_depthwise_job {
-    const float *dy, *w, *residual;
-    float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
-};
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
-    V sum[M];
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) sum[m] = V::zero();
-    for (int ky = 0; ky < j.rows; ++ky) {
-        const float *dy = j.dy - ky * j.row_back, *w = j.w + ky * j.row_tap;
-        for (int kx = 0; kx < j.columns; ++kx, dy -= j.column_back, w += j.column_tap) {
-            const V b = V::load(w);
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m] = fma(V::load(dy + m * V::W), b, sum[m]);
-        }
-    }
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        if (j.residual) sum[m] = sum[m] + V::load(j.residual + m * j.dx_step);
-        sum[m].store(j.dx + m * j.dx_step);
-    }
-}
-
-// One task: some rows (`batch_tiles`) of one block of channels of one image of dX. Weights lie as [block][tap][W].
-inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t task) {
-    const conv_problem& p = a.forward;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, band = task % a.conv.batches;
-    task /= a.conv.batches;
-    const std::int64_t row0 = band * a.conv.batch_tiles, row1 = row0 + a.conv.batch_tiles < p.ih ? row0 + a.conv.batch_tiles : p.ih;
-    const float *dy = a.conv.x + task * p.oh * p.ow * V::W, *w = a.conv.weight + task % blocks * p.kh * p.kw * V::W;
-    const std::int64_t base = task * p.ih * p.iw * V::W;
-    for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
-        const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
-        grad_depthwise_job j;
-        j.column_back = x.back * V::W;
-        j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
-        const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
-        // Pixels [left, right) of the phase have all its taps inside.
-        std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
-        if (left < 0) left = 0;
-        if (right > count) right = count;
-        for (std::int64_t row = row0; row < row1; ++row) {
-            grad_taps y = grad_taps_of(row + p.pt, p.kh, p.sh, p.dh);
-            int rows = y.tap < p.kh ? (p.kh - 1 - y.tap) / y.step + 1 : 0;
-            while (rows > 0 && y.at >= p.oh) --rows, y.tap += y.step, y.at -= y.back;
-            while (rows > 0 && y.at - (rows - 1) * y.back < 0) --rows;
-            j.row_back = y.back * p.ow * V::W;
-            j.row_tap = std::int64_t(y.step) * p.kw * V::W;
-            for (std::int64_t i = 0, tile; i < count; i += tile) {
-                const std::int64_t at = base + (row * p.iw + column + i * p.sw) * V::W, fit = columns && rows && i >= left ? right - i : 0;
-                tile = fit >= 8 ? 8 : fit == 7 ? 7 : fit >= 3 ? 3 : 1;
-                j.dx = a.conv.y + at;
-                j.residual = a.conv.residual ? a.conv.residual + at : nullptr;
-                // One pixel at a border has some of the taps.
-                std::int64_t from = x.at + i;
-                int tap = x.tap;
-                j.columns = columns, j.rows = rows;
-                while (j.columns > 0 && from >= p.ow) --j.columns, tap += x.step, from -= x.back;
-                while (j.columns > 0 && from - (j.columns - 1) * x.back < 0) --j.columns;
-                j.dy = dy + (y.at * p.ow + from) * V::W;
-                j.w = w + (std::int64_t(y.tap) * p.kw + tap) * V::W;
-                if (tile == 8)
-                    grad_depthwise_tile<8>(j);
-                else if (tile == 7)
-                    grad_depthwise_tile<7>(j);
-                else if (tile == 3)
-                    grad_depthwise_tile<3>(j);
-                else
-                    grad_depthwise_tile<1>(j);
-            }
-        }
-    }
-}
-
-inline const conv_grad_kernels* conv_grad_table() {
-    constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
-    static constexpr conv_grad_kernels all = {grad_vectors,
-                                              grad_plane_vectors,
-                                              weight ? &grad_weight : nullptr,
-                                              weight ? &grad_weight_planes : nullptr,
-                                              weight ? &grad_weight_depthwise : nullptr,
-                                              weight ? &grad_weight_end : nullptr,
-                                              weight ? &grad_weight_depthwise_end : nullptr,
-                                              weight ? &grad_winograd_transform : nullptr,
-                                              weight ? &grad_winograd_multiply : nullptr,
-                                              weight ? &grad_winograd_end : nullptr,
-                                              input ? &grad_input_phase : nullptr,
-                                              input ? &grad_input_empty_phase : nullptr,
-                                              input ? &grad_input_depthwise : nullptr,
-                                              input || weight ? &conv_pack : nullptr};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/elementwise_grad.inl
-// Gradients of elementwise functions: text, included once for each instruction set.
-
-GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
-
-// What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
-    if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
-    if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
-    return dy;
-}
-
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    const V l = V::set1(low), h = V::set1(high);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
-    }
-}
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
-}
-
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
-    switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
-        return;
-        GRAFT_X(none, , )
-        GRAFT_ACTIVATION_LIST(GRAFT_X)
-#undef GRAFT_X
-    }
-}
-
-inline const elementwise_grad_kernels* elementwise_grad_table() {
-    static constexpr elementwise_grad_kernels all = {&masked, &activation_grad};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/norm_grad.inl
-// Batch normalisation in training: text, included once for each instruction set.
-//
-// Sums run in four vectors over at most norm_chunk rows, which stay in the first cache, and are then added up in double: no
-// sum in float has more terms than a quarter of that.
-
-constexpr std::int64_t norm_chunk = 256;
-
-// A number for each lane: those of its channels, or one for all.
-GRAFT_VECTOR V channel_values(const float* p, int channels) { return channels ? V::load_partial(p, channels) : V::set1(*p); }
-
-// Rows [from, from + n) of a run as its own.
-GRAFT_FORCE_INLINE norm_rows rows_between(const norm_rows& r, std::int64_t from, std::int64_t n) {
-    norm_rows part = r;
-    const std::int64_t whole = r.whole - from;
-    part.whole = whole < 0 ? 0 : whole < n ? whole : n;
-    part.tail = n - part.whole;
-    return part;
-}
-
-// Lanes of a float sum in double: one by one, or added up in a tree of halves.
-GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
-    float lane[V::W];
-    v.store(lane);
-    for (int i = 0; i < V::W; ++i) out[i] = static_cast<double>(lane[i]);
-    if (channels) return;
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) out[i] += out[i + half];
-}
-
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
-    const double share = count_b / (count_a + count_b), both = count_a * share;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double apart = mean_b[i] - mean_a[i];
-        mean_a[i] += apart * share;
-        square_a[i] += square_b[i] + apart * apart * both;
-    }
-}
-
-// Mean and squared distances of one chunk: the mean first, then distances from it, corrected by what they sum up to.
-GRAFT_VECTOR void chunk_moments(const norm_rows& r, const float* x, double* mean, double* square) {
-    const std::int64_t step = r.step;
-    V a[4], b[4];
-    GRAFT_UNROLL
-    for (int j = 0; j < 4; ++j) a[j] = V::zero();
-    std::int64_t i = 0;
-    for (; i + 4 <= r.whole; i += 4) {
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
-    }
-    for (; i < r.whole; ++i) a[0] = a[0] + V::load(x + i * step);
-    for (std::int64_t t = 0; t < r.tail; ++t) a[t & 1] = a[t & 1] + V::load_partial(x + (i + t) * step, r.tail_lanes);
-    const V total = (a[0] + a[1]) + (a[2] + a[3]);
-    const std::int64_t count = r.channels ? r.whole + r.tail : r.whole * V::W + r.tail * r.tail_lanes;
-    const float share = 1.0f / static_cast<float>(count);
-    const V centre = r.channels ? total * V::set1(share) : V::set1(sum(total) * share);
-    GRAFT_UNROLL
-    for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
-    for (i = 0; i + 4 <= r.whole; i += 4) {
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) {
-            const V d = V::load(x + (i + j) * step) - centre;
-            a[j] = a[j] + d;
-            b[j] = fma(d, d, b[j]);
-        }
-    }
-    for (; i < r.whole; ++i) {
-        const V d = V::load(x + i * step) - centre;
-        a[0] = a[0] + d;
-        b[0] = fma(d, d, b[0]);
-    }
-    const M there = M::lanes(r.tail_lanes);
-    for (std::int64_t t = 0; t < r.tail; ++t) {
-        const V d = select(there, V::load_partial(x + (i + t) * step, r.tail_lanes) - centre, V::zero());
-        a[t & 1] = a[t & 1] + d;
-        b[t & 1] = fma(d, d, b[t & 1]);
-    }
-    double off[V::W], from[V::W];
-    widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, off);
-    widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, square);
-    float centres[V::W];
-    centre.store(centres);
-    for (int j = 0; j < V::W; ++j) from[j] = static_cast<double>(centres[j]);
-    const double one = 1.0 / static_cast<double>(count);
-    for (int j = 0; j < V::W; ++j) {
-        mean[j] = from[j] + off[j] * one;
-        square[j] -= off[j] * off[j] * one;
-    }
-}
-
-inline void moments(const norm_rows& r, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square) {
-    double all_mean[V::W], all_square[V::W], part_mean[V::W], part_square[V::W];
-    for (int j = 0; j < V::W; ++j) all_mean[j] = all_square[j] = 0;
-    const std::int64_t rows = r.whole + r.tail;
-    double count = 0;
-    for (std::int64_t image = 0; image < images; ++image)
-        for (std::int64_t i = 0; i < rows; i += norm_chunk) {
-            const norm_rows part = rows_between(r, i, rows - i < norm_chunk ? rows - i : norm_chunk);
-            chunk_moments(part, x + image * image_step + i * r.step, part_mean, part_square);
-            const double more = static_cast<double>(r.channels ? part.whole + part.tail : part.whole * V::W + part.tail * r.tail_lanes);
-            merge_moments(all_mean, all_square, count, part_mean, part_square, more, V::W);
-            count += more;
-        }
-    for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
-}
-
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
-    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
-    const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
-        if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
-    }
-    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
-        if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
-    }
-}
-inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
-}
-
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
-    const std::int64_t rows = r.whole + r.tail;
-    const int width = r.channels ? V::W : 1;
-    double part[V::W];
-    for (int j = 0; j < width; ++j) sum[j] = product[j] = 0;
-    for (std::int64_t image = 0; image < images; ++image)
-        for (std::int64_t first = 0; first < rows; first += norm_chunk) {
-            const norm_rows c = rows_between(r, first, rows - first < norm_chunk ? rows - first : norm_chunk);
-            std::int64_t at = image * image_step + first * r.step, i = 0;
-            V a[4], b[4];
-            GRAFT_UNROLL
-            for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
-            for (; i + 4 <= c.whole; i += 4, at += 4 * r.step) {
-                GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) {
-                    const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
-                    if constexpr (Store) dy.store(g.masked + o);
-                    a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
-                }
-            }
-            for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-                if constexpr (Store) dy.store(g.masked + at);
-                a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
-            }
-            for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-                if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
-                // Lanes that are not there have a gradient of 0.
-                a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
-            }
-            widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
-            for (int j = 0; j < width; ++j) sum[j] += part[j];
-            widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, part);
-            for (int j = 0; j < width; ++j) product[j] += part[j];
-        }
-}
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
-    constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
-}
-
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
-    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
-    const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
-    }
-    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
-    }
-}
-inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
-}
-
-inline const norm_grad_kernels* norm_grad_table() {
-    static constexpr norm_grad_kernels all = {&moments, &merge_moments, &normalize, &norm_sums, &norm_gradient};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/reduce_sum.inl
-// Sums of rows and columns: text, included once for each instruction set.
-
-constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
-
-GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
-    float lane[V::W];
-    v.store(lane);
-    for (int i = 0; i < lanes; ++i) sum[i] += static_cast<double>(lane[i]);
-}
-
-// One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
-    for (std::int64_t first = 0; first < rows; first += sum_chunk) {
-        const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
-        V a[4];
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) a[j] = V::zero();
-        std::int64_t i = first;
-        if (lanes == V::W)
-            for (; i + 4 <= last; i += 4) {
-                GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
-            }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
-        add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
-    }
-}
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
-    if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
-        return;
-    }
-    // A quarter of the rows that four running sums may have: here each has them all.
-    constexpr std::int64_t chunk = sum_chunk / 4;
-    for (std::int64_t first = 0; first < rows; first += chunk) {
-        const std::int64_t last = rows - first < chunk ? rows : first + chunk;
-        V a[sum_vectors];
-        GRAFT_UNROLL
-        for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
-        for (std::int64_t i = first; i < last; ++i) {
-            GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
-        }
-        GRAFT_UNROLL
-        for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
-    }
-}
-
-inline double sum_row(const float* x, std::int64_t n) {
-    double sum[V::W];
-    for (int i = 0; i < V::W; ++i) sum[i] = 0;
-    const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
-    for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
-    return sum[0];
-}
-
-inline const reduce_sum_kernels* reduce_sum_table() {
-    static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/rows_grad.inl
-// Gradients along rows: text, included once for each instruction set.
-
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
-
-// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
-    constexpr std::int64_t piece = 2048;
-    double total = 0;
-    for (std::int64_t first = 0; first < n; first += piece) {
-        const std::int64_t last = n - first < piece ? n : first + piece;
-        V a = V::zero(), b = a;
-        std::int64_t i = first;
-        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
-        if (i < last) a = a + f(i);
-        total += static_cast<double>(sum(a + b));
-    }
-    return total;
-}
-
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
-}
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
-}
-
-inline void layer_norm_grad(const normalized_rows_grad& g) {
-    for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
-        float* dx = g.dx + r * g.n;
-        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
-        // Lanes past the end have a dy of 0.
-        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
-        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
-        const double one = 1.0 / static_cast<double>(g.n);
-        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
-        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
-        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
-    }
-}
-
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
-    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
-    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
-        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
-        for (std::int64_t j = 0; j < count; j += V::W) {
-            const int lanes = lanes_from(count - j);
-            V products = V::zero(), sums = products;
-            for (std::int64_t r = begin; r < end; ++r) {
-                const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
-                products = fma(dy, off * V::set1(g.inverse[r]), products);
-                sums = sums + dy;
-            }
-            if (scale) add_lanes(products, lanes, scale + j);
-            if (bias) add_lanes(sums, lanes, bias + j);
-        }
-    }
-}
-
-inline const rows_grad_kernels* rows_grad_table() {
-    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/matmul_grad.inl
-// Products summed over a batch: text, included once for each instruction set.
-//
-// A register tile of C takes a row of A and a row of B at a time. After a shard it is joined, still in registers, with the levels of
-// the tree that are complete (the ones at the end of the shard's number in binary), and stored one level up: log2(shards) + 1
-// partial blocks are all the memory that the tree needs.
-
-// R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
-template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
-    V acc[R][2];
-    GRAFT_UNROLL
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
-    const int first = lanes < V::W ? lanes : V::W, second = lanes - first;
-    for (std::int64_t l = 0; l < n; ++l, a += lda, b += ldb) {
-        V b0 = V::zero(), b1 = V::zero();
-        if constexpr (Full) {
-            b0 = V::load(b), b1 = V::load(b + V::W);
-        } else {
-            b0 = V::load_partial(b, first);
-            if (second) b1 = V::load_partial(b + V::W, second);
-        }
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(a[r]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
-        }
-    }
-    for (int j = 0; j < joins; ++j, levels += level_step) {
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            acc[r][0] = V::load(levels + r * gemm_columns) + acc[r][0];
-            acc[r][1] = V::load(levels + r * gemm_columns + V::W) + acc[r][1];
-        }
-    }
-    GRAFT_UNROLL
-    for (int r = 0; r < R; ++r) {
-        float* to = out + r * out_row;
-        if (Full || whole_out) {
-            acc[r][0].store(to), acc[r][1].store(to + V::W);
-        } else {
-            acc[r][0].store_partial(to, first);
-            if (second) acc[r][1].store_partial(to + V::W, second);
-        }
-    }
-}
-
-template <int R>
-GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
-    const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
-    const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
-    float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
-    const std::int64_t out_row = last ? g.ldc : gemm_columns;
-    if (lanes == gemm_columns)
-        product_tile<R, true>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, true);
-    else
-        product_tile<R, false>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, !last);
-}
-
-inline void product_sum_run(const product_sum_block& g) {
-    for (int s = 0; s < g.tree.count; ++s) {
-        const bool last = s + 1 == g.tree.count;
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
-        float* tile = g.levels;
-        for (std::int64_t j = 0; j < g.columns; j += gemm_columns)
-            for (std::int64_t i = 0; i < g.rows;) {
-                const std::int64_t left = g.rows - i;
-                int rows = 1;
-                if (left >= gemm_rows)
-                    product_rows<gemm_rows>(g, s, i, j, tile, joins, last), rows = gemm_rows;
-                else if (gemm_rows > 8 && left >= 8)
-                    product_rows<8>(g, s, i, j, tile, joins, last), rows = 8;
-                else if (left >= 4)
-                    product_rows<4>(g, s, i, j, tile, joins, last), rows = 4;
-                else if (left >= 2)
-                    product_rows<2>(g, s, i, j, tile, joins, last), rows = 2;
-                else
-                    product_rows<1>(g, s, i, j, tile, joins, last);
-                i += rows;
-                tile += rows * gemm_columns;
-            }
-    }
-}
-
-inline const matmul_grad_kernels* matmul_grad_table() {
-    static constexpr matmul_grad_kernels all = {gemm_rows, gemm_columns, &product_sum_run};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/optimizer.inl
-// Updates of weights: text, included once for each instruction set. Where PyTorch fuses a product with a sum this does, elsewhere not.
-
-template <bool Momentum, bool Nesterov, bool Decay>
-GRAFT_FORCE_INLINE void sgd_loop(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
-    const V rate = V::set1(s.minus_rate), momentum = V::set1(s.momentum), decay = V::set1(s.weight_decay);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        const V old = load_some(w + i, lanes);
-        V d = load_some(g + i, lanes);
-        if constexpr (Decay) d = fma(old, decay, d);
-        if constexpr (Momentum) {
-            const V buffer = load_some(m + i, lanes) * momentum + d;
-            store_some(buffer, new_m + i, lanes);
-            d = Nesterov ? fma(buffer, momentum, d) : buffer;
-        }
-        store_some(fma(d, rate, old), new_w + i, lanes);
-    }
-}
-inline void sgd(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
-    const bool decay = s.weight_decay != 0;
-    if (!m) return decay ? sgd_loop<false, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<false, false, false>(s, w, g, m, new_w, new_m, n);
-    if (s.nesterov) return decay ? sgd_loop<true, true, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, true, false>(s, w, g, m, new_w, new_m, n);
-    decay ? sgd_loop<true, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, false, false>(s, w, g, m, new_w, new_m, n);
-}
-
-// From a to b, by the end that is nearer.
-GRAFT_VECTOR V blended(float share, V a, V b) {
-    const bool near = share < 0.5f;
-    return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
-}
-
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
-    const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
-    const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
-    const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        V weight = load_some(w + i, lanes), d = load_some(g + i, lanes);
-        if (shrinks) weight = weight * shrink;
-        if (decays) d = fma(weight, decay, d);
-        const V mean = blended(s.share, load_some(m + i, lanes), d);
-        const V square = fma(square_share * d, d, load_some(v + i, lanes) * keep);
-        store_some(mean, new_m + i, lanes);
-        store_some(square, new_v + i, lanes);
-        store_some(weight + step * mean / (sqrt(square) / correction + epsilon), new_w + i, lanes);
-    }
-}
-
-inline void blend(float share, const float* a, const float* b, float* y, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        store_some(blended(share, load_some(a + i, lanes), load_some(b + i, lanes)), y + i, lanes);
-    }
-}
-
-inline void scale_by(float factor, const float* x, float* y, std::int64_t n) {
-    const V f = V::set1(factor);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        store_some(load_some(x + i, lanes) * f, y + i, lanes);
-    }
-}
-
-// The float sums are of at most 32 squares each.
-inline double square_sum(const float* x, std::int64_t n) {
-    double sum[V::W];
-    for (int i = 0; i < V::W; ++i) sum[i] = 0;
-    constexpr std::int64_t chunk = 128 * V::W;
-    for (std::int64_t first = 0; first < n; first += chunk) {
-        const std::int64_t last = n - first < chunk ? n : first + chunk;
-        V a[4];
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) a[j] = V::zero();
-        std::int64_t i = first;
-        for (; i + 4 * V::W <= last; i += 4 * V::W) {
-            GRAFT_UNROLL
-            for (int j = 0; j < 4; ++j) {
-                const V v = V::load(x + i + j * V::W);
-                a[j] = fma(v, v, a[j]);
-            }
-        }
-        for (; i < last; i += V::W) {
-            const V v = load_some(x + i, lanes_from(last - i));
-            a[0] = fma(v, v, a[0]);
-        }
-        add_lanes((a[0] + a[1]) + (a[2] + a[3]), V::W, sum);
-    }
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
-    return sum[0];
-}
-
-inline const optimizer_kernels* optimizer_table() {
-    static constexpr optimizer_kernels all = {&sgd, &adam, &blend, &scale_by, &square_sum};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/pool_grad.inl
-// Gradients of pooling: text, included once for each instruction set. Windows hand their gradients out in order; the rows of a plane
-// are cleared just before the first window that reaches them.
-
-// The taps of one window that are inside.
-struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
-    int rows, columns;
-};
-
-// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
-// window's value wherever it comes.
-GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
-    V best = V::load(x);
-    I place = I::set1(0);
-    M bad = is_nan(best);
-    int tap = 0;
-    for (int ky = 0; ky < w.rows; ++ky)
-        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
-            const V v = V::load(x + ky * w.row_step + kx * w.column_step);
-            const M more = best < v;
-            best = select(more, v, best);
-            place = select(more, I::set1(tap), place);
-            bad = bad | is_nan(v);
-        }
-    store_8(place, places);
-    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
-}
-GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
-    const I place = load_u8(places);
-    int tap = 0;
-    for (int ky = 0; ky < w.rows; ++ky)
-        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
-            float* to = dx + ky * w.row_step + kx * w.column_step;
-            (V::load(to) + select(place == I::set1(tap), gradient, V::zero())).store(to);
-        }
-}
-GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
-    for (int ky = 0; ky < w.rows; ++ky)
-        for (int kx = 0; kx < w.columns; ++kx) {
-            float* to = dx + ky * w.row_step + kx * w.column_step;
-            (V::load(to) + share).store(to);
-        }
-}
-
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    const std::int64_t row = p.iw * V::W;
-    float* dx = a.dx + plane * p.ih * row;
-    const float* dy = a.dy + plane * p.oh * p.ow * V::W;
-    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
-    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
-    std::int64_t cleared = 0;
-    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        w.rows = rows.last - rows.first;
-        const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
-        if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            pool_span columns{0, p.kw, p.kw};
-            if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            w.columns = columns.last - columns.first;
-            if (w.rows <= 0 || w.columns <= 0) continue;
-            const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
-            if constexpr (Max)
-                give_to_place(w, places, V::load(dy), dx + at);
-            else
-                give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
-        }
-    }
-    for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
-}
-
-inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    const std::int64_t row = p.iw * V::W;
-    const float* x = a.x + plane * p.ih * row;
-    std::int64_t out = plane * p.oh * p.ow * V::W;
-    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
-    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
-        w.rows = rows.last - rows.first;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
-            w.columns = columns.last - columns.first;
-            if (w.rows > 0 && w.columns > 0) {
-                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
-                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
-            } else {
-                std::memset(a.places + out, 0, V::W);
-                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
-            }
-        }
-    }
-}
-
-// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
-    std::int64_t out = plane * p.oh * p.ow;
-    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
-        }
-    }
-}
-inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
-        int place = 0, tap = 0;
-        float best = -std::numeric_limits<float>::infinity();
-        bool bad = false;
-        for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
-                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
-                bad |= v != v;
-                if (tap == 0 || v > best) best = v, place = tap;
-            }
-        a.places[out] = static_cast<std::uint8_t>(place);
-        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
-    });
-}
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
-    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
-        if (rows.last <= rows.first || columns.last <= columns.first) return;
-        if constexpr (Max) {
-            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
-            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
-        } else {
-            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
-        }
-    });
-}
-
-inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
-    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
-}
-inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
-    for (std::int64_t plane = first; plane < first + count; ++plane)
-        a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
-}
-inline void average_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
-    for (std::int64_t plane = first; plane < first + count; ++plane)
-        a.p.l == layout::blocked ? pool_grad_block<false>(a, plane) : pool_grad_plane<false>(a, plane);
-}
-
-inline void global_average_grad(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx) {
-    const V count = V::set1(static_cast<float>(pixels));
-    for (std::int64_t plane = 0; plane < planes; ++plane) {
-        const V share = (blocked ? V::load(dy + plane * V::W) : V::set1(dy[plane])) / count;
-        const std::int64_t n = blocked ? pixels * V::W : pixels;
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(share, dx + i, lanes_from(n - i));
-        dx += n;
-    }
-}
-
-inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/table.inl
-// The training table of one instruction set; each family's text defines the function that names its own.
-
-inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
-    return all;
-}
-
-}  // namespace training
-}  // namespace avx2
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_AVX512_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_AVX512_HPP
-// ---- graft/cpu/training/avx512.hpp
-// AVX-512 training kernels: the shared kernel text, compiled for this instruction set.
-
-
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX512)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx512 {
-namespace training {
-
-// ---- graft/cpu/training/kernels/conv_grad_weight.inl
-// Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
-// channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
-// cache. Strips are summed from zero and then added to what came before, which rounds less than one long chain.
-
-// How many rows of a tile one pass takes.
-constexpr int grad_rows(int vectors) { return V::registers == 32 ? (vectors == 1 ? 16 : vectors == 4 ? 4 : 8) : vectors == 1 ? V::W : 4; }
-constexpr int grad_plane_rows(int vectors) { return vectors == 1 ? 13 : V::registers == 32 ? (vectors == 2 ? 13 : 7) : 5; }
-static constexpr int grad_vectors = V::registers == 32 ? 4 : V::W == 8 ? 3 : 2;
-static constexpr int grad_plane_vectors = V::registers == 32 ? 4 : 2;
-static constexpr int grad_plane_floats = 8192;
-
-// What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
-struct grad_strip {
-    const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
-    std::int64_t images, rows, pixels;
-};
-
-// Where the sums of a pass go: `to` for its first row. `first` of a shard's strips overwrites; at the `last` one the earlier shards'
-// sums, of 1, 2, 4 ... shards, `level` floats apart, are added in this order, as the tree has it.
-struct grad_sums {
-    float* to;
-    const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
-    int merges;
-    bool first, last;
-};
-
-// sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m, from += row) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
-    }
-}
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
-    if (!s.first) grad_add(sum, s.to, s.row);
-    if (s.last)
-        for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
-    float* to = s.to;
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m, to += s.row) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v].store(to + v * V::W);
-    }
-}
-
-// Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
-    V sum[MI][NV];
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
-    }
-    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
-    for (std::int64_t i = 0; i < s.images; ++i)
-        for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
-            for (std::int64_t left = s.pixels; left > 0; --left, x += x_pixel, dy += V::W) {
-                V b[NV];
-                GRAFT_UNROLL
-                for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
-                GRAFT_UNROLL
-                for (int m = 0; m < MI; ++m) {
-                    const V a = V::set1(x[m]);
-                    GRAFT_UNROLL
-                    for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
-                }
-            }
-        }
-    grad_store(sum, out);
-}
-
-// The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
-    V sum[4][NV];
-    GRAFT_UNROLL
-    for (int m = 0; m < 4; ++m) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
-    }
-    for (std::int64_t i = 0; i < s.images; ++i)
-        for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float* dy = s.dy + i * s.dy_image + r * s.dy_row;
-            std::int64_t left = s.pixels;
-            for (; left >= 4; left -= 4, dy += 4 * V::W) {
-                GRAFT_UNROLL
-                for (int m = 0; m < 4; ++m) {
-                    GRAFT_UNROLL
-                    for (int v = 0; v < NV; ++v) sum[m][v] = sum[m][v] + V::load(dy + v * s.dy_block + m * V::W);
-                }
-            }
-            for (; left > 0; --left, dy += V::W) {
-                GRAFT_UNROLL
-                for (int v = 0; v < NV; ++v) sum[0][v] = sum[0][v] + V::load(dy + v * s.dy_block);
-            }
-        }
-    V all[1][NV];
-    GRAFT_UNROLL
-    for (int v = 0; v < NV; ++v) all[0][v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
-    grad_store(all, out);
-}
-
-GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_sums& out) {
-    if (vectors == 1) return grad_bias_pass<1>(s, out);
-    if (vectors == 2) return grad_bias_pass<2>(s, out);
-    if (vectors == 3) return grad_bias_pass<3>(s, out);
-    grad_bias_pass<4>(s, out);
-}
-
-// `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
-    constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
-    for (int i = 0; i < count;) {
-        const int left = count - i, room = V::W - lane - i;
-        const int rows = left > half && room >= most ? most : left > 4 && room >= half ? half : room >= 4 ? 4 : 1;
-        if (rows == most)
-            grad_weight_pass<most, NV>(s, out);
-        else if (rows == half)
-            grad_weight_pass<half, NV>(s, out);
-        else if (rows == 4)
-            grad_weight_pass<4, NV>(s, out);
-        else
-            grad_weight_pass<1, NV>(s, out);
-        i += rows;
-        s.x += rows;
-        out.to += rows * out.row;
-        out.levels += rows * out.row;
-    }
-}
-
-// A tile of the weights: which channels it has.
-struct grad_tile {
-    std::int64_t block;      // first vector of output channels
-    int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
-    bool bias;
-};
-inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
-    grad_tile t;
-    const std::int64_t blocks = (a.p.oc + V::W - 1) / V::W, chunk = tile % a.chunks;
-    t.block = tile / a.chunks * a.vectors;
-    t.vectors = static_cast<int>(blocks - t.block < a.vectors ? blocks - t.block : a.vectors);
-    t.out0 = t.block * V::W;
-    t.out1 = a.p.oc < t.out0 + t.vectors * V::W ? a.p.oc : t.out0 + t.vectors * V::W;
-    const std::int64_t end = ((t.out1 - 1) / a.ocg + 1) * a.icg;
-    t.in0 = t.out0 / a.ocg * a.icg + chunk * a.lanes;
-    t.in1 = t.in0 + a.lanes < end ? t.in0 + a.lanes : end;
-    t.bias = a.db && chunk == 0;
-    return t;
-}
-inline float* grad_buffers(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    return a.workspace + ((tile - a.first_tile) * a.parts + part) * a.levels * a.tile_floats;
-}
-// How many sums of earlier shards of the part the sum of the shard `index` is added to.
-inline int grad_merges(std::int64_t index) {
-    int merges = 0;
-    for (; index & 1; index >>= 1) ++merges;
-    return merges;
-}
-
-// Outputs [first, last) of [low, high) whose tap, `offset` past the first one, lies inside an axis of `size`.
-struct grad_range {
-    std::int64_t first, last;
-};
-inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
-    if (stride != 1) {
-        first = first > 0 ? (first + stride - 1) / stride : 0;
-        last = last > 0 ? (last + stride - 1) / stride : 0;
-    }
-    grad_range r;
-    r.first = first > low ? first : low;
-    r.last = last < high ? last : high;
-    if (r.last < r.first) r.last = r.first;
-    return r;
-}
-
-// The taps of some input channels of one block, over one strip.
-template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
-    const conv_problem& p = a.p;
-    grad_strip s;
-    const std::int64_t step = out.row;
-    s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
-    s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
-    s.dy_block = p.oh * p.ow * V::W;
-    s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
-    s.dy_row = p.ow * V::W;
-    out.row = step * p.kh * p.kw;
-    for (int ky = 0; ky < p.kh; ++ky) {
-        const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
-        const grad_range rows = grad_inside(row0, row1, down, p.ih, p.sh);
-        for (int kx = 0; kx < p.kw; ++kx, out.to += step, out.levels += step) {
-            const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
-            const grad_range columns = grad_inside(column0, column1, right, p.iw, p.sw);
-            s.images = images;
-            s.rows = rows.last - rows.first;
-            s.pixels = columns.last - columns.first;
-            if (s.rows == 0 || s.pixels == 0) s.images = 0;
-            if (s.images == 0 && !out.first && !out.last) continue;
-            s.x = x + lane;
-            s.dy = dy;
-            if (s.images) {
-                s.x += ((rows.first * p.sh + down) * p.iw + columns.first * p.sw + right) * V::W;
-                s.dy += (rows.first * p.ow + columns.first) * V::W;
-            }
-            grad_weight_rows<NV>(s, out, lane, count);
-        }
-    }
-}
-
-// One part of the shards of one tile.
-inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    const conv_problem& p = a.p;
-    const grad_tile t = grad_tile_at(a, tile);
-    if (t.in0 >= t.in1) return;
-    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
-    float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
-    const std::int64_t each = a.shards.count / a.parts;
-    grad_sums out;
-    out.levels = buffers;
-    out.row = t.vectors * V::W;
-    out.level = a.tile_floats;
-    for (std::int64_t i = 0; i < each; ++i) {
-        const int shard = static_cast<int>(part * each + i);
-        const std::int64_t last = a.shards.last(p.n, shard);
-        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
-        out.merges = grad_merges(i);
-        out.first = true;
-        float* const to = buffers + out.merges * a.tile_floats;
-        for (;;) {
-            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
-            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
-                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
-            out.last = images == 0 || (n + images >= last && row1 == p.oh && column1 == p.ow);
-            const float* dy = a.dy + (n * out_blocks + t.block) * out_plane;
-            for (std::int64_t c = t.in0, length; c < t.in1; c += length) {
-                const int lane = static_cast<int>(c % V::W);
-                length = V::W - lane < t.in1 - c ? V::W - lane : t.in1 - c;
-                grad_sums mine = out;
-                const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
-                mine.to = to + offset;
-                mine.levels += offset;
-                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
-            }
-            if (t.bias) {
-                grad_sums mine = out;
-                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
-                mine.to = to + offset;
-                mine.levels += offset;
-                grad_strip s{};
-                s.dy = images ? dy + (row * p.ow + column) * V::W : dy;
-                s.dy_block = out_plane;
-                s.dy_image = out_blocks * out_plane;
-                s.dy_row = p.ow * V::W;
-                s.images = images, s.rows = row1 - row, s.pixels = column1 - column;
-                grad_bias(t.vectors, s, mine);
-            }
-            out.first = false;
-            if (out.last) break;
-            column = column1 == p.ow ? 0 : column1;
-            if (column == 0) row = row1 == p.oh ? 0 : row1;
-            if (row == 0 && column == 0) n += images;
-        }
-    }
-}
-
-// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
-inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
-    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
-    const std::int64_t step = a.levels * a.tile_floats;
-    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
-        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
-            float* left = first + part * step;
-            const float* right = left + apart * step;
-            for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
-        }
-    return first;
-}
-
-// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
-    for (std::int64_t i = 0; i < rows; i += V::W) {
-        const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
-        transpose(block);
-        GRAFT_UNROLL
-        for (int j = 0; j < V::W; ++j) {
-            if (j >= columns) continue;
-            if (count == V::W)
-                block[j].store(to + j * to_step + i);
-            else
-                block[j].store_partial(to + j * to_step + i, count);
-        }
-    }
-}
-
-// A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
-inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
-    const conv_problem& p = a.p;
-    const grad_tile t = grad_tile_at(a, tile);
-    if (t.in0 >= t.in1) return;
-    const float* sums = grad_join_parts(a, tile, a.tile_floats);
-    const std::int64_t taps = std::int64_t(p.kh) * p.kw, row = t.vectors * V::W;
-    const float* bias = sums + a.tile_floats - a.vectors * V::W;
-    if (t.bias)
-        for (std::int64_t o = t.out0; o < t.out1; ++o) a.db[o] = bias[o - t.out0];
-    if (t.out0 / a.ocg == (t.out1 - 1) / a.ocg) {
-        const std::int64_t skip = t.in0 - t.out0 / a.ocg * a.icg;
-        for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-            grad_transpose(sums + (o - t.out0), row, (t.in1 - t.in0) * taps, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                           a.dw + (o * a.icg + skip) * taps, a.icg * taps);
-        return;
-    }
-    // Channels of several groups: of each output channel the inputs of its own group.
-    for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
-    }
-}
-// ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
-// Gradient of a convolution with respect to its weights, of images of few channels that are read from planes: text, included once for
-// each instruction set. The rows of a tile are all taps of all channels. Rows of the image are copied with their padding, so that every
-// tap of every pixel is inside.
-
-// Rows lie anywhere: taps of planes.
-template <int MI, int NV>
-GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32_t* offsets, const grad_sums& out) {
-    V sum[MI][NV];
-    GRAFT_UNROLL
-    for (int m = 0; m < MI; ++m) {
-        GRAFT_UNROLL
-        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
-    }
-    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
-    for (std::int64_t r = 0; r < s.rows; ++r) {
-        const float *x[MI], *dy = s.dy + r * s.dy_row;
-        GRAFT_UNROLL
-        for (int m = 0; m < MI; ++m) x[m] = s.x + r * s.x_row + offsets[m];
-        const std::int64_t end = s.pixels * x_pixel;
-        for (std::int64_t i = 0; i < end; i += x_pixel, dy += V::W) {
-            V b[NV];
-            GRAFT_UNROLL
-            for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
-            GRAFT_UNROLL
-            for (int m = 0; m < MI; ++m) {
-                const V a = V::set1(x[m][i]);
-                GRAFT_UNROLL
-                for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
-            }
-        }
-    }
-    grad_store(sum, out);
-}
-
-template <int NV>
-GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
-    constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
-}
-
-GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
-    std::int64_t low = first < 0 ? -first : 0, high = width - first;
-    if (high > n) high = n;
-    if (high < 0) high = 0;
-    if (low > high) low = high;
-    for (std::int64_t i = 0; i < low; ++i) out[i] = 0;
-    for (std::int64_t i = low; i < high; ++i) out[i] = row[first + i];
-    for (std::int64_t i = high; i < n; ++i) out[i] = 0;
-}
-
-inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    const conv_problem& p = a.p;
-    const grad_tile t = grad_tile_at(a, tile);
-    const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
-    float* const buffers = grad_buffers(a, tile, part);
-    const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
-    alignas(64) float copy[grad_plane_floats];
-    std::int32_t offsets[first_layer_taps + 16];
-    std::int64_t k = 0;
-    for (std::int64_t c = 0; c < p.ic; ++c)
-        for (int ky = 0; ky < p.kh; ++ky)
-            for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
-    grad_sums out;
-    out.levels = buffers;
-    out.row = t.vectors * V::W;
-    out.level = a.tile_floats;
-    for (std::int64_t i = 0; i < each; ++i) {
-        const int shard = static_cast<int>(part * each + i);
-        const std::int64_t last = a.shards.last(p.n, shard);
-        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
-        out.merges = grad_merges(i);
-        out.first = true;
-        out.to = buffers + out.merges * a.tile_floats;
-        for (;;) {
-            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
-                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
-            out.last = n >= last || (n + 1 == last && row1 == p.oh && column1 == p.ow);
-            grad_strip s{};
-            if (n < last) {
-                for (std::int64_t c = 0; c < p.ic; ++c)
-                    for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
-                        const std::int64_t iy = row * p.sh - p.pt + r;
-                        const bool inside = iy >= 0 && iy < p.ih;
-                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
-                                      (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
-                    }
-                s.x = copy;
-                s.x_row = p.sh * wide;
-                s.x_pixel = p.sw;
-                s.dy = a.dy + (n * out_blocks + t.block) * out_plane + (row * p.ow + column) * V::W;
-                s.dy_row = p.ow * V::W;
-                s.dy_block = out_plane;
-                s.images = 1, s.rows = row1 - row, s.pixels = column1 - column;
-            }
-            rows_of(s, offsets, taps, out);
-            if (t.bias) {
-                grad_sums mine = out;
-                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
-                mine.to += offset;
-                mine.levels += offset;
-                grad_bias(t.vectors, s, mine);
-            }
-            out.first = false;
-            if (out.last) break;
-            column = column1 == p.ow ? 0 : column1;
-            if (column == 0) row = row1 == p.oh ? 0 : row1;
-            if (row == 0 && column == 0) ++n;
-        }
-    }
-}
-// ---- graft/cpu/training/kernels/conv_grad_weight_depthwise.inl
-// Gradient of a depthwise convolution with respect to its weights: text, included once for each instruction set. Lanes are channels, so
-// a tile's rows are taps; some pixels of a row are summed apart, so that the chains of sums do not wait for each other.
-
-constexpr int grad_depthwise_pixels(int taps) {
-    return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
-}
-
-// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
-// the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
-template <int KW, bool Adjacent>
-GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
-    constexpr int U = grad_depthwise_pixels(KW);
-    V sum[U][KW];
-    GRAFT_UNROLL
-    for (int u = 0; u < U; ++u) {
-        GRAFT_UNROLL
-        for (int k = 0; k < KW; ++k) sum[u][k] = V::zero();
-    }
-    std::int64_t low = columns[0].first, high = columns[0].last;
-    for (int k = 1; k < KW; ++k) {
-        if (columns[k].first > low) low = columns[k].first;
-        if (columns[k].last < high) high = columns[k].last;
-    }
-    if (high < low) high = low;
-    const std::int64_t x_pixel = s.x_pixel;
-    for (std::int64_t i = 0; i < s.images; ++i)
-        for (std::int64_t r = 0; r < s.rows; ++r) {
-            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
-            std::int64_t column = low;
-            for (; column + U <= high; column += U) {
-                const float* from = x + column * x_pixel;
-                V d[U];
-                GRAFT_UNROLL
-                for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
-                if (Adjacent) {
-                    GRAFT_UNROLL
-                    for (int j = 0; j < U + KW - 1; ++j) {
-                        const V a = V::load(from + j * V::W);
-                        GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k)
-                            if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
-                    }
-                } else {
-                    GRAFT_UNROLL
-                    for (int u = 0; u < U; ++u) {
-                        GRAFT_UNROLL
-                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
-                    }
-                }
-            }
-            for (; column < high; ++column) {
-                const V d = V::load(dy + column * V::W);
-                GRAFT_UNROLL
-                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
-            }
-            // Pixels that have some of the taps only.
-            GRAFT_UNROLL
-            for (int k = 0; k < KW; ++k) {
-                const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
-                for (std::int64_t c = columns[k].first; c < left; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
-                for (std::int64_t c = right; c < columns[k].last; ++c)
-                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
-            }
-        }
-    V all[KW][1];
-    GRAFT_UNROLL
-    for (int k = 0; k < KW; ++k) {
-        all[k][0] = sum[0][k];
-        GRAFT_UNROLL
-        for (int u = 1; u < U; ++u) all[k][0] = all[k][0] + sum[u][k];
-    }
-    grad_store(all, out);
-}
-
-GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
-                                           const grad_sums& out) {
-    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
-    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
-    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
-    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
-}
-
-// One part of the shards of one block of channels.
-inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
-    const conv_problem& p = a.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
-    float* const buffers = grad_buffers(a, tile, part);
-    const std::int64_t each = a.shards.count / a.parts;
-    grad_strip s{};
-    s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
-    s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
-    grad_sums out;
-    out.row = V::W;
-    out.level = a.tile_floats;
-    for (std::int64_t i = 0; i < each; ++i) {
-        const int shard = static_cast<int>(part * each + i);
-        const std::int64_t last = a.shards.last(p.n, shard);
-        std::int64_t n = a.shards.first(p.n, shard), row = 0;
-        out.merges = grad_merges(i);
-        out.first = true;
-        for (;;) {
-            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
-            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh;
-            out.last = images == 0 || (n + images >= last && row1 == p.oh);
-            out.to = buffers + out.merges * a.tile_floats;
-            out.levels = buffers;
-            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
-            for (int ky = 0; ky < p.kh; ++ky) {
-                const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
-                const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
-                for (int kx = 0, count; kx < p.kw; kx += count) {
-                    const int left = p.kw - kx;
-                    count = left == 7 || left == 5 || left == 3 ? left : left > 5 ? 5 : left > 3 ? 3 : 1;
-                    grad_range columns[7];
-                    const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
-                    for (int k = 0; k < count; ++k) columns[k] = grad_inside(0, p.ow, right + std::int64_t(k) * p.dw, p.iw, p.sw);
-                    s.images = images;
-                    s.rows = rows.last - rows.first;
-                    if (s.rows == 0) s.images = 0;
-                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
-                    s.dy = dy + rows.first * p.ow * V::W;
-                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
-                    out.to += count * V::W;
-                    out.levels += count * V::W;
-                }
-            }
-            if (a.db) {
-                grad_strip sum = s;
-                sum.dy = dy + row * p.ow * V::W;
-                sum.images = images, sum.rows = row1 - row, sum.pixels = p.ow;
-                grad_bias(1, sum, out);
-            }
-            out.first = false;
-            if (out.last) break;
-            row = row1 == p.oh ? 0 : row1;
-            if (row == 0) n += images;
-        }
-    }
-}
-
-inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
-    const float* sums = grad_join_parts(a, tile, a.tile_floats);
-    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, c0 = tile * V::W, c1 = c0 + V::W < a.p.oc ? c0 + V::W : a.p.oc;
-    for (std::int64_t c = c0; c < c1; ++c)
-        for (std::int64_t t = 0; t < taps; ++t) a.dw[c * taps + t] = sums[t * V::W + c - c0];
-    if (!a.db) return;
-    for (std::int64_t c = c0; c < c1; ++c) a.db[c] = sums[taps * V::W + c - c0];
-}
-// ---- graft/cpu/training/kernels/conv_grad_weight_winograd.inl
-// Gradient of a 3 x 3 convolution with respect to its weights by Winograd: text, included once for each instruction set. With the
-// transforms of F(m x m, 3 x 3), dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G (Lavin and Gray, 2015, and its transpose): one
-// product of matrices for each element, whose sums run over tiles instead of pixels.
-
-// u = A y.
-GRAFT_VECTOR void gradient_transform(const V (&y)[4], V (&u)[6]) {
-    const V even = y[0] + y[2], odd = y[1] + y[3], two = V::set1(2);
-    const V even2 = fma(V::set1(4), y[2], y[0]), odd2 = two * fma(V::set1(4), y[3], y[1]);
-    u[0] = y[0];
-    u[1] = even + odd;
-    u[2] = even - odd;
-    u[3] = even2 + odd2;
-    u[4] = even2 - odd2;
-    u[5] = y[3];
-}
-GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
-    u[0] = y[0];
-    u[1] = y[0] + y[1];
-    u[2] = y[0] - y[1];
-    u[3] = V::zero() - y[1];
-}
-
-// w = G^T u.
-GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
-}
-GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
-}
-
-template <int N>
-GRAFT_VECTOR void grad_winograd_tiles(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    constexpr int m = N - 2;
-    const conv_problem& p = a.weight.p;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.dy_element;
-    for (std::int64_t tile = first; tile < last; ++tile) {
-        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
-        const float* dy = a.weight.dy + (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
-        const std::int64_t rows = p.oh - oy, columns = p.ow - ox;
-        V half[N][m];
-        GRAFT_UNROLL
-        for (int j = 0; j < m; ++j) {
-            V column[m], u[N];
-            GRAFT_UNROLL
-            for (int i = 0; i < m; ++i) column[i] = i < rows && j < columns ? V::load(dy + (i * p.ow + j) * V::W) : V::zero();
-            gradient_transform(column, u);
-            GRAFT_UNROLL
-            for (int i = 0; i < N; ++i) half[i][j] = u[i];
-        }
-        float* to = a.dy_transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
-        for (int i = 0; i < N; ++i) {
-            V u[N];
-            gradient_transform(half[i], u);
-            GRAFT_UNROLL
-            for (int j = 0; j < N; ++j) u[j].store(to + (i * N + j) * element);
-        }
-    }
-}
-inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
-    a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
-}
-
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
-    const conv_grad_weight_args& w = a.weight;
-    const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
-    grad_strip s{};
-    s.x_pixel = V::W;
-    s.dy_block = room;
-    s.images = s.rows = 1;
-    grad_sums out;
-    out.row = t.vectors * V::W;
-    out.level = w.tile_floats;
-    for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
-        const conv_grad_strips& strips = a.strips[at.shard];
-        s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
-        out.first = at.strip == 0;
-        out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
-        }
-        ++at.strip;
-        if (at.strip == strips.count) at.strip = 0, ++at.shard;
-    }
-}
-
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
-}
-
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
-    const conv_grad_weight_args& w = a.weight;
-    const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
-    for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
-}
-// ---- graft/cpu/training/kernels/conv_grad_pack.inl
-// Packing of weights that change with every step: text, included once for each instruction set. What pack_conv_weights writes, by
-// transposed vectors and in tasks, from the weights as they are or, for the gradient of the input, turned round.
-
-static constexpr int pack_room = 4096;
-
-// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
-GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
-        V block[V::W];
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
-        transpose(block);
-        GRAFT_UNROLL
-        for (int r = 0; r < V::W; ++r)
-            if (r < count) block[r].store(to + (i + r) * V::W);
-    }
-}
-
-// u = G g.
-GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
-    const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
-    u[0] = V::set1(0.25f) * a;
-    u[1] = fnma(sixth, b, s);
-    u[2] = fma(sixth, b, s);
-    u[3] = fma(V::set1(1.0f / 12), b, t);
-    u[4] = fnma(V::set1(1.0f / 12), b, t);
-    u[5] = c;
-}
-GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
-    const V half = V::set1(0.5f), s = half * (a + c);
-    u[0] = a;
-    u[1] = fma(half, b, s);
-    u[2] = fnma(half, b, s);
-    u[3] = c;
-}
-// `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
-    for (int r = 0; r < N; ++r) {
-        V u[N];
-        weight_transform(half[0][r], half[1][r], half[2][r], u);
-        GRAFT_UNROLL
-        for (int k = 0; k < N; ++k) u[k].store(to + (r * N + k) * element);
-    }
-}
-
-// One task: a pair of vectors of output channels of one group, whose weights are written side by side.
-inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
-    const std::int64_t pairs = (a.out_channels + 2 * V::W - 1) / (2 * V::W), group = task / pairs, pair = task % pairs * 2 * V::W;
-    const std::int64_t left = a.out_channels - pair, vectors = left > V::W ? 2 * V::W : V::W;
-    float* const to = a.to + group * a.to_group + pair * a.in_channels * (a.wino ? 1 : a.taps);
-    alignas(64) float room[pack_room];
-    std::int64_t at_once = pack_room / (a.from_taps * V::W);
-    if (at_once > V::W) at_once = V::W;
-    for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
-        count = end - c < at_once ? end - c : at_once;
-        for (std::int64_t half = 0; half < vectors; half += V::W) {
-            const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
-            const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
-            if (a.in_step == a.from_taps)
-                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
-            else
-                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
-            for (std::int64_t i = 0; i < count; ++i) {
-                const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
-                const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
-                if (a.wino == 4)
-                    pack_winograd<6>(w, a.tap, channel, a.element);
-                else if (a.wino == 2)
-                    pack_winograd<4>(w, a.tap, channel, a.element);
-                else
-                    for (int t = 0; t < a.taps; ++t) V::load(w + a.tap[t] * V::W).store(channel + t * step);
-            }
-        }
-    }
-}
-// ---- graft/cpu/training/kernels/conv_grad_input.inl
-// Gradient of a convolution with respect to its input where it has strides: text, included once for each instruction set. Every sh-th row
-// and sw-th column of dX is a convolution of stride 1 over dY with some of the taps, so that nothing is multiplied by inserted zeros.
-
-// One task: some tiles of one image and group of one phase, by some pairs of vectors of channels. As conv_direct, but pixels go to where
-// they belong in dX.
-struct grad_phase_tile {
-    std::int64_t image, channel, pixel;
-    int channels, pixels;
-};
-
-GRAFT_NOINLINE inline void grad_phase_store(const conv_grad_input_args& a, const float* tile, const grad_phase_tile& t) {
-    const conv_problem& p = a.conv.p;
-    const conv_problem& f = a.forward;
-    const std::int64_t plane = f.ih * f.iw, blocks = (f.ic + V::W - 1) / V::W;
-    std::int64_t y = t.pixel / p.ow, x = t.pixel % p.ow, at[14];
-    for (int m = 0; m < t.pixels; ++m) {
-        at[m] = ((a.row0 + y * f.sh) * f.iw + a.column0 + x * f.sw) * V::W;
-        if (++x == p.ow) x = 0, ++y;
-    }
-    const bool whole = t.channel % V::W == 0;
-    for (int j = 0; j < t.channels;) {
-        const std::int64_t c = t.channel + j, base = (t.image * blocks + c / V::W) * plane * V::W;
-        const float* from = tile + (j / V::W) * 14 * V::W + j % V::W;
-        if (whole && (t.channels - j >= V::W || c + t.channels - j == f.ic)) {
-            for (int m = 0; m < t.pixels; ++m) {
-                V v = V::load(from + m * V::W);
-                if (a.conv.residual) v = v + V::load(a.conv.residual + base + at[m]);
-                v.store(a.conv.y + base + at[m]);
-            }
-            j += V::W;
-            continue;
-        }
-        for (int m = 0; m < t.pixels; ++m) {
-            const std::int64_t to = base + at[m] + c % V::W;
-            a.conv.y[to] = a.conv.residual ? from[m * V::W] + a.conv.residual[to] : from[m * V::W];
-        }
-        ++j;
-    }
-}
-
-inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t task) {
-    constexpr int M = conv_tile_pixels;
-    const conv_args& a = phase.conv;
-    const conv_problem& p = a.p;
-    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
-    task /= a.tasks_per_batch;
-    const std::int64_t batch = task % a.batches;
-    task /= a.batches;
-    const std::int64_t group = task % p.groups, image = task / p.groups;
-    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
-    const std::int64_t in_plane = p.ih * p.iw * V::W, pixels = p.oh * p.ow, in_blocks = (p.ic + V::W - 1) / V::W;
-    const int taps = p.kh * p.kw;
-    tap_row rows[conv_table_rows];
-    conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
-    alignas(64) float sums[2 * 14 * V::W];
-    tile_job job;
-    job.in_plane = in_plane;
-    job.out_plane = 14 * V::W;
-    job.ic = a.icg;
-    job.tap_count = taps;
-    job.first_lane = static_cast<int>(group * a.icg % V::W);
-    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
-    job.bias = nullptr;
-    job.residual = nullptr;
-    job.y = sums;
-    const std::int64_t first = batch * a.batch_tiles * M;
-    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
-    for (std::int64_t start = first; start < last; start += at_once * M) {
-        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
-        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
-            const int count = tile_pixels(stop - i);
-            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
-        }
-        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
-            const std::int64_t channel = pair * 2 * V::W;
-            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
-            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
-            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
-                job.pixels = tile_pixels(stop - i);
-                job.taps = rows + t * taps;
-                run_tile(a, job);
-                grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
-            }
-        }
-    }
-}
-
-// One task: the rows of one block of channels of one image that no tap reaches.
-inline void grad_input_empty_phase(const conv_grad_input_args& a, std::int64_t task) {
-    const conv_problem& f = a.forward;
-    const std::int64_t base = task * f.ih * f.iw * V::W;
-    for (std::int64_t y = a.row0; y < f.ih; y += f.sh)
-        for (std::int64_t x = a.column0; x < f.iw; x += f.sw) {
-            const std::int64_t at = base + (y * f.iw + x) * V::W;
-            (a.conv.residual ? V::load(a.conv.residual + at) : V::zero()).store(a.conv.y + at);
-        }
-}
-
-// The taps of one axis that reach one row (or column): tap, tap + step ..., which read outputs at, at - back ... .
-struct grad_taps {
-    int tap, step;
-    std::int64_t at, back;
-};
-// For the input `i` of an axis, which lies `pad` behind the first tap of output 0; no tap: `tap` is `taps` then.
-inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation) {
-    grad_taps t;
-    t.step = stride;
-    for (int d = 2; d <= t.step; ++d)
-        while (t.step % d == 0 && std::int64_t(t.step / d) * dilation % stride == 0) t.step /= d;
-    t.back = std::int64_t(t.step) * dilation / stride;
-    for (t.tap = 0; t.tap < taps && t.tap < t.step; ++t.tap) {
-        if ((i - std::int64_t(t.tap) * dilation) % stride != 0) continue;
-        t.at = (i - std::int64_t(t.tap) * dilation) / stride;
-        return t;
-    }
-    t.tap = taps;
-    t.at = 0;
-    return t;
-}
-
-// M pixels of dX, sw apart, all of whose columns of dY are inside. `dy` is what the first tap reads in the row of the first valid ky.
-struct grad_depthwise_job {
-    const float *dy, *w, *residual;
-    float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
-};
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
-    V sum[M];
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) sum[m] = V::zero();
-    for (int ky = 0; ky < j.rows; ++ky) {
-        const float *dy = j.dy - ky * j.row_back, *w = j.w + ky * j.row_tap;
-        for (int kx = 0; kx < j.columns; ++kx, dy -= j.column_back, w += j.column_tap) {
-            const V b = V::load(w);
-            GRAFT_UNROLL
-            for (int m = 0; m < M; ++m) sum[m] = fma(V::load(dy + m * V::W), b, sum[m]);
-        }
-    }
-    GRAFT_UNROLL
-    for (int m = 0; m < M; ++m) {
-        if (j.residual) sum[m] = sum[m] + V::load(j.residual + m * j.dx_step);
-        sum[m].store(j.dx + m * j.dx_step);
-    }
-}
-
-// One task: some rows (`batch_tiles`) of one block of channels of one image of dX. Weights lie as [block][tap][W].
-inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t task) {
-    const conv_problem& p = a.forward;
-    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, band = task % a.conv.batches;
-    task /= a.conv.batches;
-    const std::int64_t row0 = band * a.conv.batch_tiles, row1 = row0 + a.conv.batch_tiles < p.ih ? row0 + a.conv.batch_tiles : p.ih;
-    const float *dy = a.conv.x + task * p.oh * p.ow * V::W, *w = a.conv.weight + task % blocks * p.kh * p.kw * V::W;
-    const std::int64_t base = task * p.ih * p.iw * V::W;
-    for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
-        const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
-        grad_depthwise_job j;
-        j.column_back = x.back * V::W;
-        j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
-        const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
-        // Pixels [left, right) of the phase have all its taps inside.
-        std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
-        if (left < 0) left = 0;
-        if (right > count) right = count;
-        for (std::int64_t row = row0; row < row1; ++row) {
-            grad_taps y = grad_taps_of(row + p.pt, p.kh, p.sh, p.dh);
-            int rows = y.tap < p.kh ? (p.kh - 1 - y.tap) / y.step + 1 : 0;
-            while (rows > 0 && y.at >= p.oh) --rows, y.tap += y.step, y.at -= y.back;
-            while (rows > 0 && y.at - (rows - 1) * y.back < 0) --rows;
-            j.row_back = y.back * p.ow * V::W;
-            j.row_tap = std::int64_t(y.step) * p.kw * V::W;
-            for (std::int64_t i = 0, tile; i < count; i += tile) {
-                const std::int64_t at = base + (row * p.iw + column + i * p.sw) * V::W, fit = columns && rows && i >= left ? right - i : 0;
-                tile = fit >= 8 ? 8 : fit == 7 ? 7 : fit >= 3 ? 3 : 1;
-                j.dx = a.conv.y + at;
-                j.residual = a.conv.residual ? a.conv.residual + at : nullptr;
-                // One pixel at a border has some of the taps.
-                std::int64_t from = x.at + i;
-                int tap = x.tap;
-                j.columns = columns, j.rows = rows;
-                while (j.columns > 0 && from >= p.ow) --j.columns, tap += x.step, from -= x.back;
-                while (j.columns > 0 && from - (j.columns - 1) * x.back < 0) --j.columns;
-                j.dy = dy + (y.at * p.ow + from) * V::W;
-                j.w = w + (std::int64_t(y.tap) * p.kw + tap) * V::W;
-                if (tile == 8)
-                    grad_depthwise_tile<8>(j);
-                else if (tile == 7)
-                    grad_depthwise_tile<7>(j);
-                else if (tile == 3)
-                    grad_depthwise_tile<3>(j);
-                else
-                    grad_depthwise_tile<1>(j);
-            }
-        }
-    }
-}
-
-inline const conv_grad_kernels* conv_grad_table() {
-    constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
-    static constexpr conv_grad_kernels all = {grad_vectors,
-                                              grad_plane_vectors,
-                                              weight ? &grad_weight : nullptr,
-                                              weight ? &grad_weight_planes : nullptr,
-                                              weight ? &grad_weight_depthwise : nullptr,
-                                              weight ? &grad_weight_end : nullptr,
-                                              weight ? &grad_weight_depthwise_end : nullptr,
-                                              weight ? &grad_winograd_transform : nullptr,
-                                              weight ? &grad_winograd_multiply : nullptr,
-                                              weight ? &grad_winograd_end : nullptr,
-                                              input ? &grad_input_phase : nullptr,
-                                              input ? &grad_input_empty_phase : nullptr,
-                                              input ? &grad_input_depthwise : nullptr,
-                                              input || weight ? &conv_pack : nullptr};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/elementwise_grad.inl
-// Gradients of elementwise functions: text, included once for each instruction set.
-
-GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
-
-// What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
-    if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
-    if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
-    return dy;
-}
-
-template <gradient_mask Mask>
-GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    const V l = V::set1(low), h = V::set1(high);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
-    }
-}
-inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
-    switch (mask) {
-    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
-    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
-    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
-    }
-}
-
-inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
-    switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
-        return;
-        GRAFT_X(none, , )
-        GRAFT_ACTIVATION_LIST(GRAFT_X)
-#undef GRAFT_X
-    }
-}
-
-inline const elementwise_grad_kernels* elementwise_grad_table() {
-    static constexpr elementwise_grad_kernels all = {&masked, &activation_grad};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/norm_grad.inl
-// Batch normalisation in training: text, included once for each instruction set.
-//
-// Sums run in four vectors over at most norm_chunk rows, which stay in the first cache, and are then added up in double: no
-// sum in float has more terms than a quarter of that.
-
-constexpr std::int64_t norm_chunk = 256;
-
-// A number for each lane: those of its channels, or one for all.
-GRAFT_VECTOR V channel_values(const float* p, int channels) { return channels ? V::load_partial(p, channels) : V::set1(*p); }
-
-// Rows [from, from + n) of a run as its own.
-GRAFT_FORCE_INLINE norm_rows rows_between(const norm_rows& r, std::int64_t from, std::int64_t n) {
-    norm_rows part = r;
-    const std::int64_t whole = r.whole - from;
-    part.whole = whole < 0 ? 0 : whole < n ? whole : n;
-    part.tail = n - part.whole;
-    return part;
-}
-
-// Lanes of a float sum in double: one by one, or added up in a tree of halves.
-GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
-    float lane[V::W];
-    v.store(lane);
-    for (int i = 0; i < V::W; ++i) out[i] = static_cast<double>(lane[i]);
-    if (channels) return;
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) out[i] += out[i + half];
-}
-
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
-    const double share = count_b / (count_a + count_b), both = count_a * share;
-    for (std::int64_t i = 0; i < n; ++i) {
-        const double apart = mean_b[i] - mean_a[i];
-        mean_a[i] += apart * share;
-        square_a[i] += square_b[i] + apart * apart * both;
-    }
-}
-
-// Mean and squared distances of one chunk: the mean first, then distances from it, corrected by what they sum up to.
-GRAFT_VECTOR void chunk_moments(const norm_rows& r, const float* x, double* mean, double* square) {
-    const std::int64_t step = r.step;
-    V a[4], b[4];
-    GRAFT_UNROLL
-    for (int j = 0; j < 4; ++j) a[j] = V::zero();
-    std::int64_t i = 0;
-    for (; i + 4 <= r.whole; i += 4) {
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
-    }
-    for (; i < r.whole; ++i) a[0] = a[0] + V::load(x + i * step);
-    for (std::int64_t t = 0; t < r.tail; ++t) a[t & 1] = a[t & 1] + V::load_partial(x + (i + t) * step, r.tail_lanes);
-    const V total = (a[0] + a[1]) + (a[2] + a[3]);
-    const std::int64_t count = r.channels ? r.whole + r.tail : r.whole * V::W + r.tail * r.tail_lanes;
-    const float share = 1.0f / static_cast<float>(count);
-    const V centre = r.channels ? total * V::set1(share) : V::set1(sum(total) * share);
-    GRAFT_UNROLL
-    for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
-    for (i = 0; i + 4 <= r.whole; i += 4) {
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) {
-            const V d = V::load(x + (i + j) * step) - centre;
-            a[j] = a[j] + d;
-            b[j] = fma(d, d, b[j]);
-        }
-    }
-    for (; i < r.whole; ++i) {
-        const V d = V::load(x + i * step) - centre;
-        a[0] = a[0] + d;
-        b[0] = fma(d, d, b[0]);
-    }
-    const M there = M::lanes(r.tail_lanes);
-    for (std::int64_t t = 0; t < r.tail; ++t) {
-        const V d = select(there, V::load_partial(x + (i + t) * step, r.tail_lanes) - centre, V::zero());
-        a[t & 1] = a[t & 1] + d;
-        b[t & 1] = fma(d, d, b[t & 1]);
-    }
-    double off[V::W], from[V::W];
-    widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, off);
-    widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, square);
-    float centres[V::W];
-    centre.store(centres);
-    for (int j = 0; j < V::W; ++j) from[j] = static_cast<double>(centres[j]);
-    const double one = 1.0 / static_cast<double>(count);
-    for (int j = 0; j < V::W; ++j) {
-        mean[j] = from[j] + off[j] * one;
-        square[j] -= off[j] * off[j] * one;
-    }
-}
-
-inline void moments(const norm_rows& r, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square) {
-    double all_mean[V::W], all_square[V::W], part_mean[V::W], part_square[V::W];
-    for (int j = 0; j < V::W; ++j) all_mean[j] = all_square[j] = 0;
-    const std::int64_t rows = r.whole + r.tail;
-    double count = 0;
-    for (std::int64_t image = 0; image < images; ++image)
-        for (std::int64_t i = 0; i < rows; i += norm_chunk) {
-            const norm_rows part = rows_between(r, i, rows - i < norm_chunk ? rows - i : norm_chunk);
-            chunk_moments(part, x + image * image_step + i * r.step, part_mean, part_square);
-            const double more = static_cast<double>(r.channels ? part.whole + part.tail : part.whole * V::W + part.tail * r.tail_lanes);
-            merge_moments(all_mean, all_square, count, part_mean, part_square, more, V::W);
-            count += more;
-        }
-    for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
-}
-
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
-    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
-    const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V v = fma(V::load(g.x + at) - mean, scale, shift);
-        if constexpr (Residual) v = v + V::load(g.residual + at);
-        clamp(v, low, high).store(g.y + at);
-    }
-    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
-        if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
-        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
-    }
-}
-inline void normalize(const norm_rows& r, const norm_forward& g) {
-    if (g.residual) return normalize_rows<true>(r, g);
-    normalize_rows<false>(r, g);
-}
-
-template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
-    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
-    const std::int64_t rows = r.whole + r.tail;
-    const int width = r.channels ? V::W : 1;
-    double part[V::W];
-    for (int j = 0; j < width; ++j) sum[j] = product[j] = 0;
-    for (std::int64_t image = 0; image < images; ++image)
-        for (std::int64_t first = 0; first < rows; first += norm_chunk) {
-            const norm_rows c = rows_between(r, first, rows - first < norm_chunk ? rows - first : norm_chunk);
-            std::int64_t at = image * image_step + first * r.step, i = 0;
-            V a[4], b[4];
-            GRAFT_UNROLL
-            for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
-            for (; i + 4 <= c.whole; i += 4, at += 4 * r.step) {
-                GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) {
-                    const std::int64_t o = at + j * r.step;
-                    V dy = V::load(g.dy + o);
-                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
-                    if constexpr (Store) dy.store(g.masked + o);
-                    a[j] = a[j] + dy;
-                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
-                }
-            }
-            for (; i < c.whole; ++i, at += r.step) {
-                V dy = V::load(g.dy + at);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-                if constexpr (Store) dy.store(g.masked + at);
-                a[0] = a[0] + dy;
-                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
-            }
-            for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
-                V dy = V::load_partial(g.dy + at, r.tail_lanes);
-                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-                if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
-                // Lanes that are not there have a gradient of 0.
-                a[t & 1] = a[t & 1] + dy;
-                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
-            }
-            widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
-            for (int j = 0; j < width; ++j) sum[j] += part[j];
-            widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, part);
-            for (int j = 0; j < width; ++j) product[j] += part[j];
-        }
-}
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
-    constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
-    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
-    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
-    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
-    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
-    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
-    sums_of<none, false>(r, g, images, image_step, sum, product);
-}
-
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
-    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
-    const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
-    const V low = V::set1(g.low), high = V::set1(g.high);
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
-        V dy = V::load(g.dy + at);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
-        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
-    }
-    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
-        V dy = V::load_partial(g.dy + at, r.tail_lanes);
-        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
-        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
-    }
-}
-inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
-    switch (g.mask) {
-    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
-    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
-    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
-    }
-}
-
-inline const norm_grad_kernels* norm_grad_table() {
-    static constexpr norm_grad_kernels all = {&moments, &merge_moments, &normalize, &norm_sums, &norm_gradient};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/reduce_sum.inl
-// Sums of rows and columns: text, included once for each instruction set.
-
-constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
-
-GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
-    float lane[V::W];
-    v.store(lane);
-    for (int i = 0; i < lanes; ++i) sum[i] += static_cast<double>(lane[i]);
-}
-
-// One vector of columns: four rows at a time.
-inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
-    for (std::int64_t first = 0; first < rows; first += sum_chunk) {
-        const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
-        V a[4];
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) a[j] = V::zero();
-        std::int64_t i = first;
-        if (lanes == V::W)
-            for (; i + 4 <= last; i += 4) {
-                GRAFT_UNROLL
-                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
-            }
-        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
-        add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
-    }
-}
-inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
-    if (lanes < sum_vectors * V::W) {
-        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
-        return;
-    }
-    // A quarter of the rows that four running sums may have: here each has them all.
-    constexpr std::int64_t chunk = sum_chunk / 4;
-    for (std::int64_t first = 0; first < rows; first += chunk) {
-        const std::int64_t last = rows - first < chunk ? rows : first + chunk;
-        V a[sum_vectors];
-        GRAFT_UNROLL
-        for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
-        for (std::int64_t i = first; i < last; ++i) {
-            GRAFT_UNROLL
-            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
-        }
-        GRAFT_UNROLL
-        for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
-    }
-}
-
-inline double sum_row(const float* x, std::int64_t n) {
-    double sum[V::W];
-    for (int i = 0; i < V::W; ++i) sum[i] = 0;
-    const std::int64_t whole = n / V::W;
-    add_narrow_columns(x, whole, V::W, V::W, sum);
-    for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
-    return sum[0];
-}
-
-inline const reduce_sum_kernels* reduce_sum_table() {
-    static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/rows_grad.inl
-// Gradients along rows: text, included once for each instruction set.
-
-GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
-
-// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
-    constexpr std::int64_t piece = 2048;
-    double total = 0;
-    for (std::int64_t first = 0; first < n; first += piece) {
-        const std::int64_t last = n - first < piece ? n : first + piece;
-        V a = V::zero(), b = a;
-        std::int64_t i = first;
-        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
-        if (i < last) a = a + f(i);
-        total += static_cast<double>(sum(a + b));
-    }
-    return total;
-}
-
-inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
-    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
-        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
-    }
-}
-inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    for (std::int64_t j = 0; j < count; j += V::W) {
-        V along = V::zero();
-        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
-    }
-}
-
-inline void layer_norm_grad(const normalized_rows_grad& g) {
-    for (std::int64_t r = 0; r < g.rows; ++r) {
-        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
-        float* dx = g.dx + r * g.n;
-        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
-        // Lanes past the end have a dy of 0.
-        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
-        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
-        const double one = 1.0 / static_cast<double>(g.n);
-        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
-        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
-        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
-    }
-}
-
-inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
-    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
-    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
-        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
-        for (std::int64_t j = 0; j < count; j += V::W) {
-            const int lanes = lanes_from(count - j);
-            V products = V::zero(), sums = products;
-            for (std::int64_t r = begin; r < end; ++r) {
-                const std::int64_t at = r * g.n + first + j;
-                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
-                products = fma(dy, off * V::set1(g.inverse[r]), products);
-                sums = sums + dy;
-            }
-            if (scale) add_lanes(products, lanes, scale + j);
-            if (bias) add_lanes(sums, lanes, bias + j);
-        }
-    }
-}
-
-inline const rows_grad_kernels* rows_grad_table() {
-    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/matmul_grad.inl
-// Products summed over a batch: text, included once for each instruction set.
-//
-// A register tile of C takes a row of A and a row of B at a time. After a shard it is joined, still in registers, with the levels of
-// the tree that are complete (the ones at the end of the shard's number in binary), and stored one level up: log2(shards) + 1
-// partial blocks are all the memory that the tree needs.
-
-// R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
-template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
-    V acc[R][2];
-    GRAFT_UNROLL
-    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
-    const int first = lanes < V::W ? lanes : V::W, second = lanes - first;
-    for (std::int64_t l = 0; l < n; ++l, a += lda, b += ldb) {
-        V b0 = V::zero(), b1 = V::zero();
-        if constexpr (Full) {
-            b0 = V::load(b), b1 = V::load(b + V::W);
-        } else {
-            b0 = V::load_partial(b, first);
-            if (second) b1 = V::load_partial(b + V::W, second);
-        }
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            const V x = V::set1(a[r]);
-            acc[r][0] = fma(x, b0, acc[r][0]);
-            acc[r][1] = fma(x, b1, acc[r][1]);
-        }
-    }
-    for (int j = 0; j < joins; ++j, levels += level_step) {
-        GRAFT_UNROLL
-        for (int r = 0; r < R; ++r) {
-            acc[r][0] = V::load(levels + r * gemm_columns) + acc[r][0];
-            acc[r][1] = V::load(levels + r * gemm_columns + V::W) + acc[r][1];
-        }
-    }
-    GRAFT_UNROLL
-    for (int r = 0; r < R; ++r) {
-        float* to = out + r * out_row;
-        if (Full || whole_out) {
-            acc[r][0].store(to), acc[r][1].store(to + V::W);
-        } else {
-            acc[r][0].store_partial(to, first);
-            if (second) acc[r][1].store_partial(to + V::W, second);
-        }
-    }
-}
-
-template <int R>
-GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
-    const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
-    const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
-    float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
-    const std::int64_t out_row = last ? g.ldc : gemm_columns;
-    if (lanes == gemm_columns)
-        product_tile<R, true>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, true);
-    else
-        product_tile<R, false>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, !last);
-}
-
-inline void product_sum_run(const product_sum_block& g) {
-    for (int s = 0; s < g.tree.count; ++s) {
-        const bool last = s + 1 == g.tree.count;
-        int joins = 0;
-        while (s >> joins & 1) ++joins;
-        float* tile = g.levels;
-        for (std::int64_t j = 0; j < g.columns; j += gemm_columns)
-            for (std::int64_t i = 0; i < g.rows;) {
-                const std::int64_t left = g.rows - i;
-                int rows = 1;
-                if (left >= gemm_rows)
-                    product_rows<gemm_rows>(g, s, i, j, tile, joins, last), rows = gemm_rows;
-                else if (gemm_rows > 8 && left >= 8)
-                    product_rows<8>(g, s, i, j, tile, joins, last), rows = 8;
-                else if (left >= 4)
-                    product_rows<4>(g, s, i, j, tile, joins, last), rows = 4;
-                else if (left >= 2)
-                    product_rows<2>(g, s, i, j, tile, joins, last), rows = 2;
-                else
-                    product_rows<1>(g, s, i, j, tile, joins, last);
-                i += rows;
-                tile += rows * gemm_columns;
-            }
-    }
-}
-
-inline const matmul_grad_kernels* matmul_grad_table() {
-    static constexpr matmul_grad_kernels all = {gemm_rows, gemm_columns, &product_sum_run};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/optimizer.inl
-// Updates of weights: text, included once for each instruction set. Where PyTorch fuses a product with a sum this does, elsewhere not.
-
-template <bool Momentum, bool Nesterov, bool Decay>
-GRAFT_FORCE_INLINE void sgd_loop(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
-    const V rate = V::set1(s.minus_rate), momentum = V::set1(s.momentum), decay = V::set1(s.weight_decay);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        const V old = load_some(w + i, lanes);
-        V d = load_some(g + i, lanes);
-        if constexpr (Decay) d = fma(old, decay, d);
-        if constexpr (Momentum) {
-            const V buffer = load_some(m + i, lanes) * momentum + d;
-            store_some(buffer, new_m + i, lanes);
-            d = Nesterov ? fma(buffer, momentum, d) : buffer;
-        }
-        store_some(fma(d, rate, old), new_w + i, lanes);
-    }
-}
-inline void sgd(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
-    const bool decay = s.weight_decay != 0;
-    if (!m) return decay ? sgd_loop<false, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<false, false, false>(s, w, g, m, new_w, new_m, n);
-    if (s.nesterov) return decay ? sgd_loop<true, true, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, true, false>(s, w, g, m, new_w, new_m, n);
-    decay ? sgd_loop<true, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, false, false>(s, w, g, m, new_w, new_m, n);
-}
-
-// From a to b, by the end that is nearer.
-GRAFT_VECTOR V blended(float share, V a, V b) {
-    const bool near = share < 0.5f;
-    return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
-}
-
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
-    const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
-    const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
-    const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        V weight = load_some(w + i, lanes), d = load_some(g + i, lanes);
-        if (shrinks) weight = weight * shrink;
-        if (decays) d = fma(weight, decay, d);
-        const V mean = blended(s.share, load_some(m + i, lanes), d);
-        const V square = fma(square_share * d, d, load_some(v + i, lanes) * keep);
-        store_some(mean, new_m + i, lanes);
-        store_some(square, new_v + i, lanes);
-        store_some(weight + step * mean / (sqrt(square) / correction + epsilon), new_w + i, lanes);
-    }
-}
-
-inline void blend(float share, const float* a, const float* b, float* y, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        store_some(blended(share, load_some(a + i, lanes), load_some(b + i, lanes)), y + i, lanes);
-    }
-}
-
-inline void scale_by(float factor, const float* x, float* y, std::int64_t n) {
-    const V f = V::set1(factor);
-    for (std::int64_t i = 0; i < n; i += V::W) {
-        const int lanes = lanes_from(n - i);
-        store_some(load_some(x + i, lanes) * f, y + i, lanes);
-    }
-}
-
-// The float sums are of at most 32 squares each.
-inline double square_sum(const float* x, std::int64_t n) {
-    double sum[V::W];
-    for (int i = 0; i < V::W; ++i) sum[i] = 0;
-    constexpr std::int64_t chunk = 128 * V::W;
-    for (std::int64_t first = 0; first < n; first += chunk) {
-        const std::int64_t last = n - first < chunk ? n : first + chunk;
-        V a[4];
-        GRAFT_UNROLL
-        for (int j = 0; j < 4; ++j) a[j] = V::zero();
-        std::int64_t i = first;
-        for (; i + 4 * V::W <= last; i += 4 * V::W) {
-            GRAFT_UNROLL
-            for (int j = 0; j < 4; ++j) {
-                const V v = V::load(x + i + j * V::W);
-                a[j] = fma(v, v, a[j]);
-            }
-        }
-        for (; i < last; i += V::W) {
-            const V v = load_some(x + i, lanes_from(last - i));
-            a[0] = fma(v, v, a[0]);
-        }
-        add_lanes((a[0] + a[1]) + (a[2] + a[3]), V::W, sum);
-    }
-    for (int half = V::W / 2; half; half /= 2)
-        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
-    return sum[0];
-}
-
-inline const optimizer_kernels* optimizer_table() {
-    static constexpr optimizer_kernels all = {&sgd, &adam, &blend, &scale_by, &square_sum};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/pool_grad.inl
-// Gradients of pooling: text, included once for each instruction set. Windows hand their gradients out in order; the rows of a plane
-// are cleared just before the first window that reaches them.
-
-// The taps of one window that are inside.
-struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
-    int rows, columns;
-};
-
-// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
-// window's value wherever it comes.
-GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
-    V best = V::load(x);
-    I place = I::set1(0);
-    M bad = is_nan(best);
-    int tap = 0;
-    for (int ky = 0; ky < w.rows; ++ky)
-        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
-            const V v = V::load(x + ky * w.row_step + kx * w.column_step);
-            const M more = best < v;
-            best = select(more, v, best);
-            place = select(more, I::set1(tap), place);
-            bad = bad | is_nan(v);
-        }
-    store_8(place, places);
-    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
-}
-GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
-    const I place = load_u8(places);
-    int tap = 0;
-    for (int ky = 0; ky < w.rows; ++ky)
-        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
-            float* to = dx + ky * w.row_step + kx * w.column_step;
-            (V::load(to) + select(place == I::set1(tap), gradient, V::zero())).store(to);
-        }
-}
-GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
-    for (int ky = 0; ky < w.rows; ++ky)
-        for (int kx = 0; kx < w.columns; ++kx) {
-            float* to = dx + ky * w.row_step + kx * w.column_step;
-            (V::load(to) + share).store(to);
-        }
-}
-
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    const std::int64_t row = p.iw * V::W;
-    float* dx = a.dx + plane * p.ih * row;
-    const float* dy = a.dy + plane * p.oh * p.ow * V::W;
-    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
-    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
-    std::int64_t cleared = 0;
-    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
-        w.rows = rows.last - rows.first;
-        const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
-        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
-        if (reached > cleared) cleared = reached;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            pool_span columns{0, p.kw, p.kw};
-            if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
-            w.columns = columns.last - columns.first;
-            if (w.rows <= 0 || w.columns <= 0) continue;
-            const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
-            if constexpr (Max)
-                give_to_place(w, places, V::load(dy), dx + at);
-            else
-                give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
-        }
-    }
-    for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
-}
-
-inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    const std::int64_t row = p.iw * V::W;
-    const float* x = a.x + plane * p.ih * row;
-    std::int64_t out = plane * p.oh * p.ow * V::W;
-    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
-    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
-        w.rows = rows.last - rows.first;
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
-            w.columns = columns.last - columns.first;
-            if (w.rows > 0 && w.columns > 0) {
-                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
-                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
-            } else {
-                std::memset(a.places + out, 0, V::W);
-                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
-            }
-        }
-    }
-}
-
-// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
-    std::int64_t out = plane * p.oh * p.ow;
-    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
-        const std::int64_t iy = oy * p.sh - p.pt;
-        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
-        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
-            const std::int64_t ix = ox * p.sw - p.pl;
-            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
-        }
-    }
-}
-inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
-        int place = 0, tap = 0;
-        float best = -std::numeric_limits<float>::infinity();
-        bool bad = false;
-        for (int ky = rows.first; ky < rows.last; ++ky)
-            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
-                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
-                bad |= v != v;
-                if (tap == 0 || v > best) best = v, place = tap;
-            }
-        a.places[out] = static_cast<std::uint8_t>(place);
-        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
-    });
-}
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
-    const pool_problem& p = a.p;
-    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
-    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
-        if (rows.last <= rows.first || columns.last <= columns.first) return;
-        if constexpr (Max) {
-            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
-            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
-        } else {
-            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
-            for (int ky = rows.first; ky < rows.last; ++ky)
-                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
-        }
-    });
-}
-
-inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
-    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
-}
-inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
-    for (std::int64_t plane = first; plane < first + count; ++plane)
-        a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
-}
-inline void average_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
-    for (std::int64_t plane = first; plane < first + count; ++plane)
-        a.p.l == layout::blocked ? pool_grad_block<false>(a, plane) : pool_grad_plane<false>(a, plane);
-}
-
-inline void global_average_grad(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx) {
-    const V count = V::set1(static_cast<float>(pixels));
-    for (std::int64_t plane = 0; plane < planes; ++plane) {
-        const V share = (blocked ? V::load(dy + plane * V::W) : V::set1(dy[plane])) / count;
-        const std::int64_t n = blocked ? pixels * V::W : pixels;
-        for (std::int64_t i = 0; i < n; i += V::W) store_some(share, dx + i, lanes_from(n - i));
-        dx += n;
-    }
-}
-
-inline const pool_grad_kernels* pool_grad_table() {
-    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
-    return &all;
-}
-// ---- graft/cpu/training/kernels/table.inl
-// The training table of one instruction set; each family's text defines the function that names its own.
-
-inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
-    return all;
-}
-
-}  // namespace training
-}  // namespace avx512
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BASELINE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BASELINE_HPP
-// ---- graft/cpu/training/baseline.hpp
-// Portable training kernels: the shared kernel text, compiled for this instruction set.
-
+#define GRAFT_KERNEL_TEXTS "training/kernels/texts.inl"
+// ---- graft/cpu/regions.inl
+// Kernels compiled for every instruction set: each gets a region of its own, with its vector wrapper and, in its namespace, the texts that the
+// macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
 
 GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace baseline {
+// ---- graft/cpu/training/kernels/texts.inl
+// The kernel texts that training adds, and the table of what they define: each family's text has the function that names its own.
+
 namespace training {
 
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
@@ -11957,8 +8247,6 @@ inline const pool_grad_kernels* pool_grad_table() {
     static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
-// ---- graft/cpu/training/kernels/table.inl
-// The training table of one instruction set; each family's text defines the function that names its own.
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
@@ -11966,23 +8254,20 @@ inline const training_kernel_table& table() {
     return all;
 }
 
-}  // namespace training
-}  // namespace baseline
-}  // namespace cpu
+} // namespace training
+} // namespace baseline
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NEON_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_NEON_HPP
-// ---- graft/cpu/training/neon.hpp
-// NEON training kernels: the shared kernel text, compiled for this instruction set.
-
 
 #if GRAFT_ARCH_ARM64
 GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace neon {
+// ---- graft/cpu/training/kernels/texts.inl
+// The kernel texts that training adds, and the table of what they define: each family's text has the function that names its own.
+
 namespace training {
 
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
@@ -13810,8 +10095,6 @@ inline const pool_grad_kernels* pool_grad_table() {
     static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
-// ---- graft/cpu/training/kernels/table.inl
-// The training table of one instruction set; each family's text defines the function that names its own.
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
@@ -13819,24 +10102,21 @@ inline const training_kernel_table& table() {
     return all;
 }
 
-}  // namespace training
-}  // namespace neon
-}  // namespace cpu
+} // namespace training
+} // namespace neon
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_WASM_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_WASM_HPP
-// ---- graft/cpu/training/wasm.hpp
-// WebAssembly training kernels: the shared kernel text, compiled for this instruction set.
-
 
 #if GRAFT_ARCH_WASM
 GRAFT_BEGIN_BASELINE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace wasm {
+// ---- graft/cpu/training/kernels/texts.inl
+// The kernel texts that training adds, and the table of what they define: each family's text has the function that names its own.
+
 namespace training {
 
 // ---- graft/cpu/training/kernels/conv_grad_weight.inl
@@ -15664,8 +11944,6 @@ inline const pool_grad_kernels* pool_grad_table() {
     static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
     return &all;
 }
-// ---- graft/cpu/training/kernels/table.inl
-// The training table of one instruction set; each family's text defines the function that names its own.
 
 inline const training_kernel_table& table() {
     static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
@@ -15673,27 +11951,3717 @@ inline const training_kernel_table& table() {
     return all;
 }
 
-}  // namespace training
-}  // namespace wasm
-}  // namespace cpu
+} // namespace training
+} // namespace wasm
+} // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
+
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx2,fma,f16c") // machines with AVX2 all have FMA and half-float conversion as well
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace avx2 {
+// ---- graft/cpu/training/kernels/texts.inl
+// The kernel texts that training adds, and the table of what they define: each family's text has the function that names its own.
+
+namespace training {
+
+// ---- graft/cpu/training/kernels/conv_grad_weight.inl
+// Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
+// channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
+// cache. Strips are summed from zero and then added to what came before, which rounds less than one long chain.
+
+// How many rows of a tile one pass takes.
+constexpr int grad_rows(int vectors) { return V::registers == 32 ? (vectors == 1 ? 16 : vectors == 4 ? 4 : 8) : vectors == 1 ? V::W : 4; }
+constexpr int grad_plane_rows(int vectors) { return vectors == 1 ? 13 : V::registers == 32 ? (vectors == 2 ? 13 : 7) : 5; }
+static constexpr int grad_vectors = V::registers == 32 ? 4 : V::W == 8 ? 3 : 2;
+static constexpr int grad_plane_vectors = V::registers == 32 ? 4 : 2;
+static constexpr int grad_plane_floats = 8192;
+
+// What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
+struct grad_strip {
+    const float *x, *dy;
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t images, rows, pixels;
+};
+
+// Where the sums of a pass go: `to` for its first row. `first` of a shard's strips overwrites; at the `last` one the earlier shards'
+// sums, of 1, 2, 4 ... shards, `level` floats apart, are added in this order, as the tree has it.
+struct grad_sums {
+    float* to;
+    const float* levels;
+    std::int64_t row, level; // floats from row to row and from level to level
+    int merges;
+    bool first, last;
+};
+
+// sum = from + sum.
+template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m, from += row) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
+    }
+}
+template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+    if (!s.first) grad_add(sum, s.to, s.row);
+    if (s.last)
+        for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
+    float* to = s.to;
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m, to += s.row) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v].store(to + v * V::W);
+    }
+}
+
+// Rows are adjacent input channels.
+template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+    V sum[MI][NV];
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
+    }
+    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
+    for (std::int64_t i = 0; i < s.images; ++i)
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            for (std::int64_t left = s.pixels; left > 0; --left, x += x_pixel, dy += V::W) {
+                V b[NV];
+                GRAFT_UNROLL
+                for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
+                GRAFT_UNROLL
+                for (int m = 0; m < MI; ++m) {
+                    const V a = V::set1(x[m]);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
+                }
+            }
+        }
+    grad_store(sum, out);
+}
+
+// The gradient of the bias: dy alone.
+template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+    V sum[4][NV];
+    GRAFT_UNROLL
+    for (int m = 0; m < 4; ++m) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
+    }
+    for (std::int64_t i = 0; i < s.images; ++i)
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+            const float* dy = s.dy + i * s.dy_image + r * s.dy_row;
+            std::int64_t left = s.pixels;
+            for (; left >= 4; left -= 4, dy += 4 * V::W) {
+                GRAFT_UNROLL
+                for (int m = 0; m < 4; ++m) {
+                    GRAFT_UNROLL
+                    for (int v = 0; v < NV; ++v) sum[m][v] = sum[m][v] + V::load(dy + v * s.dy_block + m * V::W);
+                }
+            }
+            for (; left > 0; --left, dy += V::W) {
+                GRAFT_UNROLL
+                for (int v = 0; v < NV; ++v) sum[0][v] = sum[0][v] + V::load(dy + v * s.dy_block);
+            }
+        }
+    V all[1][NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) all[0][v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
+    grad_store(all, out);
+}
+
+GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_sums& out) {
+    if (vectors == 1) return grad_bias_pass<1>(s, out);
+    if (vectors == 2) return grad_bias_pass<2>(s, out);
+    if (vectors == 3) return grad_bias_pass<3>(s, out);
+    grad_bias_pass<4>(s, out);
+}
+
+// `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
+template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+    constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
+    for (int i = 0; i < count;) {
+        const int left = count - i, room = V::W - lane - i;
+        const int rows = left > half && room >= most ? most : left > 4 && room >= half ? half : room >= 4 ? 4 : 1;
+        if (rows == most)
+            grad_weight_pass<most, NV>(s, out);
+        else if (rows == half)
+            grad_weight_pass<half, NV>(s, out);
+        else if (rows == 4)
+            grad_weight_pass<4, NV>(s, out);
+        else
+            grad_weight_pass<1, NV>(s, out);
+        i += rows;
+        s.x += rows;
+        out.to += rows * out.row;
+        out.levels += rows * out.row;
+    }
+}
+
+// A tile of the weights: which channels it has.
+struct grad_tile {
+    std::int64_t block;      // first vector of output channels
+    int vectors;
+    std::int64_t out0, out1; // output channels
+    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    bool bias;
+};
+inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
+    grad_tile t;
+    const std::int64_t blocks = (a.p.oc + V::W - 1) / V::W, chunk = tile % a.chunks;
+    t.block = tile / a.chunks * a.vectors;
+    t.vectors = static_cast<int>(blocks - t.block < a.vectors ? blocks - t.block : a.vectors);
+    t.out0 = t.block * V::W;
+    t.out1 = a.p.oc < t.out0 + t.vectors * V::W ? a.p.oc : t.out0 + t.vectors * V::W;
+    const std::int64_t end = ((t.out1 - 1) / a.ocg + 1) * a.icg;
+    t.in0 = t.out0 / a.ocg * a.icg + chunk * a.lanes;
+    t.in1 = t.in0 + a.lanes < end ? t.in0 + a.lanes : end;
+    t.bias = a.db && chunk == 0;
+    return t;
+}
+inline float* grad_buffers(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    return a.workspace + ((tile - a.first_tile) * a.parts + part) * a.levels * a.tile_floats;
+}
+// How many sums of earlier shards of the part the sum of the shard `index` is added to.
+inline int grad_merges(std::int64_t index) {
+    int merges = 0;
+    for (; index & 1; index >>= 1) ++merges;
+    return merges;
+}
+
+// Outputs [first, last) of [low, high) whose tap, `offset` past the first one, lies inside an axis of `size`.
+struct grad_range {
+    std::int64_t first, last;
+};
+inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
+    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    if (stride != 1) {
+        first = first > 0 ? (first + stride - 1) / stride : 0;
+        last = last > 0 ? (last + stride - 1) / stride : 0;
+    }
+    grad_range r;
+    r.first = first > low ? first : low;
+    r.last = last < high ? last : high;
+    if (r.last < r.first) r.last = r.first;
+    return r;
+}
+
+// The taps of some input channels of one block, over one strip.
+template <int NV>
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
+                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
+                                            int count, grad_sums out) {
+    const conv_problem& p = a.p;
+    grad_strip s;
+    const std::int64_t step = out.row;
+    s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
+    s.x_row = p.sh * p.iw * V::W;
+    s.x_pixel = p.sw * V::W;
+    s.dy_block = p.oh * p.ow * V::W;
+    s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
+    s.dy_row = p.ow * V::W;
+    out.row = step * p.kh * p.kw;
+    for (int ky = 0; ky < p.kh; ++ky) {
+        const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
+        const grad_range rows = grad_inside(row0, row1, down, p.ih, p.sh);
+        for (int kx = 0; kx < p.kw; ++kx, out.to += step, out.levels += step) {
+            const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
+            const grad_range columns = grad_inside(column0, column1, right, p.iw, p.sw);
+            s.images = images;
+            s.rows = rows.last - rows.first;
+            s.pixels = columns.last - columns.first;
+            if (s.rows == 0 || s.pixels == 0) s.images = 0;
+            if (s.images == 0 && !out.first && !out.last) continue;
+            s.x = x + lane;
+            s.dy = dy;
+            if (s.images) {
+                s.x += ((rows.first * p.sh + down) * p.iw + columns.first * p.sw + right) * V::W;
+                s.dy += (rows.first * p.ow + columns.first) * V::W;
+            }
+            grad_weight_rows<NV>(s, out, lane, count);
+        }
+    }
+}
+
+// One part of the shards of one tile.
+inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    const conv_problem& p = a.p;
+    const grad_tile t = grad_tile_at(a, tile);
+    if (t.in0 >= t.in1) return;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    float* const buffers = grad_buffers(a, tile, part);
+    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
+                      : t.vectors == 2 ? &grad_weight_taps<2>
+                      : t.vectors == 3 ? &grad_weight_taps<3>
+                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const std::int64_t each = a.shards.count / a.parts;
+    grad_sums out;
+    out.levels = buffers;
+    out.row = t.vectors * V::W;
+    out.level = a.tile_floats;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i);
+        const std::int64_t last = a.shards.last(p.n, shard);
+        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
+        out.merges = grad_merges(i);
+        out.first = true;
+        float* const to = buffers + out.merges * a.tile_floats;
+        for (;;) {
+            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
+            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
+                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
+            out.last = images == 0 || (n + images >= last && row1 == p.oh && column1 == p.ow);
+            const float* dy = a.dy + (n * out_blocks + t.block) * out_plane;
+            for (std::int64_t c = t.in0, length; c < t.in1; c += length) {
+                const int lane = static_cast<int>(c % V::W);
+                length = V::W - lane < t.in1 - c ? V::W - lane : t.in1 - c;
+                grad_sums mine = out;
+                const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
+                mine.to = to + offset;
+                mine.levels += offset;
+                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+            }
+            if (t.bias) {
+                grad_sums mine = out;
+                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
+                mine.to = to + offset;
+                mine.levels += offset;
+                grad_strip s{};
+                s.dy = images ? dy + (row * p.ow + column) * V::W : dy;
+                s.dy_block = out_plane;
+                s.dy_image = out_blocks * out_plane;
+                s.dy_row = p.ow * V::W;
+                s.images = images, s.rows = row1 - row, s.pixels = column1 - column;
+                grad_bias(t.vectors, s, mine);
+            }
+            out.first = false;
+            if (out.last) break;
+            column = column1 == p.ow ? 0 : column1;
+            if (column == 0) row = row1 == p.oh ? 0 : row1;
+            if (row == 0 && column == 0) n += images;
+        }
+    }
+}
+
+// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    const std::int64_t step = a.levels * a.tile_floats;
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+            float* left = first + part * step;
+            const float* right = left + apart * step;
+            for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
+        }
+    return first;
+}
+
+// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
+                                          std::int64_t to_step) {
+    for (std::int64_t i = 0; i < rows; i += V::W) {
+        const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
+        V block[V::W];
+        GRAFT_UNROLL
+        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= columns) continue;
+            if (count == V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, count);
+        }
+    }
+}
+
+// A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
+inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
+    const conv_problem& p = a.p;
+    const grad_tile t = grad_tile_at(a, tile);
+    if (t.in0 >= t.in1) return;
+    const float* sums = grad_join_parts(a, tile, a.tile_floats);
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, row = t.vectors * V::W;
+    const float* bias = sums + a.tile_floats - a.vectors * V::W;
+    if (t.bias)
+        for (std::int64_t o = t.out0; o < t.out1; ++o) a.db[o] = bias[o - t.out0];
+    if (t.out0 / a.ocg == (t.out1 - 1) / a.ocg) {
+        const std::int64_t skip = t.in0 - t.out0 / a.ocg * a.icg;
+        for (std::int64_t o = t.out0; o < t.out1; o += V::W)
+            grad_transpose(sums + (o - t.out0), row, (t.in1 - t.in0) * taps, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                           a.dw + (o * a.icg + skip) * taps, a.icg * taps);
+        return;
+    }
+    // Channels of several groups: of each output channel the inputs of its own group.
+    for (std::int64_t o = t.out0; o < t.out1; ++o) {
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
+                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
+            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+    }
+}
+// ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
+// Gradient of a convolution with respect to its weights, of images of few channels that are read from planes: text, included once for
+// each instruction set. The rows of a tile are all taps of all channels. Rows of the image are copied with their padding, so that every
+// tap of every pixel is inside.
+
+// Rows lie anywhere: taps of planes.
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32_t* offsets, const grad_sums& out) {
+    V sum[MI][NV];
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
+    }
+    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+        const float *x[MI], *dy = s.dy + r * s.dy_row;
+        GRAFT_UNROLL
+        for (int m = 0; m < MI; ++m) x[m] = s.x + r * s.x_row + offsets[m];
+        const std::int64_t end = s.pixels * x_pixel;
+        for (std::int64_t i = 0; i < end; i += x_pixel, dy += V::W) {
+            V b[NV];
+            GRAFT_UNROLL
+            for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
+            GRAFT_UNROLL
+            for (int m = 0; m < MI; ++m) {
+                const V a = V::set1(x[m][i]);
+                GRAFT_UNROLL
+                for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
+            }
+        }
+    }
+    grad_store(sum, out);
+}
+
+template <int NV>
+GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
+    constexpr int MI = grad_plane_rows(NV);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
+        grad_plane_pass<MI, NV>(s, offsets + i, out);
+}
+
+GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
+    std::int64_t low = first < 0 ? -first : 0, high = width - first;
+    if (high > n) high = n;
+    if (high < 0) high = 0;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < low; ++i) out[i] = 0;
+    for (std::int64_t i = low; i < high; ++i) out[i] = row[first + i];
+    for (std::int64_t i = high; i < n; ++i) out[i] = 0;
+}
+
+inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    const conv_problem& p = a.p;
+    const grad_tile t = grad_tile_at(a, tile);
+    const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
+    float* const buffers = grad_buffers(a, tile, part);
+    const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    alignas(64) float copy[grad_plane_floats];
+    std::int32_t offsets[first_layer_taps + 16];
+    std::int64_t k = 0;
+    for (std::int64_t c = 0; c < p.ic; ++c)
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
+    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
+                         : t.vectors == 2 ? &grad_plane_rows_of<2>
+                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
+                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    grad_sums out;
+    out.levels = buffers;
+    out.row = t.vectors * V::W;
+    out.level = a.tile_floats;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i);
+        const std::int64_t last = a.shards.last(p.n, shard);
+        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
+        out.merges = grad_merges(i);
+        out.first = true;
+        out.to = buffers + out.merges * a.tile_floats;
+        for (;;) {
+            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
+                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
+            out.last = n >= last || (n + 1 == last && row1 == p.oh && column1 == p.ow);
+            grad_strip s{};
+            if (n < last) {
+                for (std::int64_t c = 0; c < p.ic; ++c)
+                    for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
+                        const std::int64_t iy = row * p.sh - p.pt + r;
+                        const bool inside = iy >= 0 && iy < p.ih;
+                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                                      (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
+                    }
+                s.x = copy;
+                s.x_row = p.sh * wide;
+                s.x_pixel = p.sw;
+                s.dy = a.dy + (n * out_blocks + t.block) * out_plane + (row * p.ow + column) * V::W;
+                s.dy_row = p.ow * V::W;
+                s.dy_block = out_plane;
+                s.images = 1, s.rows = row1 - row, s.pixels = column1 - column;
+            }
+            rows_of(s, offsets, taps, out);
+            if (t.bias) {
+                grad_sums mine = out;
+                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
+                mine.to += offset;
+                mine.levels += offset;
+                grad_bias(t.vectors, s, mine);
+            }
+            out.first = false;
+            if (out.last) break;
+            column = column1 == p.ow ? 0 : column1;
+            if (column == 0) row = row1 == p.oh ? 0 : row1;
+            if (row == 0 && column == 0) ++n;
+        }
+    }
+}
+// ---- graft/cpu/training/kernels/conv_grad_weight_depthwise.inl
+// Gradient of a depthwise convolution with respect to its weights: text, included once for each instruction set. Lanes are channels, so
+// a tile's rows are taps; some pixels of a row are summed apart, so that the chains of sums do not wait for each other.
+
+constexpr int grad_depthwise_pixels(int taps) {
+    return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
+}
+
+// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
+template <int KW, bool Adjacent>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+    constexpr int U = grad_depthwise_pixels(KW);
+    V sum[U][KW];
+    GRAFT_UNROLL
+    for (int u = 0; u < U; ++u) {
+        GRAFT_UNROLL
+        for (int k = 0; k < KW; ++k) sum[u][k] = V::zero();
+    }
+    std::int64_t low = columns[0].first, high = columns[0].last;
+    for (int k = 1; k < KW; ++k) {
+        if (columns[k].first > low) low = columns[k].first;
+        if (columns[k].last < high) high = columns[k].last;
+    }
+    if (high < low) high = low;
+    const std::int64_t x_pixel = s.x_pixel;
+    for (std::int64_t i = 0; i < s.images; ++i)
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            std::int64_t column = low;
+            for (; column + U <= high; column += U) {
+                const float* from = x + column * x_pixel;
+                V d[U];
+                GRAFT_UNROLL
+                for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
+                if (Adjacent) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < U + KW - 1; ++j) {
+                        const V a = V::load(from + j * V::W);
+                        GRAFT_UNROLL
+                        for (int k = 0; k < KW; ++k)
+                            if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
+                    }
+                } else {
+                    GRAFT_UNROLL
+                    for (int u = 0; u < U; ++u) {
+                        GRAFT_UNROLL
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                    }
+                }
+            }
+            for (; column < high; ++column) {
+                const V d = V::load(dy + column * V::W);
+                GRAFT_UNROLL
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+            }
+            // Pixels that have some of the taps only.
+            GRAFT_UNROLL
+            for (int k = 0; k < KW; ++k) {
+                const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
+                for (std::int64_t c = columns[k].first; c < left; ++c)
+                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                for (std::int64_t c = right; c < columns[k].last; ++c)
+                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+            }
+        }
+    V all[KW][1];
+    GRAFT_UNROLL
+    for (int k = 0; k < KW; ++k) {
+        all[k][0] = sum[0][k];
+        GRAFT_UNROLL
+        for (int u = 1; u < U; ++u) all[k][0] = all[k][0] + sum[u][k];
+    }
+    grad_store(all, out);
+}
+
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+                                           const grad_sums& out) {
+    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
+    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
+    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
+    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+}
+
+// One part of the shards of one block of channels.
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    float* const buffers = grad_buffers(a, tile, part);
+    const std::int64_t each = a.shards.count / a.parts;
+    grad_strip s{};
+    s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
+    s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
+    s.x_pixel = p.sw * V::W;
+    grad_sums out;
+    out.row = V::W;
+    out.level = a.tile_floats;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i);
+        const std::int64_t last = a.shards.last(p.n, shard);
+        std::int64_t n = a.shards.first(p.n, shard), row = 0;
+        out.merges = grad_merges(i);
+        out.first = true;
+        for (;;) {
+            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
+            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh;
+            out.last = images == 0 || (n + images >= last && row1 == p.oh);
+            out.to = buffers + out.merges * a.tile_floats;
+            out.levels = buffers;
+            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            for (int ky = 0; ky < p.kh; ++ky) {
+                const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
+                const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
+                for (int kx = 0, count; kx < p.kw; kx += count) {
+                    const int left = p.kw - kx;
+                    count = left == 7 || left == 5 || left == 3 ? left : left > 5 ? 5 : left > 3 ? 3 : 1;
+                    grad_range columns[7];
+                    const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
+                    for (int k = 0; k < count; ++k) columns[k] = grad_inside(0, p.ow, right + std::int64_t(k) * p.dw, p.iw, p.sw);
+                    s.images = images;
+                    s.rows = rows.last - rows.first;
+                    if (s.rows == 0) s.images = 0;
+                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    s.dy = dy + rows.first * p.ow * V::W;
+                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    out.to += count * V::W;
+                    out.levels += count * V::W;
+                }
+            }
+            if (a.db) {
+                grad_strip sum = s;
+                sum.dy = dy + row * p.ow * V::W;
+                sum.images = images, sum.rows = row1 - row, sum.pixels = p.ow;
+                grad_bias(1, sum, out);
+            }
+            out.first = false;
+            if (out.last) break;
+            row = row1 == p.oh ? 0 : row1;
+            if (row == 0) n += images;
+        }
+    }
+}
+
+inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
+    const float* sums = grad_join_parts(a, tile, a.tile_floats);
+    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, c0 = tile * V::W, c1 = c0 + V::W < a.p.oc ? c0 + V::W : a.p.oc;
+    for (std::int64_t c = c0; c < c1; ++c)
+        for (std::int64_t t = 0; t < taps; ++t) a.dw[c * taps + t] = sums[t * V::W + c - c0];
+    if (!a.db) return;
+    for (std::int64_t c = c0; c < c1; ++c) a.db[c] = sums[taps * V::W + c - c0];
+}
+// ---- graft/cpu/training/kernels/conv_grad_weight_winograd.inl
+// Gradient of a 3 x 3 convolution with respect to its weights by Winograd: text, included once for each instruction set. With the
+// transforms of F(m x m, 3 x 3), dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G (Lavin and Gray, 2015, and its transpose): one
+// product of matrices for each element, whose sums run over tiles instead of pixels.
+
+// u = A y.
+GRAFT_VECTOR void gradient_transform(const V (&y)[4], V (&u)[6]) {
+    const V even = y[0] + y[2], odd = y[1] + y[3], two = V::set1(2);
+    const V even2 = fma(V::set1(4), y[2], y[0]), odd2 = two * fma(V::set1(4), y[3], y[1]);
+    u[0] = y[0];
+    u[1] = even + odd;
+    u[2] = even - odd;
+    u[3] = even2 + odd2;
+    u[4] = even2 - odd2;
+    u[5] = y[3];
+}
+GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
+    u[0] = y[0];
+    u[1] = y[0] + y[1];
+    u[2] = y[0] - y[1];
+    u[3] = V::zero() - y[1];
+}
+
+// w = G^T u.
+GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
+    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
+    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
+    w[2] = fma(sixth, t - s, u[5]);
+}
+GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
+    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
+    w[0] = u[0] + s;
+    w[1] = half * (u[1] - u[2]);
+    w[2] = s + u[3];
+}
+
+template <int N>
+GRAFT_VECTOR void grad_winograd_tiles(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    constexpr int m = N - 2;
+    const conv_problem& p = a.weight.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.dy_element;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
+        const float* dy = a.weight.dy + (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
+        const std::int64_t rows = p.oh - oy, columns = p.ow - ox;
+        V half[N][m];
+        GRAFT_UNROLL
+        for (int j = 0; j < m; ++j) {
+            V column[m], u[N];
+            GRAFT_UNROLL
+            for (int i = 0; i < m; ++i) column[i] = i < rows && j < columns ? V::load(dy + (i * p.ow + j) * V::W) : V::zero();
+            gradient_transform(column, u);
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) half[i][j] = u[i];
+        }
+        float* to = a.dy_transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
+        for (int i = 0; i < N; ++i) {
+            V u[N];
+            gradient_transform(half[i], u);
+            GRAFT_UNROLL
+            for (int j = 0; j < N; ++j) u[j].store(to + (i * N + j) * element);
+        }
+    }
+}
+inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
+}
+
+// Adds the products of the strips of this run to the sums of one tile of weights and one element.
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+    const conv_grad_weight_args& w = a.weight;
+    const grad_tile t = grad_tile_at(w, tile);
+    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
+                      : t.vectors == 2 ? &grad_weight_rows<2>
+                      : t.vectors == 3 ? &grad_weight_rows<3>
+                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const std::int64_t room = a.tile_room * V::W;
+    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
+    grad_strip s{};
+    s.x_pixel = V::W;
+    s.dy_block = room;
+    s.images = s.rows = 1;
+    grad_sums out;
+    out.row = t.vectors * V::W;
+    out.level = w.tile_floats;
+    for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
+        const conv_grad_strips& strips = a.strips[at.shard];
+        s.pixels = strips.length_of(at.strip);
+        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
+        s.x = x + from;
+        s.dy = dy + from;
+        out.merges = grad_merges(at.shard);
+        out.first = at.strip == 0;
+        out.last = at.strip + 1 == strips.count;
+        out.to = buffers + out.merges * w.tile_floats;
+        out.levels = buffers;
+        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        // The element that sums both axes of a tile of dy is the bias's.
+        if (t.bias && element == a.wino + 3) {
+            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
+            grad_sums mine = out;
+            mine.to += bias;
+            mine.levels += bias;
+            grad_bias(t.vectors, s, mine);
+        }
+        ++at.strip;
+        if (at.strip == strips.count) at.strip = 0, ++at.shard;
+    }
+}
+
+template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+    V half[3][N];
+    GRAFT_UNROLL
+    for (int j = 0; j < N; ++j) {
+        V u[N], w[3];
+        GRAFT_UNROLL
+        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+        sum_transform(u, w);
+        GRAFT_UNROLL
+        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+    }
+    GRAFT_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        V w[3];
+        sum_transform(half[i], w);
+        GRAFT_UNROLL
+        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
+    }
+}
+
+// A tile's sums, transformed back, go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+    const conv_grad_weight_args& w = a.weight;
+    const grad_tile t = grad_tile_at(w, tile);
+    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
+    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
+    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
+    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
+        for (int v = 0; v < t.vectors; ++v) {
+            const float* from = sums + c * row + v * V::W;
+            float* to = taps + c * 9 * row + v * V::W;
+            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
+        }
+    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+    if (!t.bias) return;
+    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
+}
+// ---- graft/cpu/training/kernels/conv_grad_pack.inl
+// Packing of weights that change with every step: text, included once for each instruction set. What pack_conv_weights writes, by
+// transposed vectors and in tasks, from the weights as they are or, for the gradient of the input, turned round.
+
+static constexpr int pack_room = 4096;
+
+// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
+GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
+        V block[V::W];
+        GRAFT_UNROLL
+        for (int r = 0; r < V::W; ++r)
+            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
+        transpose(block);
+        GRAFT_UNROLL
+        for (int r = 0; r < V::W; ++r)
+            if (r < count) block[r].store(to + (i + r) * V::W);
+    }
+}
+
+// u = G g.
+GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
+    const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
+    u[0] = V::set1(0.25f) * a;
+    u[1] = fnma(sixth, b, s);
+    u[2] = fma(sixth, b, s);
+    u[3] = fma(V::set1(1.0f / 12), b, t);
+    u[4] = fnma(V::set1(1.0f / 12), b, t);
+    u[5] = c;
+}
+GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
+    const V half = V::set1(0.5f), s = half * (a + c);
+    u[0] = a;
+    u[1] = fma(half, b, s);
+    u[2] = fnma(half, b, s);
+    u[3] = c;
+}
+// `w`: nine taps of one input channel, `taps` says where each of them is.
+template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+    V half[3][N];
+    GRAFT_UNROLL
+    for (int k = 0; k < 3; ++k)
+        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int r = 0; r < N; ++r) {
+        V u[N];
+        weight_transform(half[0][r], half[1][r], half[2][r], u);
+        GRAFT_UNROLL
+        for (int k = 0; k < N; ++k) u[k].store(to + (r * N + k) * element);
+    }
+}
+
+// One task: a pair of vectors of output channels of one group, whose weights are written side by side.
+inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
+    const std::int64_t pairs = (a.out_channels + 2 * V::W - 1) / (2 * V::W), group = task / pairs, pair = task % pairs * 2 * V::W;
+    const std::int64_t left = a.out_channels - pair, vectors = left > V::W ? 2 * V::W : V::W;
+    float* const to = a.to + group * a.to_group + pair * a.in_channels * (a.wino ? 1 : a.taps);
+    alignas(64) float room[pack_room];
+    std::int64_t at_once = pack_room / (a.from_taps * V::W);
+    if (at_once > V::W) at_once = V::W;
+    for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        count = end - c < at_once ? end - c : at_once;
+        for (std::int64_t half = 0; half < vectors; half += V::W) {
+            const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
+            const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
+            if (a.in_step == a.from_taps)
+                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+            else
+                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+            for (std::int64_t i = 0; i < count; ++i) {
+                const float* w = room + i * a.from_taps * V::W;
+                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
+                if (a.wino == 4)
+                    pack_winograd<6>(w, a.tap, channel, a.element);
+                else if (a.wino == 2)
+                    pack_winograd<4>(w, a.tap, channel, a.element);
+                else
+                    for (int t = 0; t < a.taps; ++t) V::load(w + a.tap[t] * V::W).store(channel + t * step);
+            }
+        }
+    }
+}
+// ---- graft/cpu/training/kernels/conv_grad_input.inl
+// Gradient of a convolution with respect to its input where it has strides: text, included once for each instruction set. Every sh-th row
+// and sw-th column of dX is a convolution of stride 1 over dY with some of the taps, so that nothing is multiplied by inserted zeros.
+
+// One task: some tiles of one image and group of one phase, by some pairs of vectors of channels. As conv_direct, but pixels go to where
+// they belong in dX.
+struct grad_phase_tile {
+    std::int64_t image, channel, pixel;
+    int channels, pixels;
+};
+
+GRAFT_NOINLINE inline void grad_phase_store(const conv_grad_input_args& a, const float* tile, const grad_phase_tile& t) {
+    const conv_problem& p = a.conv.p;
+    const conv_problem& f = a.forward;
+    const std::int64_t plane = f.ih * f.iw, blocks = (f.ic + V::W - 1) / V::W;
+    std::int64_t y = t.pixel / p.ow, x = t.pixel % p.ow, at[14];
+    for (int m = 0; m < t.pixels; ++m) {
+        at[m] = ((a.row0 + y * f.sh) * f.iw + a.column0 + x * f.sw) * V::W;
+        if (++x == p.ow) x = 0, ++y;
+    }
+    const bool whole = t.channel % V::W == 0;
+    for (int j = 0; j < t.channels;) {
+        const std::int64_t c = t.channel + j, base = (t.image * blocks + c / V::W) * plane * V::W;
+        const float* from = tile + (j / V::W) * 14 * V::W + j % V::W;
+        if (whole && (t.channels - j >= V::W || c + t.channels - j == f.ic)) {
+            for (int m = 0; m < t.pixels; ++m) {
+                V v = V::load(from + m * V::W);
+                if (a.conv.residual) v = v + V::load(a.conv.residual + base + at[m]);
+                v.store(a.conv.y + base + at[m]);
+            }
+            j += V::W;
+            continue;
+        }
+        for (int m = 0; m < t.pixels; ++m) {
+            const std::int64_t to = base + at[m] + c % V::W;
+            a.conv.y[to] = a.conv.residual ? from[m * V::W] + a.conv.residual[to] : from[m * V::W];
+        }
+        ++j;
+    }
+}
+
+inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_args& a = phase.conv;
+    const conv_problem& p = a.p;
+    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
+    task /= a.tasks_per_batch;
+    const std::int64_t batch = task % a.batches;
+    task /= a.batches;
+    const std::int64_t group = task % p.groups, image = task / p.groups;
+    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, pixels = p.oh * p.ow, in_blocks = (p.ic + V::W - 1) / V::W;
+    const int taps = p.kh * p.kw;
+    tap_row rows[conv_table_rows];
+    conv_problem lookup = p;
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    alignas(64) float sums[2 * 14 * V::W];
+    tile_job job;
+    job.in_plane = in_plane;
+    job.out_plane = 14 * V::W;
+    job.ic = a.icg;
+    job.tap_count = taps;
+    job.first_lane = static_cast<int>(group * a.icg % V::W);
+    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
+    job.bias = nullptr;
+    job.residual = nullptr;
+    job.y = sums;
+    const std::int64_t first = batch * a.batch_tiles * M;
+    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
+    for (std::int64_t start = first; start < last; start += at_once * M) {
+        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
+        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+            const int count = tile_pixels(stop - i);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+        }
+        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+            const std::int64_t channel = pair * 2 * V::W;
+            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
+            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
+            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
+                job.pixels = tile_pixels(stop - i);
+                job.taps = rows + t * taps;
+                run_tile(a, job);
+                grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
+            }
+        }
+    }
+}
+
+// One task: the rows of one block of channels of one image that no tap reaches.
+inline void grad_input_empty_phase(const conv_grad_input_args& a, std::int64_t task) {
+    const conv_problem& f = a.forward;
+    const std::int64_t base = task * f.ih * f.iw * V::W;
+    for (std::int64_t y = a.row0; y < f.ih; y += f.sh)
+        for (std::int64_t x = a.column0; x < f.iw; x += f.sw) {
+            const std::int64_t at = base + (y * f.iw + x) * V::W;
+            (a.conv.residual ? V::load(a.conv.residual + at) : V::zero()).store(a.conv.y + at);
+        }
+}
+
+// The taps of one axis that reach one row (or column): tap, tap + step ..., which read outputs at, at - back ... .
+struct grad_taps {
+    int tap, step;
+    std::int64_t at, back;
+};
+// For the input `i` of an axis, which lies `pad` behind the first tap of output 0; no tap: `tap` is `taps` then.
+inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation) {
+    grad_taps t;
+    t.step = stride;
+    for (int d = 2; d <= t.step; ++d)
+        while (t.step % d == 0 && std::int64_t(t.step / d) * dilation % stride == 0) t.step /= d;
+    t.back = std::int64_t(t.step) * dilation / stride;
+    for (t.tap = 0; t.tap < taps && t.tap < t.step; ++t.tap) {
+        if ((i - std::int64_t(t.tap) * dilation) % stride != 0) continue;
+        t.at = (i - std::int64_t(t.tap) * dilation) / stride;
+        return t;
+    }
+    t.tap = taps;
+    t.at = 0;
+    return t;
+}
+
+// M pixels of dX, sw apart, all of whose columns of dY are inside. `dy` is what the first tap reads in the row of the first valid ky.
+struct grad_depthwise_job {
+    const float *dy, *w, *residual;
+    float* dx;
+    std::int64_t row_back;    // floats from one row of dY to that of the next ky
+    int rows, columns;        // taps that reach these pixels
+    std::int64_t column_back; // floats
+    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+};
+template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+    V sum[M];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m] = V::zero();
+    for (int ky = 0; ky < j.rows; ++ky) {
+        const float *dy = j.dy - ky * j.row_back, *w = j.w + ky * j.row_tap;
+        for (int kx = 0; kx < j.columns; ++kx, dy -= j.column_back, w += j.column_tap) {
+            const V b = V::load(w);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m] = fma(V::load(dy + m * V::W), b, sum[m]);
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        if (j.residual) sum[m] = sum[m] + V::load(j.residual + m * j.dx_step);
+        sum[m].store(j.dx + m * j.dx_step);
+    }
+}
+
+// One task: some rows (`batch_tiles`) of one block of channels of one image of dX. Weights lie as [block][tap][W].
+inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t task) {
+    const conv_problem& p = a.forward;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, band = task % a.conv.batches;
+    task /= a.conv.batches;
+    const std::int64_t row0 = band * a.conv.batch_tiles, row1 = row0 + a.conv.batch_tiles < p.ih ? row0 + a.conv.batch_tiles : p.ih;
+    const float *dy = a.conv.x + task * p.oh * p.ow * V::W, *w = a.conv.weight + task % blocks * p.kh * p.kw * V::W;
+    const std::int64_t base = task * p.ih * p.iw * V::W;
+    for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
+        const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        grad_depthwise_job j;
+        j.column_back = x.back * V::W;
+        j.column_tap = std::int64_t(x.step) * V::W;
+        j.dx_step = p.sw * V::W;
+        const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
+        // Pixels [left, right) of the phase have all its taps inside.
+        std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
+        if (left < 0) left = 0;
+        if (right > count) right = count;
+        for (std::int64_t row = row0; row < row1; ++row) {
+            grad_taps y = grad_taps_of(row + p.pt, p.kh, p.sh, p.dh);
+            int rows = y.tap < p.kh ? (p.kh - 1 - y.tap) / y.step + 1 : 0;
+            while (rows > 0 && y.at >= p.oh) --rows, y.tap += y.step, y.at -= y.back;
+            while (rows > 0 && y.at - (rows - 1) * y.back < 0) --rows;
+            j.row_back = y.back * p.ow * V::W;
+            j.row_tap = std::int64_t(y.step) * p.kw * V::W;
+            for (std::int64_t i = 0, tile; i < count; i += tile) {
+                const std::int64_t at = base + (row * p.iw + column + i * p.sw) * V::W, fit = columns && rows && i >= left ? right - i : 0;
+                tile = fit >= 8 ? 8 : fit == 7 ? 7 : fit >= 3 ? 3 : 1;
+                j.dx = a.conv.y + at;
+                j.residual = a.conv.residual ? a.conv.residual + at : nullptr;
+                // One pixel at a border has some of the taps.
+                std::int64_t from = x.at + i;
+                int tap = x.tap;
+                j.columns = columns, j.rows = rows;
+                while (j.columns > 0 && from >= p.ow) --j.columns, tap += x.step, from -= x.back;
+                while (j.columns > 0 && from - (j.columns - 1) * x.back < 0) --j.columns;
+                j.dy = dy + (y.at * p.ow + from) * V::W;
+                j.w = w + (std::int64_t(y.tap) * p.kw + tap) * V::W;
+                if (tile == 8)
+                    grad_depthwise_tile<8>(j);
+                else if (tile == 7)
+                    grad_depthwise_tile<7>(j);
+                else if (tile == 3)
+                    grad_depthwise_tile<3>(j);
+                else
+                    grad_depthwise_tile<1>(j);
+            }
+        }
+    }
+}
+
+inline const conv_grad_kernels* conv_grad_table() {
+    constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
+    static constexpr conv_grad_kernels all = {grad_vectors,
+                                              grad_plane_vectors,
+                                              weight ? &grad_weight : nullptr,
+                                              weight ? &grad_weight_planes : nullptr,
+                                              weight ? &grad_weight_depthwise : nullptr,
+                                              weight ? &grad_weight_end : nullptr,
+                                              weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_winograd_transform : nullptr,
+                                              weight ? &grad_winograd_multiply : nullptr,
+                                              weight ? &grad_winograd_end : nullptr,
+                                              input ? &grad_input_phase : nullptr,
+                                              input ? &grad_input_empty_phase : nullptr,
+                                              input ? &grad_input_depthwise : nullptr,
+                                              input || weight ? &conv_pack : nullptr};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/elementwise_grad.inl
+// Gradients of elementwise functions: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
+
+// What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
+template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+    if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
+    if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
+    return dy;
+}
+
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+    const V l = V::set1(low), h = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+    }
+}
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+    switch (mask) {
+    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
+    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
+    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
+    }
+}
+
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+    switch (kind) {
+#define GRAFT_X(id, first, second)                                                                                                              \
+    case activation::id:                                                                                                         \
+        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
+            const int lanes = lanes_from(n - i);                                                                                 \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
+        }                                                                                                                        \
+        return;
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    }
+}
+
+inline const elementwise_grad_kernels* elementwise_grad_table() {
+    static constexpr elementwise_grad_kernels all = {&masked, &activation_grad};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/norm_grad.inl
+// Batch normalisation in training: text, included once for each instruction set.
+//
+// Sums run in four vectors over at most norm_chunk rows, which stay in the first cache, and are then added up in double: no
+// sum in float has more terms than a quarter of that.
+
+constexpr std::int64_t norm_chunk = 256;
+
+// A number for each lane: those of its channels, or one for all.
+GRAFT_VECTOR V channel_values(const float* p, int channels) { return channels ? V::load_partial(p, channels) : V::set1(*p); }
+
+// Rows [from, from + n) of a run as its own.
+GRAFT_FORCE_INLINE norm_rows rows_between(const norm_rows& r, std::int64_t from, std::int64_t n) {
+    norm_rows part = r;
+    const std::int64_t whole = r.whole - from;
+    part.whole = whole < 0 ? 0 : whole < n ? whole : n;
+    part.tail = n - part.whole;
+    return part;
+}
+
+// Lanes of a float sum in double: one by one, or added up in a tree of halves.
+GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
+    float lane[V::W];
+    v.store(lane);
+    for (int i = 0; i < V::W; ++i) out[i] = static_cast<double>(lane[i]);
+    if (channels) return;
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) out[i] += out[i + half];
+}
+
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
+                          double count_b, std::int64_t n) {
+    const double share = count_b / (count_a + count_b), both = count_a * share;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double apart = mean_b[i] - mean_a[i];
+        mean_a[i] += apart * share;
+        square_a[i] += square_b[i] + apart * apart * both;
+    }
+}
+
+// Mean and squared distances of one chunk: the mean first, then distances from it, corrected by what they sum up to.
+GRAFT_VECTOR void chunk_moments(const norm_rows& r, const float* x, double* mean, double* square) {
+    const std::int64_t step = r.step;
+    V a[4], b[4];
+    GRAFT_UNROLL
+    for (int j = 0; j < 4; ++j) a[j] = V::zero();
+    std::int64_t i = 0;
+    for (; i + 4 <= r.whole; i += 4) {
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+    }
+    for (; i < r.whole; ++i) a[0] = a[0] + V::load(x + i * step);
+    for (std::int64_t t = 0; t < r.tail; ++t) a[t & 1] = a[t & 1] + V::load_partial(x + (i + t) * step, r.tail_lanes);
+    const V total = (a[0] + a[1]) + (a[2] + a[3]);
+    const std::int64_t count = r.channels ? r.whole + r.tail : r.whole * V::W + r.tail * r.tail_lanes;
+    const float share = 1.0f / static_cast<float>(count);
+    const V centre = r.channels ? total * V::set1(share) : V::set1(sum(total) * share);
+    GRAFT_UNROLL
+    for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
+    for (i = 0; i + 4 <= r.whole; i += 4) {
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            const V d = V::load(x + (i + j) * step) - centre;
+            a[j] = a[j] + d;
+            b[j] = fma(d, d, b[j]);
+        }
+    }
+    for (; i < r.whole; ++i) {
+        const V d = V::load(x + i * step) - centre;
+        a[0] = a[0] + d;
+        b[0] = fma(d, d, b[0]);
+    }
+    const M there = M::lanes(r.tail_lanes);
+    for (std::int64_t t = 0; t < r.tail; ++t) {
+        const V d = select(there, V::load_partial(x + (i + t) * step, r.tail_lanes) - centre, V::zero());
+        a[t & 1] = a[t & 1] + d;
+        b[t & 1] = fma(d, d, b[t & 1]);
+    }
+    double off[V::W], from[V::W];
+    widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, off);
+    widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, square);
+    float centres[V::W];
+    centre.store(centres);
+    for (int j = 0; j < V::W; ++j) from[j] = static_cast<double>(centres[j]);
+    const double one = 1.0 / static_cast<double>(count);
+    for (int j = 0; j < V::W; ++j) {
+        mean[j] = from[j] + off[j] * one;
+        square[j] -= off[j] * off[j] * one;
+    }
+}
+
+inline void moments(const norm_rows& r, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square) {
+    double all_mean[V::W], all_square[V::W], part_mean[V::W], part_square[V::W];
+    for (int j = 0; j < V::W; ++j) all_mean[j] = all_square[j] = 0;
+    const std::int64_t rows = r.whole + r.tail;
+    double count = 0;
+    for (std::int64_t image = 0; image < images; ++image)
+        for (std::int64_t i = 0; i < rows; i += norm_chunk) {
+            const norm_rows part = rows_between(r, i, rows - i < norm_chunk ? rows - i : norm_chunk);
+            chunk_moments(part, x + image * image_step + i * r.step, part_mean, part_square);
+            const double more = static_cast<double>(r.channels ? part.whole + part.tail : part.whole * V::W + part.tail * r.tail_lanes);
+            merge_moments(all_mean, all_square, count, part_mean, part_square, more, V::W);
+            count += more;
+        }
+    for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
+}
+
+template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
+    const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
+        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        if constexpr (Residual) v = v + V::load(g.residual + at);
+        clamp(v, low, high).store(g.y + at);
+    }
+    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
+        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
+        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+    }
+}
+inline void normalize(const norm_rows& r, const norm_forward& g) {
+    if (g.residual) return normalize_rows<true>(r, g);
+    normalize_rows<false>(r, g);
+}
+
+template <gradient_mask Mask, bool Store>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const std::int64_t rows = r.whole + r.tail;
+    const int width = r.channels ? V::W : 1;
+    double part[V::W];
+    for (int j = 0; j < width; ++j) sum[j] = product[j] = 0;
+    for (std::int64_t image = 0; image < images; ++image)
+        for (std::int64_t first = 0; first < rows; first += norm_chunk) {
+            const norm_rows c = rows_between(r, first, rows - first < norm_chunk ? rows - first : norm_chunk);
+            std::int64_t at = image * image_step + first * r.step, i = 0;
+            V a[4], b[4];
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
+            for (; i + 4 <= c.whole; i += 4, at += 4 * r.step) {
+                GRAFT_UNROLL
+                for (int j = 0; j < 4; ++j) {
+                    const std::int64_t o = at + j * r.step;
+                    V dy = V::load(g.dy + o);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Store) dy.store(g.masked + o);
+                    a[j] = a[j] + dy;
+                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                }
+            }
+            for (; i < c.whole; ++i, at += r.step) {
+                V dy = V::load(g.dy + at);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Store) dy.store(g.masked + at);
+                a[0] = a[0] + dy;
+                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+            }
+            for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
+                V dy = V::load_partial(g.dy + at, r.tail_lanes);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
+                // Lanes that are not there have a gradient of 0.
+                a[t & 1] = a[t & 1] + dy;
+                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+            }
+            widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
+            for (int j = 0; j < width; ++j) sum[j] += part[j];
+            widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, part);
+            for (int j = 0; j < width; ++j) product[j] += part[j];
+        }
+}
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
+                      double* product) {
+    constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
+    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
+    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
+    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
+    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
+    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
+    sums_of<none, false>(r, g, images, image_step, sum, product);
+}
+
+template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
+    const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
+    const V low = V::set1(g.low), high = V::set1(g.high);
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
+        V dy = V::load(g.dy + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+    }
+    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
+        V dy = V::load_partial(g.dy + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+    }
+}
+inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
+    switch (g.mask) {
+    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
+    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
+    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
+    }
+}
+
+inline const norm_grad_kernels* norm_grad_table() {
+    static constexpr norm_grad_kernels all = {&moments, &merge_moments, &normalize, &norm_sums, &norm_gradient};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/reduce_sum.inl
+// Sums of rows and columns: text, included once for each instruction set.
+
+constexpr int sum_vectors = 4;
+constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+
+GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
+    float lane[V::W];
+    v.store(lane);
+    for (int i = 0; i < lanes; ++i) sum[i] += static_cast<double>(lane[i]);
+}
+
+// One vector of columns: four rows at a time.
+inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    for (std::int64_t first = 0; first < rows; first += sum_chunk) {
+        const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
+        V a[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) a[j] = V::zero();
+        std::int64_t i = first;
+        if (lanes == V::W)
+            for (; i + 4 <= last; i += 4) {
+                GRAFT_UNROLL
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+            }
+        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
+    }
+}
+inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    if (lanes < sum_vectors * V::W) {
+        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        return;
+    }
+    // A quarter of the rows that four running sums may have: here each has them all.
+    constexpr std::int64_t chunk = sum_chunk / 4;
+    for (std::int64_t first = 0; first < rows; first += chunk) {
+        const std::int64_t last = rows - first < chunk ? rows : first + chunk;
+        V a[sum_vectors];
+        GRAFT_UNROLL
+        for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
+        for (std::int64_t i = first; i < last; ++i) {
+            GRAFT_UNROLL
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+        }
+        GRAFT_UNROLL
+        for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
+    }
+}
+
+inline double sum_row(const float* x, std::int64_t n) {
+    double sum[V::W];
+    for (int i = 0; i < V::W; ++i) sum[i] = 0;
+    const std::int64_t whole = n / V::W;
+    add_narrow_columns(x, whole, V::W, V::W, sum);
+    for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+    return sum[0];
+}
+
+inline const reduce_sum_kernels* reduce_sum_table() {
+    static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/matmul_grad.inl
+// Products summed over a batch: text, included once for each instruction set.
+//
+// A register tile of C takes a row of A and a row of B at a time. After a shard it is joined, still in registers, with the levels of
+// the tree that are complete (the ones at the end of the shard's number in binary), and stored one level up: log2(shards) + 1
+// partial blocks are all the memory that the tree needs.
+
+// R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
+template <int R, bool Full>
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
+                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
+                                        bool whole_out) {
+    V acc[R][2];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
+    const int first = lanes < V::W ? lanes : V::W, second = lanes - first;
+    for (std::int64_t l = 0; l < n; ++l, a += lda, b += ldb) {
+        V b0 = V::zero(), b1 = V::zero();
+        if constexpr (Full) {
+            b0 = V::load(b), b1 = V::load(b + V::W);
+        } else {
+            b0 = V::load_partial(b, first);
+            if (second) b1 = V::load_partial(b + V::W, second);
+        }
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            const V x = V::set1(a[r]);
+            acc[r][0] = fma(x, b0, acc[r][0]);
+            acc[r][1] = fma(x, b1, acc[r][1]);
+        }
+    }
+    for (int j = 0; j < joins; ++j, levels += level_step) {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            acc[r][0] = V::load(levels + r * gemm_columns) + acc[r][0];
+            acc[r][1] = V::load(levels + r * gemm_columns + V::W) + acc[r][1];
+        }
+    }
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        float* to = out + r * out_row;
+        if (Full || whole_out) {
+            acc[r][0].store(to), acc[r][1].store(to + V::W);
+        } else {
+            acc[r][0].store_partial(to, first);
+            if (second) acc[r][1].store_partial(to + V::W, second);
+        }
+    }
+}
+
+template <int R>
+GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
+    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
+    const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
+    float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
+    const std::int64_t out_row = last ? g.ldc : gemm_columns;
+    if (lanes == gemm_columns)
+        product_tile<R, true>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, true);
+    else
+        product_tile<R, false>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, !last);
+}
+
+inline void product_sum_run(const product_sum_block& g) {
+    for (int s = 0; s < g.tree.count; ++s) {
+        const bool last = s + 1 == g.tree.count;
+        int joins = 0;
+        while (s >> joins & 1) ++joins;
+        float* tile = g.levels;
+        for (std::int64_t j = 0; j < g.columns; j += gemm_columns)
+            for (std::int64_t i = 0; i < g.rows;) {
+                const std::int64_t left = g.rows - i;
+                int rows = 1;
+                if (left >= gemm_rows)
+                    product_rows<gemm_rows>(g, s, i, j, tile, joins, last), rows = gemm_rows;
+                else if (gemm_rows > 8 && left >= 8)
+                    product_rows<8>(g, s, i, j, tile, joins, last), rows = 8;
+                else if (left >= 4)
+                    product_rows<4>(g, s, i, j, tile, joins, last), rows = 4;
+                else if (left >= 2)
+                    product_rows<2>(g, s, i, j, tile, joins, last), rows = 2;
+                else
+                    product_rows<1>(g, s, i, j, tile, joins, last);
+                i += rows;
+                tile += rows * gemm_columns;
+            }
+    }
+}
+
+inline const matmul_grad_kernels* matmul_grad_table() {
+    static constexpr matmul_grad_kernels all = {gemm_rows, gemm_columns, &product_sum_run};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/optimizer.inl
+// Updates of weights: text, included once for each instruction set. Where PyTorch fuses a product with a sum this does, elsewhere not.
+
+template <bool Momentum, bool Nesterov, bool Decay>
+GRAFT_FORCE_INLINE void sgd_loop(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
+    const V rate = V::set1(s.minus_rate), momentum = V::set1(s.momentum), decay = V::set1(s.weight_decay);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        const V old = load_some(w + i, lanes);
+        V d = load_some(g + i, lanes);
+        if constexpr (Decay) d = fma(old, decay, d);
+        if constexpr (Momentum) {
+            const V buffer = load_some(m + i, lanes) * momentum + d;
+            store_some(buffer, new_m + i, lanes);
+            d = Nesterov ? fma(buffer, momentum, d) : buffer;
+        }
+        store_some(fma(d, rate, old), new_w + i, lanes);
+    }
+}
+inline void sgd(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
+    const bool decay = s.weight_decay != 0;
+    if (!m) return decay ? sgd_loop<false, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<false, false, false>(s, w, g, m, new_w, new_m, n);
+    if (s.nesterov) return decay ? sgd_loop<true, true, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, true, false>(s, w, g, m, new_w, new_m, n);
+    decay ? sgd_loop<true, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, false, false>(s, w, g, m, new_w, new_m, n);
+}
+
+// From a to b, by the end that is nearer.
+GRAFT_VECTOR V blended(float share, V a, V b) {
+    const bool near = share < 0.5f;
+    return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
+}
+
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
+                 std::int64_t n) {
+    const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
+    const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
+    const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        V weight = load_some(w + i, lanes), d = load_some(g + i, lanes);
+        if (shrinks) weight = weight * shrink;
+        if (decays) d = fma(weight, decay, d);
+        const V mean = blended(s.share, load_some(m + i, lanes), d);
+        const V square = fma(square_share * d, d, load_some(v + i, lanes) * keep);
+        store_some(mean, new_m + i, lanes);
+        store_some(square, new_v + i, lanes);
+        store_some(weight + step * mean / (sqrt(square) / correction + epsilon), new_w + i, lanes);
+    }
+}
+
+inline void blend(float share, const float* a, const float* b, float* y, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        store_some(blended(share, load_some(a + i, lanes), load_some(b + i, lanes)), y + i, lanes);
+    }
+}
+
+inline void scale_by(float factor, const float* x, float* y, std::int64_t n) {
+    const V f = V::set1(factor);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        store_some(load_some(x + i, lanes) * f, y + i, lanes);
+    }
+}
+
+// The float sums are of at most 32 squares each.
+inline double square_sum(const float* x, std::int64_t n) {
+    double sum[V::W];
+    for (int i = 0; i < V::W; ++i) sum[i] = 0;
+    constexpr std::int64_t chunk = 128 * V::W;
+    for (std::int64_t first = 0; first < n; first += chunk) {
+        const std::int64_t last = n - first < chunk ? n : first + chunk;
+        V a[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) a[j] = V::zero();
+        std::int64_t i = first;
+        for (; i + 4 * V::W <= last; i += 4 * V::W) {
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                const V v = V::load(x + i + j * V::W);
+                a[j] = fma(v, v, a[j]);
+            }
+        }
+        for (; i < last; i += V::W) {
+            const V v = load_some(x + i, lanes_from(last - i));
+            a[0] = fma(v, v, a[0]);
+        }
+        add_lanes((a[0] + a[1]) + (a[2] + a[3]), V::W, sum);
+    }
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+    return sum[0];
+}
+
+inline const optimizer_kernels* optimizer_table() {
+    static constexpr optimizer_kernels all = {&sgd, &adam, &blend, &scale_by, &square_sum};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/pool_grad.inl
+// Gradients of pooling: text, included once for each instruction set. Windows hand their gradients out in order; the rows of a plane
+// are cleared just before the first window that reaches them.
+
+// The taps of one window that are inside.
+struct window_taps {
+    std::int64_t row_step, column_step; // floats from tap to tap
+    int rows, columns;
+};
+
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
+    V best = V::load(x);
+    I place = I::set1(0);
+    M bad = is_nan(best);
+    int tap = 0;
+    for (int ky = 0; ky < w.rows; ++ky)
+        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
+            const V v = V::load(x + ky * w.row_step + kx * w.column_step);
+            const M more = best < v;
+            best = select(more, v, best);
+            place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
+        }
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
+    for (int ky = 0; ky < w.rows; ++ky)
+        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
+            float* to = dx + ky * w.row_step + kx * w.column_step;
+            (V::load(to) + select(place == I::set1(tap), gradient, V::zero())).store(to);
+        }
+}
+GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
+    for (int ky = 0; ky < w.rows; ++ky)
+        for (int kx = 0; kx < w.columns; ++kx) {
+            float* to = dx + ky * w.row_step + kx * w.column_step;
+            (V::load(to) + share).store(to);
+        }
+}
+
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    const std::int64_t row = p.iw * V::W;
+    float* dx = a.dx + plane * p.ih * row;
+    const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
+    std::int64_t cleared = 0;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
+        w.rows = rows.last - rows.first;
+        const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
+        if (reached > cleared) cleared = reached;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            pool_span columns{0, p.kw, p.kw};
+            if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
+            w.columns = columns.last - columns.first;
+            if (w.rows <= 0 || w.columns <= 0) continue;
+            const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+            if constexpr (Max)
+                give_to_place(w, places, V::load(dy), dx + at);
+            else
+                give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
+        }
+    }
+    for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
+}
+
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
+        }
+    }
+}
+
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
+inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane)
+        a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
+}
+inline void average_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane)
+        a.p.l == layout::blocked ? pool_grad_block<false>(a, plane) : pool_grad_plane<false>(a, plane);
+}
+
+inline void global_average_grad(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx) {
+    const V count = V::set1(static_cast<float>(pixels));
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+        const V share = (blocked ? V::load(dy + plane * V::W) : V::set1(dy[plane])) / count;
+        const std::int64_t n = blocked ? pixels * V::W : pixels;
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(share, dx + i, lanes_from(n - i));
+        dx += n;
+    }
+}
+
+inline const pool_grad_kernels* pool_grad_table() {
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
+    return &all;
+}
+
+inline const training_kernel_table& table() {
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    return all;
+}
+
+} // namespace training
+} // namespace avx2
+} // namespace cpu
+GRAFT_END_NAMESPACE
+GRAFT_END_TARGET
+
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace avx512 {
+// ---- graft/cpu/training/kernels/texts.inl
+// The kernel texts that training adds, and the table of what they define: each family's text has the function that names its own.
+
+namespace training {
+
+// ---- graft/cpu/training/kernels/conv_grad_weight.inl
+// Gradient of a convolution with respect to its weights: text, included once for each instruction set. A register tile of MI input
+// channels by NV vectors of output channels takes a strip of pixels in registers; all taps go over the strip while it is in the first
+// cache. Strips are summed from zero and then added to what came before, which rounds less than one long chain.
+
+// How many rows of a tile one pass takes.
+constexpr int grad_rows(int vectors) { return V::registers == 32 ? (vectors == 1 ? 16 : vectors == 4 ? 4 : 8) : vectors == 1 ? V::W : 4; }
+constexpr int grad_plane_rows(int vectors) { return vectors == 1 ? 13 : V::registers == 32 ? (vectors == 2 ? 13 : 7) : 5; }
+static constexpr int grad_vectors = V::registers == 32 ? 4 : V::W == 8 ? 3 : 2;
+static constexpr int grad_plane_vectors = V::registers == 32 ? 4 : 2;
+static constexpr int grad_plane_floats = 8192;
+
+// What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
+struct grad_strip {
+    const float *x, *dy;
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t images, rows, pixels;
+};
+
+// Where the sums of a pass go: `to` for its first row. `first` of a shard's strips overwrites; at the `last` one the earlier shards'
+// sums, of 1, 2, 4 ... shards, `level` floats apart, are added in this order, as the tree has it.
+struct grad_sums {
+    float* to;
+    const float* levels;
+    std::int64_t row, level; // floats from row to row and from level to level
+    int merges;
+    bool first, last;
+};
+
+// sum = from + sum.
+template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m, from += row) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
+    }
+}
+template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+    if (!s.first) grad_add(sum, s.to, s.row);
+    if (s.last)
+        for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
+    float* to = s.to;
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m, to += s.row) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v].store(to + v * V::W);
+    }
+}
+
+// Rows are adjacent input channels.
+template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+    V sum[MI][NV];
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
+    }
+    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
+    for (std::int64_t i = 0; i < s.images; ++i)
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            for (std::int64_t left = s.pixels; left > 0; --left, x += x_pixel, dy += V::W) {
+                V b[NV];
+                GRAFT_UNROLL
+                for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
+                GRAFT_UNROLL
+                for (int m = 0; m < MI; ++m) {
+                    const V a = V::set1(x[m]);
+                    GRAFT_UNROLL
+                    for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
+                }
+            }
+        }
+    grad_store(sum, out);
+}
+
+// The gradient of the bias: dy alone.
+template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+    V sum[4][NV];
+    GRAFT_UNROLL
+    for (int m = 0; m < 4; ++m) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
+    }
+    for (std::int64_t i = 0; i < s.images; ++i)
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+            const float* dy = s.dy + i * s.dy_image + r * s.dy_row;
+            std::int64_t left = s.pixels;
+            for (; left >= 4; left -= 4, dy += 4 * V::W) {
+                GRAFT_UNROLL
+                for (int m = 0; m < 4; ++m) {
+                    GRAFT_UNROLL
+                    for (int v = 0; v < NV; ++v) sum[m][v] = sum[m][v] + V::load(dy + v * s.dy_block + m * V::W);
+                }
+            }
+            for (; left > 0; --left, dy += V::W) {
+                GRAFT_UNROLL
+                for (int v = 0; v < NV; ++v) sum[0][v] = sum[0][v] + V::load(dy + v * s.dy_block);
+            }
+        }
+    V all[1][NV];
+    GRAFT_UNROLL
+    for (int v = 0; v < NV; ++v) all[0][v] = (sum[0][v] + sum[1][v]) + (sum[2][v] + sum[3][v]);
+    grad_store(all, out);
+}
+
+GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_sums& out) {
+    if (vectors == 1) return grad_bias_pass<1>(s, out);
+    if (vectors == 2) return grad_bias_pass<2>(s, out);
+    if (vectors == 3) return grad_bias_pass<3>(s, out);
+    grad_bias_pass<4>(s, out);
+}
+
+// `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
+template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+    constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
+    for (int i = 0; i < count;) {
+        const int left = count - i, room = V::W - lane - i;
+        const int rows = left > half && room >= most ? most : left > 4 && room >= half ? half : room >= 4 ? 4 : 1;
+        if (rows == most)
+            grad_weight_pass<most, NV>(s, out);
+        else if (rows == half)
+            grad_weight_pass<half, NV>(s, out);
+        else if (rows == 4)
+            grad_weight_pass<4, NV>(s, out);
+        else
+            grad_weight_pass<1, NV>(s, out);
+        i += rows;
+        s.x += rows;
+        out.to += rows * out.row;
+        out.levels += rows * out.row;
+    }
+}
+
+// A tile of the weights: which channels it has.
+struct grad_tile {
+    std::int64_t block;      // first vector of output channels
+    int vectors;
+    std::int64_t out0, out1; // output channels
+    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    bool bias;
+};
+inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
+    grad_tile t;
+    const std::int64_t blocks = (a.p.oc + V::W - 1) / V::W, chunk = tile % a.chunks;
+    t.block = tile / a.chunks * a.vectors;
+    t.vectors = static_cast<int>(blocks - t.block < a.vectors ? blocks - t.block : a.vectors);
+    t.out0 = t.block * V::W;
+    t.out1 = a.p.oc < t.out0 + t.vectors * V::W ? a.p.oc : t.out0 + t.vectors * V::W;
+    const std::int64_t end = ((t.out1 - 1) / a.ocg + 1) * a.icg;
+    t.in0 = t.out0 / a.ocg * a.icg + chunk * a.lanes;
+    t.in1 = t.in0 + a.lanes < end ? t.in0 + a.lanes : end;
+    t.bias = a.db && chunk == 0;
+    return t;
+}
+inline float* grad_buffers(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    return a.workspace + ((tile - a.first_tile) * a.parts + part) * a.levels * a.tile_floats;
+}
+// How many sums of earlier shards of the part the sum of the shard `index` is added to.
+inline int grad_merges(std::int64_t index) {
+    int merges = 0;
+    for (; index & 1; index >>= 1) ++merges;
+    return merges;
+}
+
+// Outputs [first, last) of [low, high) whose tap, `offset` past the first one, lies inside an axis of `size`.
+struct grad_range {
+    std::int64_t first, last;
+};
+inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
+    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    if (stride != 1) {
+        first = first > 0 ? (first + stride - 1) / stride : 0;
+        last = last > 0 ? (last + stride - 1) / stride : 0;
+    }
+    grad_range r;
+    r.first = first > low ? first : low;
+    r.last = last < high ? last : high;
+    if (r.last < r.first) r.last = r.first;
+    return r;
+}
+
+// The taps of some input channels of one block, over one strip.
+template <int NV>
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
+                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
+                                            int count, grad_sums out) {
+    const conv_problem& p = a.p;
+    grad_strip s;
+    const std::int64_t step = out.row;
+    s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
+    s.x_row = p.sh * p.iw * V::W;
+    s.x_pixel = p.sw * V::W;
+    s.dy_block = p.oh * p.ow * V::W;
+    s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
+    s.dy_row = p.ow * V::W;
+    out.row = step * p.kh * p.kw;
+    for (int ky = 0; ky < p.kh; ++ky) {
+        const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
+        const grad_range rows = grad_inside(row0, row1, down, p.ih, p.sh);
+        for (int kx = 0; kx < p.kw; ++kx, out.to += step, out.levels += step) {
+            const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
+            const grad_range columns = grad_inside(column0, column1, right, p.iw, p.sw);
+            s.images = images;
+            s.rows = rows.last - rows.first;
+            s.pixels = columns.last - columns.first;
+            if (s.rows == 0 || s.pixels == 0) s.images = 0;
+            if (s.images == 0 && !out.first && !out.last) continue;
+            s.x = x + lane;
+            s.dy = dy;
+            if (s.images) {
+                s.x += ((rows.first * p.sh + down) * p.iw + columns.first * p.sw + right) * V::W;
+                s.dy += (rows.first * p.ow + columns.first) * V::W;
+            }
+            grad_weight_rows<NV>(s, out, lane, count);
+        }
+    }
+}
+
+// One part of the shards of one tile.
+inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    const conv_problem& p = a.p;
+    const grad_tile t = grad_tile_at(a, tile);
+    if (t.in0 >= t.in1) return;
+    const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    float* const buffers = grad_buffers(a, tile, part);
+    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
+                      : t.vectors == 2 ? &grad_weight_taps<2>
+                      : t.vectors == 3 ? &grad_weight_taps<3>
+                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const std::int64_t each = a.shards.count / a.parts;
+    grad_sums out;
+    out.levels = buffers;
+    out.row = t.vectors * V::W;
+    out.level = a.tile_floats;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i);
+        const std::int64_t last = a.shards.last(p.n, shard);
+        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
+        out.merges = grad_merges(i);
+        out.first = true;
+        float* const to = buffers + out.merges * a.tile_floats;
+        for (;;) {
+            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
+            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
+                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
+            out.last = images == 0 || (n + images >= last && row1 == p.oh && column1 == p.ow);
+            const float* dy = a.dy + (n * out_blocks + t.block) * out_plane;
+            for (std::int64_t c = t.in0, length; c < t.in1; c += length) {
+                const int lane = static_cast<int>(c % V::W);
+                length = V::W - lane < t.in1 - c ? V::W - lane : t.in1 - c;
+                grad_sums mine = out;
+                const std::int64_t offset = (c - t.in0) * p.kh * p.kw * out.row;
+                mine.to = to + offset;
+                mine.levels += offset;
+                taps(a, a.x + (n * in_blocks + c / V::W) * in_plane, dy, images, row, row1, column, column1, lane, static_cast<int>(length), mine);
+            }
+            if (t.bias) {
+                grad_sums mine = out;
+                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
+                mine.to = to + offset;
+                mine.levels += offset;
+                grad_strip s{};
+                s.dy = images ? dy + (row * p.ow + column) * V::W : dy;
+                s.dy_block = out_plane;
+                s.dy_image = out_blocks * out_plane;
+                s.dy_row = p.ow * V::W;
+                s.images = images, s.rows = row1 - row, s.pixels = column1 - column;
+                grad_bias(t.vectors, s, mine);
+            }
+            out.first = false;
+            if (out.last) break;
+            column = column1 == p.ow ? 0 : column1;
+            if (column == 0) row = row1 == p.oh ? 0 : row1;
+            if (row == 0 && column == 0) n += images;
+        }
+    }
+}
+
+// Adds up the parts of a tile as the tree has it; the sum is left in the first one.
+inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t floats) {
+    float* const first = grad_buffers(a, tile, 0) + (a.levels - 1) * a.tile_floats;
+    const std::int64_t step = a.levels * a.tile_floats;
+    for (std::int64_t apart = 1; apart < a.parts; apart *= 2)
+        for (std::int64_t part = 0; part + apart < a.parts; part += 2 * apart) {
+            float* left = first + part * step;
+            const float* right = left + apart * step;
+            for (std::int64_t i = 0; i < floats; i += V::W) (V::load(left + i) + V::load(right + i)).store(left + i);
+        }
+    return first;
+}
+
+// Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
+                                          std::int64_t to_step) {
+    for (std::int64_t i = 0; i < rows; i += V::W) {
+        const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
+        V block[V::W];
+        GRAFT_UNROLL
+        for (int r = 0; r < V::W; ++r) block[r] = r < count ? V::load(from + (i + r) * from_step) : V::zero();
+        transpose(block);
+        GRAFT_UNROLL
+        for (int j = 0; j < V::W; ++j) {
+            if (j >= columns) continue;
+            if (count == V::W)
+                block[j].store(to + j * to_step + i);
+            else
+                block[j].store_partial(to + j * to_step + i, count);
+        }
+    }
+}
+
+// A tile's sums go into the weights as they are stored, [oc][ic / groups][kh][kw].
+inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
+    const conv_problem& p = a.p;
+    const grad_tile t = grad_tile_at(a, tile);
+    if (t.in0 >= t.in1) return;
+    const float* sums = grad_join_parts(a, tile, a.tile_floats);
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, row = t.vectors * V::W;
+    const float* bias = sums + a.tile_floats - a.vectors * V::W;
+    if (t.bias)
+        for (std::int64_t o = t.out0; o < t.out1; ++o) a.db[o] = bias[o - t.out0];
+    if (t.out0 / a.ocg == (t.out1 - 1) / a.ocg) {
+        const std::int64_t skip = t.in0 - t.out0 / a.ocg * a.icg;
+        for (std::int64_t o = t.out0; o < t.out1; o += V::W)
+            grad_transpose(sums + (o - t.out0), row, (t.in1 - t.in0) * taps, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                           a.dw + (o * a.icg + skip) * taps, a.icg * taps);
+        return;
+    }
+    // Channels of several groups: of each output channel the inputs of its own group.
+    for (std::int64_t o = t.out0; o < t.out1; ++o) {
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
+                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
+            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+    }
+}
+// ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
+// Gradient of a convolution with respect to its weights, of images of few channels that are read from planes: text, included once for
+// each instruction set. The rows of a tile are all taps of all channels. Rows of the image are copied with their padding, so that every
+// tap of every pixel is inside.
+
+// Rows lie anywhere: taps of planes.
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32_t* offsets, const grad_sums& out) {
+    V sum[MI][NV];
+    GRAFT_UNROLL
+    for (int m = 0; m < MI; ++m) {
+        GRAFT_UNROLL
+        for (int v = 0; v < NV; ++v) sum[m][v] = V::zero();
+    }
+    const std::int64_t dy_block = s.dy_block, x_pixel = s.x_pixel;
+    for (std::int64_t r = 0; r < s.rows; ++r) {
+        const float *x[MI], *dy = s.dy + r * s.dy_row;
+        GRAFT_UNROLL
+        for (int m = 0; m < MI; ++m) x[m] = s.x + r * s.x_row + offsets[m];
+        const std::int64_t end = s.pixels * x_pixel;
+        for (std::int64_t i = 0; i < end; i += x_pixel, dy += V::W) {
+            V b[NV];
+            GRAFT_UNROLL
+            for (int v = 0; v < NV; ++v) b[v] = V::load(dy + v * dy_block);
+            GRAFT_UNROLL
+            for (int m = 0; m < MI; ++m) {
+                const V a = V::set1(x[m][i]);
+                GRAFT_UNROLL
+                for (int v = 0; v < NV; ++v) sum[m][v] = fma(a, b[v], sum[m][v]);
+            }
+        }
+    }
+    grad_store(sum, out);
+}
+
+template <int NV>
+GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
+    constexpr int MI = grad_plane_rows(NV);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
+        grad_plane_pass<MI, NV>(s, offsets + i, out);
+}
+
+GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
+    std::int64_t low = first < 0 ? -first : 0, high = width - first;
+    if (high > n) high = n;
+    if (high < 0) high = 0;
+    if (low > high) low = high;
+    for (std::int64_t i = 0; i < low; ++i) out[i] = 0;
+    for (std::int64_t i = low; i < high; ++i) out[i] = row[first + i];
+    for (std::int64_t i = high; i < n; ++i) out[i] = 0;
+}
+
+inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    const conv_problem& p = a.p;
+    const grad_tile t = grad_tile_at(a, tile);
+    const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
+    float* const buffers = grad_buffers(a, tile, part);
+    const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    alignas(64) float copy[grad_plane_floats];
+    std::int32_t offsets[first_layer_taps + 16];
+    std::int64_t k = 0;
+    for (std::int64_t c = 0; c < p.ic; ++c)
+        for (int ky = 0; ky < p.kh; ++ky)
+            for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
+    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
+                         : t.vectors == 2 ? &grad_plane_rows_of<2>
+                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
+                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    grad_sums out;
+    out.levels = buffers;
+    out.row = t.vectors * V::W;
+    out.level = a.tile_floats;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i);
+        const std::int64_t last = a.shards.last(p.n, shard);
+        std::int64_t n = a.shards.first(p.n, shard), row = 0, column = 0;
+        out.merges = grad_merges(i);
+        out.first = true;
+        out.to = buffers + out.merges * a.tile_floats;
+        for (;;) {
+            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh,
+                               column1 = column + a.strip_columns < p.ow ? column + a.strip_columns : p.ow;
+            out.last = n >= last || (n + 1 == last && row1 == p.oh && column1 == p.ow);
+            grad_strip s{};
+            if (n < last) {
+                for (std::int64_t c = 0; c < p.ic; ++c)
+                    for (std::int64_t r = 0; r < (row1 - row - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1; ++r) {
+                        const std::int64_t iy = row * p.sh - p.pt + r;
+                        const bool inside = iy >= 0 && iy < p.ih;
+                        grad_copy_row(a.x + ((n * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, column * p.sw - p.pl,
+                                      (column1 - column - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, copy + (c * tall + r) * wide);
+                    }
+                s.x = copy;
+                s.x_row = p.sh * wide;
+                s.x_pixel = p.sw;
+                s.dy = a.dy + (n * out_blocks + t.block) * out_plane + (row * p.ow + column) * V::W;
+                s.dy_row = p.ow * V::W;
+                s.dy_block = out_plane;
+                s.images = 1, s.rows = row1 - row, s.pixels = column1 - column;
+            }
+            rows_of(s, offsets, taps, out);
+            if (t.bias) {
+                grad_sums mine = out;
+                const std::int64_t offset = a.tile_floats - a.vectors * V::W;
+                mine.to += offset;
+                mine.levels += offset;
+                grad_bias(t.vectors, s, mine);
+            }
+            out.first = false;
+            if (out.last) break;
+            column = column1 == p.ow ? 0 : column1;
+            if (column == 0) row = row1 == p.oh ? 0 : row1;
+            if (row == 0 && column == 0) ++n;
+        }
+    }
+}
+// ---- graft/cpu/training/kernels/conv_grad_weight_depthwise.inl
+// Gradient of a depthwise convolution with respect to its weights: text, included once for each instruction set. Lanes are channels, so
+// a tile's rows are taps; some pixels of a row are summed apart, so that the chains of sums do not wait for each other.
+
+constexpr int grad_depthwise_pixels(int taps) {
+    return V::registers == 32 ? (taps == 1 ? 8 : taps == 7 ? 3 : 4) : taps == 1 ? 8 : taps == 3 ? 3 : taps == 5 ? 2 : 1;
+}
+
+// KW taps of one row of the kernel, over rows of some images. `s.x` is what column 0 reads for the first of the taps; columns[k] are
+// the outputs whose tap k is inside. Adjacent taps of adjacent pixels share their loads.
+template <int KW, bool Adjacent>
+GRAFT_NOINLINE inline void grad_depthwise_pass(const grad_strip& s, const grad_range* columns, std::int64_t tap_step, const grad_sums& out) {
+    constexpr int U = grad_depthwise_pixels(KW);
+    V sum[U][KW];
+    GRAFT_UNROLL
+    for (int u = 0; u < U; ++u) {
+        GRAFT_UNROLL
+        for (int k = 0; k < KW; ++k) sum[u][k] = V::zero();
+    }
+    std::int64_t low = columns[0].first, high = columns[0].last;
+    for (int k = 1; k < KW; ++k) {
+        if (columns[k].first > low) low = columns[k].first;
+        if (columns[k].last < high) high = columns[k].last;
+    }
+    if (high < low) high = low;
+    const std::int64_t x_pixel = s.x_pixel;
+    for (std::int64_t i = 0; i < s.images; ++i)
+        for (std::int64_t r = 0; r < s.rows; ++r) {
+            const float *x = s.x + i * s.x_image + r * s.x_row, *dy = s.dy + i * s.dy_image + r * s.dy_row;
+            std::int64_t column = low;
+            for (; column + U <= high; column += U) {
+                const float* from = x + column * x_pixel;
+                V d[U];
+                GRAFT_UNROLL
+                for (int u = 0; u < U; ++u) d[u] = V::load(dy + (column + u) * V::W);
+                if (Adjacent) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < U + KW - 1; ++j) {
+                        const V a = V::load(from + j * V::W);
+                        GRAFT_UNROLL
+                        for (int k = 0; k < KW; ++k)
+                            if (j - k >= 0 && j - k < U) sum[j - k][k] = fma(a, d[j - k], sum[j - k][k]);
+                    }
+                } else {
+                    GRAFT_UNROLL
+                    for (int u = 0; u < U; ++u) {
+                        GRAFT_UNROLL
+                        for (int k = 0; k < KW; ++k) sum[u][k] = fma(V::load(from + u * x_pixel + k * tap_step), d[u], sum[u][k]);
+                    }
+                }
+            }
+            for (; column < high; ++column) {
+                const V d = V::load(dy + column * V::W);
+                GRAFT_UNROLL
+                for (int k = 0; k < KW; ++k) sum[0][k] = fma(V::load(x + column * x_pixel + k * tap_step), d, sum[0][k]);
+            }
+            // Pixels that have some of the taps only.
+            GRAFT_UNROLL
+            for (int k = 0; k < KW; ++k) {
+                const std::int64_t left = low < columns[k].last ? low : columns[k].last, right = high > columns[k].first ? high : columns[k].first;
+                for (std::int64_t c = columns[k].first; c < left; ++c)
+                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+                for (std::int64_t c = right; c < columns[k].last; ++c)
+                    sum[0][k] = fma(V::load(x + c * x_pixel + k * tap_step), V::load(dy + c * V::W), sum[0][k]);
+            }
+        }
+    V all[KW][1];
+    GRAFT_UNROLL
+    for (int k = 0; k < KW; ++k) {
+        all[k][0] = sum[0][k];
+        GRAFT_UNROLL
+        for (int u = 1; u < U; ++u) all[k][0] = all[k][0] + sum[u][k];
+    }
+    grad_store(all, out);
+}
+
+GRAFT_FORCE_INLINE void grad_depthwise_row(int count, const grad_strip& s, const grad_range* columns, std::int64_t tap_step, bool adjacent,
+                                           const grad_sums& out) {
+    if (count == 7) return adjacent ? grad_depthwise_pass<7, true>(s, columns, tap_step, out) : grad_depthwise_pass<7, false>(s, columns, tap_step, out);
+    if (count == 5) return adjacent ? grad_depthwise_pass<5, true>(s, columns, tap_step, out) : grad_depthwise_pass<5, false>(s, columns, tap_step, out);
+    if (count == 3) return adjacent ? grad_depthwise_pass<3, true>(s, columns, tap_step, out) : grad_depthwise_pass<3, false>(s, columns, tap_step, out);
+    adjacent ? grad_depthwise_pass<1, true>(s, columns, tap_step, out) : grad_depthwise_pass<1, false>(s, columns, tap_step, out);
+}
+
+// One part of the shards of one block of channels.
+inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t tile, std::int64_t part) {
+    const conv_problem& p = a.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
+    float* const buffers = grad_buffers(a, tile, part);
+    const std::int64_t each = a.shards.count / a.parts;
+    grad_strip s{};
+    s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
+    s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
+    s.x_pixel = p.sw * V::W;
+    grad_sums out;
+    out.row = V::W;
+    out.level = a.tile_floats;
+    for (std::int64_t i = 0; i < each; ++i) {
+        const int shard = static_cast<int>(part * each + i);
+        const std::int64_t last = a.shards.last(p.n, shard);
+        std::int64_t n = a.shards.first(p.n, shard), row = 0;
+        out.merges = grad_merges(i);
+        out.first = true;
+        for (;;) {
+            const std::int64_t images = last - n < a.strip_images ? last - n : a.strip_images;
+            const std::int64_t row1 = row + a.strip_rows < p.oh ? row + a.strip_rows : p.oh;
+            out.last = images == 0 || (n + images >= last && row1 == p.oh);
+            out.to = buffers + out.merges * a.tile_floats;
+            out.levels = buffers;
+            const float *x = a.x + (n * blocks + tile) * in_plane, *dy = a.dy + (n * blocks + tile) * out_plane;
+            for (int ky = 0; ky < p.kh; ++ky) {
+                const std::int64_t down = std::int64_t(ky) * p.dh - p.pt;
+                const grad_range rows = grad_inside(row, row1, down, p.ih, p.sh);
+                for (int kx = 0, count; kx < p.kw; kx += count) {
+                    const int left = p.kw - kx;
+                    count = left == 7 || left == 5 || left == 3 ? left : left > 5 ? 5 : left > 3 ? 3 : 1;
+                    grad_range columns[7];
+                    const std::int64_t right = std::int64_t(kx) * p.dw - p.pl;
+                    for (int k = 0; k < count; ++k) columns[k] = grad_inside(0, p.ow, right + std::int64_t(k) * p.dw, p.iw, p.sw);
+                    s.images = images;
+                    s.rows = rows.last - rows.first;
+                    if (s.rows == 0) s.images = 0;
+                    s.x = x + ((rows.first * p.sh + down) * p.iw + right) * V::W;
+                    s.dy = dy + rows.first * p.ow * V::W;
+                    grad_depthwise_row(count, s, columns, std::int64_t(p.dw) * V::W, p.sw == 1 && p.dw == 1, out);
+                    out.to += count * V::W;
+                    out.levels += count * V::W;
+                }
+            }
+            if (a.db) {
+                grad_strip sum = s;
+                sum.dy = dy + row * p.ow * V::W;
+                sum.images = images, sum.rows = row1 - row, sum.pixels = p.ow;
+                grad_bias(1, sum, out);
+            }
+            out.first = false;
+            if (out.last) break;
+            row = row1 == p.oh ? 0 : row1;
+            if (row == 0) n += images;
+        }
+    }
+}
+
+inline void grad_weight_depthwise_end(const conv_grad_weight_args& a, std::int64_t tile) {
+    const float* sums = grad_join_parts(a, tile, a.tile_floats);
+    const std::int64_t taps = std::int64_t(a.p.kh) * a.p.kw, c0 = tile * V::W, c1 = c0 + V::W < a.p.oc ? c0 + V::W : a.p.oc;
+    for (std::int64_t c = c0; c < c1; ++c)
+        for (std::int64_t t = 0; t < taps; ++t) a.dw[c * taps + t] = sums[t * V::W + c - c0];
+    if (!a.db) return;
+    for (std::int64_t c = c0; c < c1; ++c) a.db[c] = sums[taps * V::W + c - c0];
+}
+// ---- graft/cpu/training/kernels/conv_grad_weight_winograd.inl
+// Gradient of a 3 x 3 convolution with respect to its weights by Winograd: text, included once for each instruction set. With the
+// transforms of F(m x m, 3 x 3), dw = G^T [sum over tiles of (B^T x B) * (A dy A^T)] G (Lavin and Gray, 2015, and its transpose): one
+// product of matrices for each element, whose sums run over tiles instead of pixels.
+
+// u = A y.
+GRAFT_VECTOR void gradient_transform(const V (&y)[4], V (&u)[6]) {
+    const V even = y[0] + y[2], odd = y[1] + y[3], two = V::set1(2);
+    const V even2 = fma(V::set1(4), y[2], y[0]), odd2 = two * fma(V::set1(4), y[3], y[1]);
+    u[0] = y[0];
+    u[1] = even + odd;
+    u[2] = even - odd;
+    u[3] = even2 + odd2;
+    u[4] = even2 - odd2;
+    u[5] = y[3];
+}
+GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
+    u[0] = y[0];
+    u[1] = y[0] + y[1];
+    u[2] = y[0] - y[1];
+    u[3] = V::zero() - y[1];
+}
+
+// w = G^T u.
+GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
+    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
+    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
+    w[2] = fma(sixth, t - s, u[5]);
+}
+GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
+    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
+    w[0] = u[0] + s;
+    w[1] = half * (u[1] - u[2]);
+    w[2] = s + u[3];
+}
+
+template <int N>
+GRAFT_VECTOR void grad_winograd_tiles(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    constexpr int m = N - 2;
+    const conv_problem& p = a.weight.p;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.dy_element;
+    for (std::int64_t tile = first; tile < last; ++tile) {
+        const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
+        const float* dy = a.weight.dy + (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
+        const std::int64_t rows = p.oh - oy, columns = p.ow - ox;
+        V half[N][m];
+        GRAFT_UNROLL
+        for (int j = 0; j < m; ++j) {
+            V column[m], u[N];
+            GRAFT_UNROLL
+            for (int i = 0; i < m; ++i) column[i] = i < rows && j < columns ? V::load(dy + (i * p.ow + j) * V::W) : V::zero();
+            gradient_transform(column, u);
+            GRAFT_UNROLL
+            for (int i = 0; i < N; ++i) half[i][j] = u[i];
+        }
+        float* to = a.dy_transformed + (block * a.tile_room + (tile - a.first_tile)) * V::W;
+        for (int i = 0; i < N; ++i) {
+            V u[N];
+            gradient_transform(half[i], u);
+            GRAFT_UNROLL
+            for (int j = 0; j < N; ++j) u[j].store(to + (i * N + j) * element);
+        }
+    }
+}
+inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64_t block, std::int64_t first, std::int64_t last) {
+    a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
+}
+
+// Adds the products of the strips of this run to the sums of one tile of weights and one element.
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+    const conv_grad_weight_args& w = a.weight;
+    const grad_tile t = grad_tile_at(w, tile);
+    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
+                      : t.vectors == 2 ? &grad_weight_rows<2>
+                      : t.vectors == 3 ? &grad_weight_rows<3>
+                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const std::int64_t room = a.tile_room * V::W;
+    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
+    grad_strip s{};
+    s.x_pixel = V::W;
+    s.dy_block = room;
+    s.images = s.rows = 1;
+    grad_sums out;
+    out.row = t.vectors * V::W;
+    out.level = w.tile_floats;
+    for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
+        const conv_grad_strips& strips = a.strips[at.shard];
+        s.pixels = strips.length_of(at.strip);
+        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
+        s.x = x + from;
+        s.dy = dy + from;
+        out.merges = grad_merges(at.shard);
+        out.first = at.strip == 0;
+        out.last = at.strip + 1 == strips.count;
+        out.to = buffers + out.merges * w.tile_floats;
+        out.levels = buffers;
+        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        // The element that sums both axes of a tile of dy is the bias's.
+        if (t.bias && element == a.wino + 3) {
+            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
+            grad_sums mine = out;
+            mine.to += bias;
+            mine.levels += bias;
+            grad_bias(t.vectors, s, mine);
+        }
+        ++at.strip;
+        if (at.strip == strips.count) at.strip = 0, ++at.shard;
+    }
+}
+
+template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+    V half[3][N];
+    GRAFT_UNROLL
+    for (int j = 0; j < N; ++j) {
+        V u[N], w[3];
+        GRAFT_UNROLL
+        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+        sum_transform(u, w);
+        GRAFT_UNROLL
+        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+    }
+    GRAFT_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        V w[3];
+        sum_transform(half[i], w);
+        GRAFT_UNROLL
+        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
+    }
+}
+
+// A tile's sums, transformed back, go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+    const conv_grad_weight_args& w = a.weight;
+    const grad_tile t = grad_tile_at(w, tile);
+    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
+    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
+    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
+    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
+        for (int v = 0; v < t.vectors; ++v) {
+            const float* from = sums + c * row + v * V::W;
+            float* to = taps + c * 9 * row + v * V::W;
+            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
+        }
+    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+    if (!t.bias) return;
+    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
+}
+// ---- graft/cpu/training/kernels/conv_grad_pack.inl
+// Packing of weights that change with every step: text, included once for each instruction set. What pack_conv_weights writes, by
+// transposed vectors and in tasks, from the weights as they are or, for the gradient of the input, turned round.
+
+static constexpr int pack_room = 4096;
+
+// to[i * W + j] = from[j * step + i] for j < rows <= W, i < n; 0 for other j < W.
+GRAFT_NOINLINE inline void pack_columns(const float* from, std::int64_t step, int rows, std::int64_t n, float* to) {
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int count = static_cast<int>(n - i < V::W ? n - i : V::W);
+        V block[V::W];
+        GRAFT_UNROLL
+        for (int r = 0; r < V::W; ++r)
+            block[r] = r >= rows ? V::zero() : count == V::W ? V::load(from + r * step + i) : V::load_partial(from + r * step + i, count);
+        transpose(block);
+        GRAFT_UNROLL
+        for (int r = 0; r < V::W; ++r)
+            if (r < count) block[r].store(to + (i + r) * V::W);
+    }
+}
+
+// u = G g.
+GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[6]) {
+    const V sixth = V::set1(1.0f / 6), s = V::zero() - sixth * (a + c), t = fma(V::set1(1.0f / 24), a, sixth * c);
+    u[0] = V::set1(0.25f) * a;
+    u[1] = fnma(sixth, b, s);
+    u[2] = fma(sixth, b, s);
+    u[3] = fma(V::set1(1.0f / 12), b, t);
+    u[4] = fnma(V::set1(1.0f / 12), b, t);
+    u[5] = c;
+}
+GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
+    const V half = V::set1(0.5f), s = half * (a + c);
+    u[0] = a;
+    u[1] = fma(half, b, s);
+    u[2] = fnma(half, b, s);
+    u[3] = c;
+}
+// `w`: nine taps of one input channel, `taps` says where each of them is.
+template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+    V half[3][N];
+    GRAFT_UNROLL
+    for (int k = 0; k < 3; ++k)
+        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int r = 0; r < N; ++r) {
+        V u[N];
+        weight_transform(half[0][r], half[1][r], half[2][r], u);
+        GRAFT_UNROLL
+        for (int k = 0; k < N; ++k) u[k].store(to + (r * N + k) * element);
+    }
+}
+
+// One task: a pair of vectors of output channels of one group, whose weights are written side by side.
+inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
+    const std::int64_t pairs = (a.out_channels + 2 * V::W - 1) / (2 * V::W), group = task / pairs, pair = task % pairs * 2 * V::W;
+    const std::int64_t left = a.out_channels - pair, vectors = left > V::W ? 2 * V::W : V::W;
+    float* const to = a.to + group * a.to_group + pair * a.in_channels * (a.wino ? 1 : a.taps);
+    alignas(64) float room[pack_room];
+    std::int64_t at_once = pack_room / (a.from_taps * V::W);
+    if (at_once > V::W) at_once = V::W;
+    for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        count = end - c < at_once ? end - c : at_once;
+        for (std::int64_t half = 0; half < vectors; half += V::W) {
+            const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
+            const int lanes = static_cast<int>(left - half < V::W ? left - half : V::W);
+            if (a.in_step == a.from_taps)
+                pack_columns(from, a.out_step, lanes, count * a.from_taps, room);
+            else
+                for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
+            for (std::int64_t i = 0; i < count; ++i) {
+                const float* w = room + i * a.from_taps * V::W;
+                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
+                if (a.wino == 4)
+                    pack_winograd<6>(w, a.tap, channel, a.element);
+                else if (a.wino == 2)
+                    pack_winograd<4>(w, a.tap, channel, a.element);
+                else
+                    for (int t = 0; t < a.taps; ++t) V::load(w + a.tap[t] * V::W).store(channel + t * step);
+            }
+        }
+    }
+}
+// ---- graft/cpu/training/kernels/conv_grad_input.inl
+// Gradient of a convolution with respect to its input where it has strides: text, included once for each instruction set. Every sh-th row
+// and sw-th column of dX is a convolution of stride 1 over dY with some of the taps, so that nothing is multiplied by inserted zeros.
+
+// One task: some tiles of one image and group of one phase, by some pairs of vectors of channels. As conv_direct, but pixels go to where
+// they belong in dX.
+struct grad_phase_tile {
+    std::int64_t image, channel, pixel;
+    int channels, pixels;
+};
+
+GRAFT_NOINLINE inline void grad_phase_store(const conv_grad_input_args& a, const float* tile, const grad_phase_tile& t) {
+    const conv_problem& p = a.conv.p;
+    const conv_problem& f = a.forward;
+    const std::int64_t plane = f.ih * f.iw, blocks = (f.ic + V::W - 1) / V::W;
+    std::int64_t y = t.pixel / p.ow, x = t.pixel % p.ow, at[14];
+    for (int m = 0; m < t.pixels; ++m) {
+        at[m] = ((a.row0 + y * f.sh) * f.iw + a.column0 + x * f.sw) * V::W;
+        if (++x == p.ow) x = 0, ++y;
+    }
+    const bool whole = t.channel % V::W == 0;
+    for (int j = 0; j < t.channels;) {
+        const std::int64_t c = t.channel + j, base = (t.image * blocks + c / V::W) * plane * V::W;
+        const float* from = tile + (j / V::W) * 14 * V::W + j % V::W;
+        if (whole && (t.channels - j >= V::W || c + t.channels - j == f.ic)) {
+            for (int m = 0; m < t.pixels; ++m) {
+                V v = V::load(from + m * V::W);
+                if (a.conv.residual) v = v + V::load(a.conv.residual + base + at[m]);
+                v.store(a.conv.y + base + at[m]);
+            }
+            j += V::W;
+            continue;
+        }
+        for (int m = 0; m < t.pixels; ++m) {
+            const std::int64_t to = base + at[m] + c % V::W;
+            a.conv.y[to] = a.conv.residual ? from[m * V::W] + a.conv.residual[to] : from[m * V::W];
+        }
+        ++j;
+    }
+}
+
+inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t task) {
+    constexpr int M = conv_tile_pixels;
+    const conv_args& a = phase.conv;
+    const conv_problem& p = a.p;
+    const std::int64_t pair0 = task % a.tasks_per_batch * a.pairs_per_task;
+    task /= a.tasks_per_batch;
+    const std::int64_t batch = task % a.batches;
+    task /= a.batches;
+    const std::int64_t group = task % p.groups, image = task / p.groups;
+    const std::int64_t pair1 = pair0 + a.pairs_per_task < a.pairs ? pair0 + a.pairs_per_task : a.pairs;
+    const std::int64_t in_plane = p.ih * p.iw * V::W, pixels = p.oh * p.ow, in_blocks = (p.ic + V::W - 1) / V::W;
+    const int taps = p.kh * p.kw;
+    tap_row rows[conv_table_rows];
+    conv_problem lookup = p;
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    alignas(64) float sums[2 * 14 * V::W];
+    tile_job job;
+    job.in_plane = in_plane;
+    job.out_plane = 14 * V::W;
+    job.ic = a.icg;
+    job.tap_count = taps;
+    job.first_lane = static_cast<int>(group * a.icg % V::W);
+    job.x = a.x + (image * in_blocks + group * a.icg / V::W) * in_plane;
+    job.bias = nullptr;
+    job.residual = nullptr;
+    job.y = sums;
+    const std::int64_t first = batch * a.batch_tiles * M;
+    const std::int64_t last = first + a.batch_tiles * M < pixels ? first + a.batch_tiles * M : pixels;
+    for (std::int64_t start = first; start < last; start += at_once * M) {
+        const std::int64_t stop = start + at_once * M < last ? start + at_once * M : last;
+        for (std::int64_t i = start, t = 0; i < stop; i += tile_pixels(stop - i), ++t) {
+            const int count = tile_pixels(stop - i);
+            fill_taps(lookup, i, count, count <= conv_small_tile ? conv_small_tile : M, rows + t * taps);
+        }
+        for (std::int64_t pair = pair0; pair < pair1; ++pair) {
+            const std::int64_t channel = pair * 2 * V::W;
+            job.channels = static_cast<int>(a.ocg - channel < 2 * V::W ? a.ocg - channel : 2 * V::W);
+            job.w = a.weight + group * a.group_weights + channel * a.icg * taps;
+            for (std::int64_t i = start, t = 0; i < stop; i += job.pixels, ++t) {
+                job.pixels = tile_pixels(stop - i);
+                job.taps = rows + t * taps;
+                run_tile(a, job);
+                grad_phase_store(phase, sums, {image, group * a.ocg + channel, i, job.channels, job.pixels});
+            }
+        }
+    }
+}
+
+// One task: the rows of one block of channels of one image that no tap reaches.
+inline void grad_input_empty_phase(const conv_grad_input_args& a, std::int64_t task) {
+    const conv_problem& f = a.forward;
+    const std::int64_t base = task * f.ih * f.iw * V::W;
+    for (std::int64_t y = a.row0; y < f.ih; y += f.sh)
+        for (std::int64_t x = a.column0; x < f.iw; x += f.sw) {
+            const std::int64_t at = base + (y * f.iw + x) * V::W;
+            (a.conv.residual ? V::load(a.conv.residual + at) : V::zero()).store(a.conv.y + at);
+        }
+}
+
+// The taps of one axis that reach one row (or column): tap, tap + step ..., which read outputs at, at - back ... .
+struct grad_taps {
+    int tap, step;
+    std::int64_t at, back;
+};
+// For the input `i` of an axis, which lies `pad` behind the first tap of output 0; no tap: `tap` is `taps` then.
+inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation) {
+    grad_taps t;
+    t.step = stride;
+    for (int d = 2; d <= t.step; ++d)
+        while (t.step % d == 0 && std::int64_t(t.step / d) * dilation % stride == 0) t.step /= d;
+    t.back = std::int64_t(t.step) * dilation / stride;
+    for (t.tap = 0; t.tap < taps && t.tap < t.step; ++t.tap) {
+        if ((i - std::int64_t(t.tap) * dilation) % stride != 0) continue;
+        t.at = (i - std::int64_t(t.tap) * dilation) / stride;
+        return t;
+    }
+    t.tap = taps;
+    t.at = 0;
+    return t;
+}
+
+// M pixels of dX, sw apart, all of whose columns of dY are inside. `dy` is what the first tap reads in the row of the first valid ky.
+struct grad_depthwise_job {
+    const float *dy, *w, *residual;
+    float* dx;
+    std::int64_t row_back;    // floats from one row of dY to that of the next ky
+    int rows, columns;        // taps that reach these pixels
+    std::int64_t column_back; // floats
+    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+};
+template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+    V sum[M];
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) sum[m] = V::zero();
+    for (int ky = 0; ky < j.rows; ++ky) {
+        const float *dy = j.dy - ky * j.row_back, *w = j.w + ky * j.row_tap;
+        for (int kx = 0; kx < j.columns; ++kx, dy -= j.column_back, w += j.column_tap) {
+            const V b = V::load(w);
+            GRAFT_UNROLL
+            for (int m = 0; m < M; ++m) sum[m] = fma(V::load(dy + m * V::W), b, sum[m]);
+        }
+    }
+    GRAFT_UNROLL
+    for (int m = 0; m < M; ++m) {
+        if (j.residual) sum[m] = sum[m] + V::load(j.residual + m * j.dx_step);
+        sum[m].store(j.dx + m * j.dx_step);
+    }
+}
+
+// One task: some rows (`batch_tiles`) of one block of channels of one image of dX. Weights lie as [block][tap][W].
+inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t task) {
+    const conv_problem& p = a.forward;
+    const std::int64_t blocks = (p.oc + V::W - 1) / V::W, band = task % a.conv.batches;
+    task /= a.conv.batches;
+    const std::int64_t row0 = band * a.conv.batch_tiles, row1 = row0 + a.conv.batch_tiles < p.ih ? row0 + a.conv.batch_tiles : p.ih;
+    const float *dy = a.conv.x + task * p.oh * p.ow * V::W, *w = a.conv.weight + task % blocks * p.kh * p.kw * V::W;
+    const std::int64_t base = task * p.ih * p.iw * V::W;
+    for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
+        const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        grad_depthwise_job j;
+        j.column_back = x.back * V::W;
+        j.column_tap = std::int64_t(x.step) * V::W;
+        j.dx_step = p.sw * V::W;
+        const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
+        // Pixels [left, right) of the phase have all its taps inside.
+        std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
+        if (left < 0) left = 0;
+        if (right > count) right = count;
+        for (std::int64_t row = row0; row < row1; ++row) {
+            grad_taps y = grad_taps_of(row + p.pt, p.kh, p.sh, p.dh);
+            int rows = y.tap < p.kh ? (p.kh - 1 - y.tap) / y.step + 1 : 0;
+            while (rows > 0 && y.at >= p.oh) --rows, y.tap += y.step, y.at -= y.back;
+            while (rows > 0 && y.at - (rows - 1) * y.back < 0) --rows;
+            j.row_back = y.back * p.ow * V::W;
+            j.row_tap = std::int64_t(y.step) * p.kw * V::W;
+            for (std::int64_t i = 0, tile; i < count; i += tile) {
+                const std::int64_t at = base + (row * p.iw + column + i * p.sw) * V::W, fit = columns && rows && i >= left ? right - i : 0;
+                tile = fit >= 8 ? 8 : fit == 7 ? 7 : fit >= 3 ? 3 : 1;
+                j.dx = a.conv.y + at;
+                j.residual = a.conv.residual ? a.conv.residual + at : nullptr;
+                // One pixel at a border has some of the taps.
+                std::int64_t from = x.at + i;
+                int tap = x.tap;
+                j.columns = columns, j.rows = rows;
+                while (j.columns > 0 && from >= p.ow) --j.columns, tap += x.step, from -= x.back;
+                while (j.columns > 0 && from - (j.columns - 1) * x.back < 0) --j.columns;
+                j.dy = dy + (y.at * p.ow + from) * V::W;
+                j.w = w + (std::int64_t(y.tap) * p.kw + tap) * V::W;
+                if (tile == 8)
+                    grad_depthwise_tile<8>(j);
+                else if (tile == 7)
+                    grad_depthwise_tile<7>(j);
+                else if (tile == 3)
+                    grad_depthwise_tile<3>(j);
+                else
+                    grad_depthwise_tile<1>(j);
+            }
+        }
+    }
+}
+
+inline const conv_grad_kernels* conv_grad_table() {
+    constexpr bool weight = wanted("ConvGradWeight"), input = wanted("ConvGradInput");
+    static constexpr conv_grad_kernels all = {grad_vectors,
+                                              grad_plane_vectors,
+                                              weight ? &grad_weight : nullptr,
+                                              weight ? &grad_weight_planes : nullptr,
+                                              weight ? &grad_weight_depthwise : nullptr,
+                                              weight ? &grad_weight_end : nullptr,
+                                              weight ? &grad_weight_depthwise_end : nullptr,
+                                              weight ? &grad_winograd_transform : nullptr,
+                                              weight ? &grad_winograd_multiply : nullptr,
+                                              weight ? &grad_winograd_end : nullptr,
+                                              input ? &grad_input_phase : nullptr,
+                                              input ? &grad_input_empty_phase : nullptr,
+                                              input ? &grad_input_depthwise : nullptr,
+                                              input || weight ? &conv_pack : nullptr};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/elementwise_grad.inl
+// Gradients of elementwise functions: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
+
+// What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
+template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+    if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
+    if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
+    return dy;
+}
+
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void masked_loop(float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+    const V l = V::set1(low), h = V::set1(high);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        store_some(pass_gradient<Mask>(load_some(dy + i, lanes), load_some(y + i, lanes), l, h), dx + i, lanes);
+    }
+}
+inline void masked(gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n) {
+    switch (mask) {
+    case gradient_mask::none: return masked_loop<gradient_mask::none>(low, high, dy, dy, dx, n);
+    case gradient_mask::relu: return masked_loop<gradient_mask::relu>(low, high, dy, y, dx, n);
+    case gradient_mask::clip: return masked_loop<gradient_mask::clip>(low, high, dy, y, dx, n);
+    }
+}
+
+inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
+    switch (kind) {
+#define GRAFT_X(id, first, second)                                                                                                              \
+    case activation::id:                                                                                                         \
+        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
+            const int lanes = lanes_from(n - i);                                                                                 \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
+        }                                                                                                                        \
+        return;
+        GRAFT_X(none, , )
+        GRAFT_ACTIVATION_LIST(GRAFT_X)
+#undef GRAFT_X
+    }
+}
+
+inline const elementwise_grad_kernels* elementwise_grad_table() {
+    static constexpr elementwise_grad_kernels all = {&masked, &activation_grad};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/norm_grad.inl
+// Batch normalisation in training: text, included once for each instruction set.
+//
+// Sums run in four vectors over at most norm_chunk rows, which stay in the first cache, and are then added up in double: no
+// sum in float has more terms than a quarter of that.
+
+constexpr std::int64_t norm_chunk = 256;
+
+// A number for each lane: those of its channels, or one for all.
+GRAFT_VECTOR V channel_values(const float* p, int channels) { return channels ? V::load_partial(p, channels) : V::set1(*p); }
+
+// Rows [from, from + n) of a run as its own.
+GRAFT_FORCE_INLINE norm_rows rows_between(const norm_rows& r, std::int64_t from, std::int64_t n) {
+    norm_rows part = r;
+    const std::int64_t whole = r.whole - from;
+    part.whole = whole < 0 ? 0 : whole < n ? whole : n;
+    part.tail = n - part.whole;
+    return part;
+}
+
+// Lanes of a float sum in double: one by one, or added up in a tree of halves.
+GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
+    float lane[V::W];
+    v.store(lane);
+    for (int i = 0; i < V::W; ++i) out[i] = static_cast<double>(lane[i]);
+    if (channels) return;
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) out[i] += out[i + half];
+}
+
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
+                          double count_b, std::int64_t n) {
+    const double share = count_b / (count_a + count_b), both = count_a * share;
+    for (std::int64_t i = 0; i < n; ++i) {
+        const double apart = mean_b[i] - mean_a[i];
+        mean_a[i] += apart * share;
+        square_a[i] += square_b[i] + apart * apart * both;
+    }
+}
+
+// Mean and squared distances of one chunk: the mean first, then distances from it, corrected by what they sum up to.
+GRAFT_VECTOR void chunk_moments(const norm_rows& r, const float* x, double* mean, double* square) {
+    const std::int64_t step = r.step;
+    V a[4], b[4];
+    GRAFT_UNROLL
+    for (int j = 0; j < 4; ++j) a[j] = V::zero();
+    std::int64_t i = 0;
+    for (; i + 4 <= r.whole; i += 4) {
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+    }
+    for (; i < r.whole; ++i) a[0] = a[0] + V::load(x + i * step);
+    for (std::int64_t t = 0; t < r.tail; ++t) a[t & 1] = a[t & 1] + V::load_partial(x + (i + t) * step, r.tail_lanes);
+    const V total = (a[0] + a[1]) + (a[2] + a[3]);
+    const std::int64_t count = r.channels ? r.whole + r.tail : r.whole * V::W + r.tail * r.tail_lanes;
+    const float share = 1.0f / static_cast<float>(count);
+    const V centre = r.channels ? total * V::set1(share) : V::set1(sum(total) * share);
+    GRAFT_UNROLL
+    for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
+    for (i = 0; i + 4 <= r.whole; i += 4) {
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) {
+            const V d = V::load(x + (i + j) * step) - centre;
+            a[j] = a[j] + d;
+            b[j] = fma(d, d, b[j]);
+        }
+    }
+    for (; i < r.whole; ++i) {
+        const V d = V::load(x + i * step) - centre;
+        a[0] = a[0] + d;
+        b[0] = fma(d, d, b[0]);
+    }
+    const M there = M::lanes(r.tail_lanes);
+    for (std::int64_t t = 0; t < r.tail; ++t) {
+        const V d = select(there, V::load_partial(x + (i + t) * step, r.tail_lanes) - centre, V::zero());
+        a[t & 1] = a[t & 1] + d;
+        b[t & 1] = fma(d, d, b[t & 1]);
+    }
+    double off[V::W], from[V::W];
+    widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, off);
+    widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, square);
+    float centres[V::W];
+    centre.store(centres);
+    for (int j = 0; j < V::W; ++j) from[j] = static_cast<double>(centres[j]);
+    const double one = 1.0 / static_cast<double>(count);
+    for (int j = 0; j < V::W; ++j) {
+        mean[j] = from[j] + off[j] * one;
+        square[j] -= off[j] * off[j] * one;
+    }
+}
+
+inline void moments(const norm_rows& r, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square) {
+    double all_mean[V::W], all_square[V::W], part_mean[V::W], part_square[V::W];
+    for (int j = 0; j < V::W; ++j) all_mean[j] = all_square[j] = 0;
+    const std::int64_t rows = r.whole + r.tail;
+    double count = 0;
+    for (std::int64_t image = 0; image < images; ++image)
+        for (std::int64_t i = 0; i < rows; i += norm_chunk) {
+            const norm_rows part = rows_between(r, i, rows - i < norm_chunk ? rows - i : norm_chunk);
+            chunk_moments(part, x + image * image_step + i * r.step, part_mean, part_square);
+            const double more = static_cast<double>(r.channels ? part.whole + part.tail : part.whole * V::W + part.tail * r.tail_lanes);
+            merge_moments(all_mean, all_square, count, part_mean, part_square, more, V::W);
+            count += more;
+        }
+    for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
+}
+
+template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
+    const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
+        V v = fma(V::load(g.x + at) - mean, scale, shift);
+        if constexpr (Residual) v = v + V::load(g.residual + at);
+        clamp(v, low, high).store(g.y + at);
+    }
+    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
+        V v = fma(V::load_partial(g.x + at, r.tail_lanes) - mean, scale, shift);
+        if constexpr (Residual) v = v + V::load_partial(g.residual + at, r.tail_lanes);
+        clamp(v, low, high).store_partial(g.y + at, r.tail_lanes);
+    }
+}
+inline void normalize(const norm_rows& r, const norm_forward& g) {
+    if (g.residual) return normalize_rows<true>(r, g);
+    normalize_rows<false>(r, g);
+}
+
+template <gradient_mask Mask, bool Store>
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
+                                double* product) {
+    const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
+    const std::int64_t rows = r.whole + r.tail;
+    const int width = r.channels ? V::W : 1;
+    double part[V::W];
+    for (int j = 0; j < width; ++j) sum[j] = product[j] = 0;
+    for (std::int64_t image = 0; image < images; ++image)
+        for (std::int64_t first = 0; first < rows; first += norm_chunk) {
+            const norm_rows c = rows_between(r, first, rows - first < norm_chunk ? rows - first : norm_chunk);
+            std::int64_t at = image * image_step + first * r.step, i = 0;
+            V a[4], b[4];
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) a[j] = b[j] = V::zero();
+            for (; i + 4 <= c.whole; i += 4, at += 4 * r.step) {
+                GRAFT_UNROLL
+                for (int j = 0; j < 4; ++j) {
+                    const std::int64_t o = at + j * r.step;
+                    V dy = V::load(g.dy + o);
+                    if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + o), low, high);
+                    if constexpr (Store) dy.store(g.masked + o);
+                    a[j] = a[j] + dy;
+                    b[j] = fma(dy, V::load(g.x + o) - mean, b[j]);
+                }
+            }
+            for (; i < c.whole; ++i, at += r.step) {
+                V dy = V::load(g.dy + at);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+                if constexpr (Store) dy.store(g.masked + at);
+                a[0] = a[0] + dy;
+                b[0] = fma(dy, V::load(g.x + at) - mean, b[0]);
+            }
+            for (std::int64_t t = 0; t < c.tail; ++t, at += r.step) {
+                V dy = V::load_partial(g.dy + at, r.tail_lanes);
+                if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+                if constexpr (Store) dy.store_partial(g.masked + at, r.tail_lanes);
+                // Lanes that are not there have a gradient of 0.
+                a[t & 1] = a[t & 1] + dy;
+                b[t & 1] = fma(dy, V::load_partial(g.x + at, r.tail_lanes) - mean, b[t & 1]);
+            }
+            widen((a[0] + a[1]) + (a[2] + a[3]), r.channels, part);
+            for (int j = 0; j < width; ++j) sum[j] += part[j];
+            widen((b[0] + b[1]) + (b[2] + b[3]), r.channels, part);
+            for (int j = 0; j < width; ++j) product[j] += part[j];
+        }
+}
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
+                      double* product) {
+    constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
+    if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
+    if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
+    if (g.mask == clip && g.masked) return sums_of<clip, true>(r, g, images, image_step, sum, product);
+    if (g.mask == clip) return sums_of<clip, false>(r, g, images, image_step, sum, product);
+    if (g.masked) return sums_of<none, true>(r, g, images, image_step, sum, product);
+    sums_of<none, false>(r, g, images, image_step, sum, product);
+}
+
+template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+    const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
+    const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
+    const V low = V::set1(g.low), high = V::set1(g.high);
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < r.whole; ++i, at += r.step) {
+        V dy = V::load(g.dy + at);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load(g.y + at), low, high);
+        (fnma(V::load(g.x + at) - mean, slope, dy - shift) * scale).store(g.dx + at);
+    }
+    for (std::int64_t i = 0; i < r.tail; ++i, at += r.step) {
+        V dy = V::load_partial(g.dy + at, r.tail_lanes);
+        if constexpr (Mask != gradient_mask::none) dy = pass_gradient<Mask>(dy, V::load_partial(g.y + at, r.tail_lanes), low, high);
+        (fnma(V::load_partial(g.x + at, r.tail_lanes) - mean, slope, dy - shift) * scale).store_partial(g.dx + at, r.tail_lanes);
+    }
+}
+inline void norm_gradient(const norm_rows& r, const norm_backward& g) {
+    switch (g.mask) {
+    case gradient_mask::none: return gradient_rows<gradient_mask::none>(r, g);
+    case gradient_mask::relu: return gradient_rows<gradient_mask::relu>(r, g);
+    case gradient_mask::clip: return gradient_rows<gradient_mask::clip>(r, g);
+    }
+}
+
+inline const norm_grad_kernels* norm_grad_table() {
+    static constexpr norm_grad_kernels all = {&moments, &merge_moments, &normalize, &norm_sums, &norm_gradient};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/reduce_sum.inl
+// Sums of rows and columns: text, included once for each instruction set.
+
+constexpr int sum_vectors = 4;
+constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+
+GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
+    float lane[V::W];
+    v.store(lane);
+    for (int i = 0; i < lanes; ++i) sum[i] += static_cast<double>(lane[i]);
+}
+
+// One vector of columns: four rows at a time.
+inline void add_narrow_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    for (std::int64_t first = 0; first < rows; first += sum_chunk) {
+        const std::int64_t last = rows - first < sum_chunk ? rows : first + sum_chunk;
+        V a[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) a[j] = V::zero();
+        std::int64_t i = first;
+        if (lanes == V::W)
+            for (; i + 4 <= last; i += 4) {
+                GRAFT_UNROLL
+                for (int j = 0; j < 4; ++j) a[j] = a[j] + V::load(x + (i + j) * step);
+            }
+        for (; i < last; ++i) a[0] = a[0] + load_some(x + i * step, lanes);
+        add_lanes((a[0] + a[1]) + (a[2] + a[3]), lanes, sum);
+    }
+}
+inline void add_columns(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum) {
+    if (lanes < sum_vectors * V::W) {
+        for (int j = 0; j < lanes; j += V::W) add_narrow_columns(x + j, rows, step, lanes - j < V::W ? lanes - j : V::W, sum + j);
+        return;
+    }
+    // A quarter of the rows that four running sums may have: here each has them all.
+    constexpr std::int64_t chunk = sum_chunk / 4;
+    for (std::int64_t first = 0; first < rows; first += chunk) {
+        const std::int64_t last = rows - first < chunk ? rows : first + chunk;
+        V a[sum_vectors];
+        GRAFT_UNROLL
+        for (int j = 0; j < sum_vectors; ++j) a[j] = V::zero();
+        for (std::int64_t i = first; i < last; ++i) {
+            GRAFT_UNROLL
+            for (int j = 0; j < sum_vectors; ++j) a[j] = a[j] + V::load(x + i * step + j * V::W);
+        }
+        GRAFT_UNROLL
+        for (int j = 0; j < sum_vectors; ++j) add_lanes(a[j], V::W, sum + j * V::W);
+    }
+}
+
+inline double sum_row(const float* x, std::int64_t n) {
+    double sum[V::W];
+    for (int i = 0; i < V::W; ++i) sum[i] = 0;
+    const std::int64_t whole = n / V::W;
+    add_narrow_columns(x, whole, V::W, V::W, sum);
+    for (std::int64_t i = whole * V::W; i < n; ++i) sum[i - whole * V::W] += static_cast<double>(x[i]);
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+    return sum[0];
+}
+
+inline const reduce_sum_kernels* reduce_sum_table() {
+    static constexpr reduce_sum_kernels all = {sum_vectors * V::W, &add_columns, &sum_row};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/rows_grad.inl
+// Gradients along rows: text, included once for each instruction set.
+
+GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
+
+// The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
+template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+    constexpr std::int64_t piece = 2048;
+    double total = 0;
+    for (std::int64_t first = 0; first < n; first += piece) {
+        const std::int64_t last = n - first < piece ? n : first + piece;
+        V a = V::zero(), b = a;
+        std::int64_t i = first;
+        for (; i + V::W < last; i += 2 * V::W) a = a + f(i), b = b + f(i + V::W);
+        if (i < last) a = a + f(i);
+        total += static_cast<double>(sum(a + b));
+    }
+    return total;
+}
+
+inline void softmax_grad_rows(const float* dy, const float* y, float* dx, std::int64_t rows, std::int64_t n) {
+    for (std::int64_t r = 0; r < rows; ++r, dy += n, y += n, dx += n) {
+        const V along = V::set1(static_cast<float>(sum_of_row(n, [&](std::int64_t i) { return some_of(dy, i, n) * some_of(y, i, n); })));
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(some_of(y, i, n) * (some_of(dy, i, n) - along), dx + i, lanes_from(n - i));
+    }
+}
+inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std::int64_t n, std::int64_t inner, std::int64_t count) {
+    for (std::int64_t j = 0; j < count; j += V::W) {
+        V along = V::zero();
+        for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
+        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+    }
+}
+
+inline void layer_norm_grad(const normalized_rows_grad& g) {
+    for (std::int64_t r = 0; r < g.rows; ++r) {
+        const float *dy = g.dy + r * g.n, *x = g.x + r * g.n;
+        float* dx = g.dx + r * g.n;
+        const V mean = V::set1(g.mean ? g.mean[r] : 0.0f), inverse = V::set1(g.inverse[r]);
+        // Lanes past the end have a dy of 0.
+        const auto scaled = [&](std::int64_t i) { return g.scale ? some_of(dy, i, g.n) * some_of(g.scale, i, g.n) : some_of(dy, i, g.n); };
+        const auto normalized = [&](std::int64_t i) { return (some_of(x, i, g.n) - mean) * inverse; };
+        const double one = 1.0 / static_cast<double>(g.n);
+        const V along = V::set1(static_cast<float>(sum_of_row(g.n, [&](std::int64_t i) { return scaled(i) * normalized(i); }) * one));
+        const V centre = V::set1(g.mean ? static_cast<float>(sum_of_row(g.n, scaled) * one) : 0.0f);
+        for (std::int64_t i = 0; i < g.n; i += V::W) store_some(fnma(normalized(i), along, scaled(i) - centre) * inverse, dx + i, lanes_from(g.n - i));
+    }
+}
+
+inline void layer_norm_grad_sums(const normalized_rows_grad& g, std::int64_t first, std::int64_t count, double* scale, double* bias) {
+    constexpr std::int64_t chunk = 128;  // rows that a float holds the sum of, and that stay in the first cache
+    for (std::int64_t begin = 0; begin < g.rows; begin += chunk) {
+        const std::int64_t end = g.rows - begin < chunk ? g.rows : begin + chunk;
+        for (std::int64_t j = 0; j < count; j += V::W) {
+            const int lanes = lanes_from(count - j);
+            V products = V::zero(), sums = products;
+            for (std::int64_t r = begin; r < end; ++r) {
+                const std::int64_t at = r * g.n + first + j;
+                const V dy = load_some(g.dy + at, lanes), off = load_some(g.x + at, lanes) - V::set1(g.mean ? g.mean[r] : 0.0f);
+                products = fma(dy, off * V::set1(g.inverse[r]), products);
+                sums = sums + dy;
+            }
+            if (scale) add_lanes(products, lanes, scale + j);
+            if (bias) add_lanes(sums, lanes, bias + j);
+        }
+    }
+}
+
+inline const rows_grad_kernels* rows_grad_table() {
+    static constexpr rows_grad_kernels all = {&softmax_grad_rows, &softmax_grad_columns, &layer_norm_grad, &layer_norm_grad_sums};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/matmul_grad.inl
+// Products summed over a batch: text, included once for each instruction set.
+//
+// A register tile of C takes a row of A and a row of B at a time. After a shard it is joined, still in registers, with the levels of
+// the tree that are complete (the ones at the end of the shard's number in binary), and stored one level up: log2(shards) + 1
+// partial blocks are all the memory that the tree needs.
+
+// R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
+template <int R, bool Full>
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
+                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
+                                        bool whole_out) {
+    V acc[R][2];
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
+    const int first = lanes < V::W ? lanes : V::W, second = lanes - first;
+    for (std::int64_t l = 0; l < n; ++l, a += lda, b += ldb) {
+        V b0 = V::zero(), b1 = V::zero();
+        if constexpr (Full) {
+            b0 = V::load(b), b1 = V::load(b + V::W);
+        } else {
+            b0 = V::load_partial(b, first);
+            if (second) b1 = V::load_partial(b + V::W, second);
+        }
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            const V x = V::set1(a[r]);
+            acc[r][0] = fma(x, b0, acc[r][0]);
+            acc[r][1] = fma(x, b1, acc[r][1]);
+        }
+    }
+    for (int j = 0; j < joins; ++j, levels += level_step) {
+        GRAFT_UNROLL
+        for (int r = 0; r < R; ++r) {
+            acc[r][0] = V::load(levels + r * gemm_columns) + acc[r][0];
+            acc[r][1] = V::load(levels + r * gemm_columns + V::W) + acc[r][1];
+        }
+    }
+    GRAFT_UNROLL
+    for (int r = 0; r < R; ++r) {
+        float* to = out + r * out_row;
+        if (Full || whole_out) {
+            acc[r][0].store(to), acc[r][1].store(to + V::W);
+        } else {
+            acc[r][0].store_partial(to, first);
+            if (second) acc[r][1].store_partial(to + V::W, second);
+        }
+    }
+}
+
+template <int R>
+GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
+    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
+    const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
+    float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
+    const std::int64_t out_row = last ? g.ldc : gemm_columns;
+    if (lanes == gemm_columns)
+        product_tile<R, true>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, true);
+    else
+        product_tile<R, false>(a, g.lda, b, g.ldb, lanes, n, tile, g.level_step, joins, out, out_row, !last);
+}
+
+inline void product_sum_run(const product_sum_block& g) {
+    for (int s = 0; s < g.tree.count; ++s) {
+        const bool last = s + 1 == g.tree.count;
+        int joins = 0;
+        while (s >> joins & 1) ++joins;
+        float* tile = g.levels;
+        for (std::int64_t j = 0; j < g.columns; j += gemm_columns)
+            for (std::int64_t i = 0; i < g.rows;) {
+                const std::int64_t left = g.rows - i;
+                int rows = 1;
+                if (left >= gemm_rows)
+                    product_rows<gemm_rows>(g, s, i, j, tile, joins, last), rows = gemm_rows;
+                else if (gemm_rows > 8 && left >= 8)
+                    product_rows<8>(g, s, i, j, tile, joins, last), rows = 8;
+                else if (left >= 4)
+                    product_rows<4>(g, s, i, j, tile, joins, last), rows = 4;
+                else if (left >= 2)
+                    product_rows<2>(g, s, i, j, tile, joins, last), rows = 2;
+                else
+                    product_rows<1>(g, s, i, j, tile, joins, last);
+                i += rows;
+                tile += rows * gemm_columns;
+            }
+    }
+}
+
+inline const matmul_grad_kernels* matmul_grad_table() {
+    static constexpr matmul_grad_kernels all = {gemm_rows, gemm_columns, &product_sum_run};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/optimizer.inl
+// Updates of weights: text, included once for each instruction set. Where PyTorch fuses a product with a sum this does, elsewhere not.
+
+template <bool Momentum, bool Nesterov, bool Decay>
+GRAFT_FORCE_INLINE void sgd_loop(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
+    const V rate = V::set1(s.minus_rate), momentum = V::set1(s.momentum), decay = V::set1(s.weight_decay);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        const V old = load_some(w + i, lanes);
+        V d = load_some(g + i, lanes);
+        if constexpr (Decay) d = fma(old, decay, d);
+        if constexpr (Momentum) {
+            const V buffer = load_some(m + i, lanes) * momentum + d;
+            store_some(buffer, new_m + i, lanes);
+            d = Nesterov ? fma(buffer, momentum, d) : buffer;
+        }
+        store_some(fma(d, rate, old), new_w + i, lanes);
+    }
+}
+inline void sgd(const sgd_step& s, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n) {
+    const bool decay = s.weight_decay != 0;
+    if (!m) return decay ? sgd_loop<false, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<false, false, false>(s, w, g, m, new_w, new_m, n);
+    if (s.nesterov) return decay ? sgd_loop<true, true, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, true, false>(s, w, g, m, new_w, new_m, n);
+    decay ? sgd_loop<true, false, true>(s, w, g, m, new_w, new_m, n) : sgd_loop<true, false, false>(s, w, g, m, new_w, new_m, n);
+}
+
+// From a to b, by the end that is nearer.
+GRAFT_VECTOR V blended(float share, V a, V b) {
+    const bool near = share < 0.5f;
+    return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
+}
+
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
+                 std::int64_t n) {
+    const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
+    const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
+    const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        V weight = load_some(w + i, lanes), d = load_some(g + i, lanes);
+        if (shrinks) weight = weight * shrink;
+        if (decays) d = fma(weight, decay, d);
+        const V mean = blended(s.share, load_some(m + i, lanes), d);
+        const V square = fma(square_share * d, d, load_some(v + i, lanes) * keep);
+        store_some(mean, new_m + i, lanes);
+        store_some(square, new_v + i, lanes);
+        store_some(weight + step * mean / (sqrt(square) / correction + epsilon), new_w + i, lanes);
+    }
+}
+
+inline void blend(float share, const float* a, const float* b, float* y, std::int64_t n) {
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        store_some(blended(share, load_some(a + i, lanes), load_some(b + i, lanes)), y + i, lanes);
+    }
+}
+
+inline void scale_by(float factor, const float* x, float* y, std::int64_t n) {
+    const V f = V::set1(factor);
+    for (std::int64_t i = 0; i < n; i += V::W) {
+        const int lanes = lanes_from(n - i);
+        store_some(load_some(x + i, lanes) * f, y + i, lanes);
+    }
+}
+
+// The float sums are of at most 32 squares each.
+inline double square_sum(const float* x, std::int64_t n) {
+    double sum[V::W];
+    for (int i = 0; i < V::W; ++i) sum[i] = 0;
+    constexpr std::int64_t chunk = 128 * V::W;
+    for (std::int64_t first = 0; first < n; first += chunk) {
+        const std::int64_t last = n - first < chunk ? n : first + chunk;
+        V a[4];
+        GRAFT_UNROLL
+        for (int j = 0; j < 4; ++j) a[j] = V::zero();
+        std::int64_t i = first;
+        for (; i + 4 * V::W <= last; i += 4 * V::W) {
+            GRAFT_UNROLL
+            for (int j = 0; j < 4; ++j) {
+                const V v = V::load(x + i + j * V::W);
+                a[j] = fma(v, v, a[j]);
+            }
+        }
+        for (; i < last; i += V::W) {
+            const V v = load_some(x + i, lanes_from(last - i));
+            a[0] = fma(v, v, a[0]);
+        }
+        add_lanes((a[0] + a[1]) + (a[2] + a[3]), V::W, sum);
+    }
+    for (int half = V::W / 2; half; half /= 2)
+        for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+    return sum[0];
+}
+
+inline const optimizer_kernels* optimizer_table() {
+    static constexpr optimizer_kernels all = {&sgd, &adam, &blend, &scale_by, &square_sum};
+    return &all;
+}
+// ---- graft/cpu/training/kernels/pool_grad.inl
+// Gradients of pooling: text, included once for each instruction set. Windows hand their gradients out in order; the rows of a plane
+// are cleared just before the first window that reaches them.
+
+// The taps of one window that are inside.
+struct window_taps {
+    std::int64_t row_step, column_step; // floats from tap to tap
+    int rows, columns;
+};
+
+// The first largest pixel of each channel. A NaN is larger than nothing; where it comes first it stays the place, and it is the
+// window's value wherever it comes.
+GRAFT_VECTOR void find_largest(const window_taps& w, const float* x, float* y, std::uint8_t* places) {
+    V best = V::load(x);
+    I place = I::set1(0);
+    M bad = is_nan(best);
+    int tap = 0;
+    for (int ky = 0; ky < w.rows; ++ky)
+        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
+            const V v = V::load(x + ky * w.row_step + kx * w.column_step);
+            const M more = best < v;
+            best = select(more, v, best);
+            place = select(more, I::set1(tap), place);
+            bad = bad | is_nan(v);
+        }
+    store_8(place, places);
+    if (y) select(bad, V::set1(std::numeric_limits<float>::quiet_NaN()), best).store(y);
+}
+GRAFT_VECTOR void give_to_place(const window_taps& w, const std::uint8_t* places, V gradient, float* dx) {
+    const I place = load_u8(places);
+    int tap = 0;
+    for (int ky = 0; ky < w.rows; ++ky)
+        for (int kx = 0; kx < w.columns; ++kx, ++tap) {
+            float* to = dx + ky * w.row_step + kx * w.column_step;
+            (V::load(to) + select(place == I::set1(tap), gradient, V::zero())).store(to);
+        }
+}
+GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
+    for (int ky = 0; ky < w.rows; ++ky)
+        for (int kx = 0; kx < w.columns; ++kx) {
+            float* to = dx + ky * w.row_step + kx * w.column_step;
+            (V::load(to) + share).store(to);
+        }
+}
+
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    const std::int64_t row = p.iw * V::W;
+    float* dx = a.dx + plane * p.ih * row;
+    const float* dy = a.dy + plane * p.oh * p.ow * V::W;
+    const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
+    std::int64_t cleared = 0;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, p.count_include_pad);
+        w.rows = rows.last - rows.first;
+        const std::int64_t reached = w.rows > 0 ? iy + std::int64_t(rows.last - 1) * p.dh + 1 : 0;
+        for (std::int64_t i = cleared * row; i < reached * row; i += V::W) V::zero().store(dx + i);
+        if (reached > cleared) cleared = reached;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, dy += V::W, places += Max ? V::W : 0) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            pool_span columns{0, p.kw, p.kw};
+            if (ox < left || ix + std::int64_t(p.kw - 1) * p.dw >= p.iw) columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
+            w.columns = columns.last - columns.first;
+            if (w.rows <= 0 || w.columns <= 0) continue;
+            const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+            if constexpr (Max)
+                give_to_place(w, places, V::load(dy), dx + at);
+            else
+                give_to_all(w, V::load(dy) / V::set1(static_cast<float>(rows.counted * columns.counted)), dx + at);
+        }
+    }
+    for (std::int64_t i = cleared * row; i < p.ih * row; i += V::W) V::zero().store(dx + i);
+}
+
+inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    const std::int64_t row = p.iw * V::W;
+    const float* x = a.x + plane * p.ih * row;
+    std::int64_t out = plane * p.oh * p.ow * V::W;
+    window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, false);
+        w.rows = rows.last - rows.first;
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, out += V::W) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, false);
+            w.columns = columns.last - columns.first;
+            if (w.rows > 0 && w.columns > 0) {
+                const std::int64_t at = (iy + std::int64_t(rows.first) * p.dh) * row + (ix + std::int64_t(columns.first) * p.dw) * V::W;
+                find_largest(w, x + at, a.y ? a.y + out : nullptr, a.places + out);
+            } else {
+                std::memset(a.places + out, 0, V::W);
+                if (a.y) V::set1(-std::numeric_limits<float>::infinity()).store(a.y + out);
+            }
+        }
+    }
+}
+
+// A plane at a time, window by window; `f` gets the window's place in the output and its spans.
+template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+    std::int64_t out = plane * p.oh * p.ow;
+    for (std::int64_t oy = 0; oy < p.oh; ++oy) {
+        const std::int64_t iy = oy * p.sh - p.pt;
+        const pool_span rows = window(iy, p.kh, p.dh, p.ih, p.pb, include_pad);
+        for (std::int64_t ox = 0; ox < p.ow; ++ox, ++out) {
+            const std::int64_t ix = ox * p.sw - p.pl;
+            f(out, rows, window(ix, p.kw, p.dw, p.iw, p.pr, include_pad), plane * p.ih * p.iw + iy * p.iw + ix);
+        }
+    }
+}
+inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    over_windows(p, plane, false, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        int place = 0, tap = 0;
+        float best = -std::numeric_limits<float>::infinity();
+        bool bad = false;
+        for (int ky = rows.first; ky < rows.last; ++ky)
+            for (int kx = columns.first; kx < columns.last; ++kx, ++tap) {
+                const float v = a.x[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw];
+                bad |= v != v;
+                if (tap == 0 || v > best) best = v, place = tap;
+            }
+        a.places[out] = static_cast<std::uint8_t>(place);
+        if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
+    });
+}
+template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+    const pool_problem& p = a.p;
+    std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
+    over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
+        if (rows.last <= rows.first || columns.last <= columns.first) return;
+        if constexpr (Max) {
+            const int width = columns.last - columns.first, ky = rows.first + a.places[out] / width, kx = columns.first + a.places[out] % width;
+            a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += a.dy[out];
+        } else {
+            const float share = a.dy[out] / static_cast<float>(rows.counted * columns.counted);
+            for (int ky = rows.first; ky < rows.last; ++ky)
+                for (int kx = columns.first; kx < columns.last; ++kx) a.dx[at + std::int64_t(ky) * p.dh * p.iw + std::int64_t(kx) * p.dw] += share;
+        }
+    });
+}
+
+inline void max_places(const max_places_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane) a.p.l == layout::blocked ? max_places_block(a, plane) : max_places_plane(a, plane);
+}
+inline void max_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane)
+        a.p.l == layout::blocked ? pool_grad_block<true>(a, plane) : pool_grad_plane<true>(a, plane);
+}
+inline void average_pool_grad(const pool_grad_args& a, std::int64_t first, std::int64_t count) {
+    for (std::int64_t plane = first; plane < first + count; ++plane)
+        a.p.l == layout::blocked ? pool_grad_block<false>(a, plane) : pool_grad_plane<false>(a, plane);
+}
+
+inline void global_average_grad(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx) {
+    const V count = V::set1(static_cast<float>(pixels));
+    for (std::int64_t plane = 0; plane < planes; ++plane) {
+        const V share = (blocked ? V::load(dy + plane * V::W) : V::set1(dy[plane])) / count;
+        const std::int64_t n = blocked ? pixels * V::W : pixels;
+        for (std::int64_t i = 0; i < n; i += V::W) store_some(share, dx + i, lanes_from(n - i));
+        dx += n;
+    }
+}
+
+inline const pool_grad_kernels* pool_grad_table() {
+    static constexpr pool_grad_kernels all = {&max_places, &max_pool_grad, &average_pool_grad, &global_average_grad};
+    return &all;
+}
+
+inline const training_kernel_table& table() {
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
+                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    return all;
+}
+
+} // namespace training
+} // namespace avx512
+} // namespace cpu
+GRAFT_END_NAMESPACE
+GRAFT_END_TARGET
 #endif
+#undef GRAFT_KERNEL_TEXTS
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 GRAFT_INLINE const training_kernel_table& training_kernels(isa set) noexcept {
-#if GRAFT_ARCH_X86_64
-    if (set == isa::avx512) return avx512::training::table();
-    if (set == isa::avx2) return avx2::training::table();
-#elif GRAFT_ARCH_ARM64
-    if (set == isa::neon) return neon::training::table();
-#elif GRAFT_ARCH_WASM
-    if (set == isa::wasm) return wasm::training::table();
-#endif
-    (void)set;
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id) return id::training::table();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
     return baseline::training::table();
 }
 

@@ -7,32 +7,42 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// The kernels of an available instruction set; those of baseline where this build has none of that name.
+/// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
 
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
-#include "avx2.hpp"
-#include "avx512.hpp"
-#include "baseline.hpp"
-#include "neon.hpp"
-#include "wasm.hpp"
+// Everything that kernel texts may use comes before a region is opened.
+#include "../core/dtype.hpp"
+#include "../core/wanted.hpp"
+#include "../graph/activation.hpp"
+#include "conv_kernels.hpp"
+#include "elementwise_kernels.hpp"
+#include "gemm_kernels.hpp"
+#include "move_kernels.hpp"
+#include "pool_kernels.hpp"
+#include "reorder_kernels.hpp"
+#include "rows_kernels.hpp"
+#include "target.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#define GRAFT_KERNEL_TEXTS "kernels/texts.inl"
+#include "regions.inl"
+#undef GRAFT_KERNEL_TEXTS
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
-#if GRAFT_ARCH_X86_64
-    if (set == isa::avx512) return avx512::table();
-    if (set == isa::avx2) return avx2::table();
-#elif GRAFT_ARCH_ARM64
-    if (set == isa::neon) return neon::table();
-#elif GRAFT_ARCH_WASM
-    if (set == isa::wasm) return wasm::table();
-#endif
-    (void)set;
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id) return id::table();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
     return baseline::table();
 }
 

@@ -13,6 +13,10 @@
     X(wasm, 4, GRAFT_ARCH_WASM)                                                                                                  \
     X(avx2, 8, GRAFT_ARCH_X86_64)                                                                                                \
     X(avx512, 16, GRAFT_ARCH_X86_64)
+// Code for the sets alone that this architecture can have.
+#define GRAFT_ISA_HERE(here, code) GRAFT_ISA_HERE_##here(code)
+#define GRAFT_ISA_HERE_0(code)
+#define GRAFT_ISA_HERE_1(code) code
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {

@@ -62,10 +62,6 @@
 #define GRAFT_UNROLL
 #endif
 
-// What a region hands out: AVX2 machines all have FMA and half-float conversion as well.
-#define GRAFT_TARGET_AVX2 "avx2,fma,f16c"
-#define GRAFT_TARGET_AVX512 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"
-
 // Functions over vectors: they exist only inlined into their region. A constructor that the compiler writes by itself has no
 // region, so structs that hold vectors spell theirs out and give no member an initialiser.
 #define GRAFT_VECTOR GRAFT_FORCE_INLINE

@@ -1,14 +1,6 @@
 // The vector wrapper for AVX2 with FMA and F16C: 8 floats, masks as vectors of all ones or zeros.
 #pragma once
 
-#include "../target.hpp"
-
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX2)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx2 {
-
 GRAFT_VECTOR __m256i first_lanes(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
@@ -116,9 +108,3 @@ GRAFT_VECTOR V zip_high(V a, V b) {
 #include "scale.inl"
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }
-
-} // namespace avx2
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif

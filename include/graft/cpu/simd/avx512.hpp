@@ -1,14 +1,6 @@
 // The vector wrapper for AVX-512 (F, BW, DQ, VL): 16 floats, masks in mask registers. The names are explained in baseline.hpp.
 #pragma once
 
-#include "../target.hpp"
-
-#if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET(GRAFT_TARGET_AVX512)
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace avx512 {
-
 struct V {
     static constexpr int W = 16;
     static constexpr int registers = 32;
@@ -112,9 +104,3 @@ GRAFT_VECTOR V zip_high(V a, V b) {
     return {_mm512_permutex2var_ps(a.r, at, b.r)};
 }
 GRAFT_VECTOR V permute(V a, I at) { return {_mm512_maskz_permutexvar_ps(0xffff, at.r, a.r)}; }
-
-} // namespace avx512
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_TARGET
-#endif

@@ -1,4 +1,5 @@
 // The vector wrapper that every machine can run: 4 floats, SSE2 on x86-64, plain C++ elsewhere.
+// Text that regions.inl includes once, as it does those of the other sets, inside the set's region and namespace.
 //
 // All wrappers have the same names. V: floats, I: int32, M: a mask of lanes; W lanes each.
 //   V::load / load_partial(p, n) (other lanes 0) / set1 / zero, .store / .store_partial(p, n); I::set1 / load, .store;
@@ -13,15 +14,6 @@
 //   scale(a, n): a * 2^n for whole n, rounded once.
 //   From common.inl: abs, sum, highest, lowest (horizontal, fixed order), transpose(V (&)[W]).
 #pragma once
-
-#include "../target.hpp"
-
-#include "../../core/dtype.hpp"
-
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace baseline {
 
 #if GRAFT_ARCH_X86_64
 
@@ -211,8 +203,3 @@ GRAFT_VECTOR V fma(V a, V b, V c) { return a * b + c; }
 GRAFT_VECTOR V fnma(V a, V b, V c) { return c - a * b; }
 
 #include "emulated.inl"
-
-}  // namespace baseline
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_BASELINE

@@ -1,16 +1,6 @@
 // The vector wrapper for NEON on 64-bit ARM: 4 floats.
 #pragma once
 
-#include "../target.hpp"
-
-#include "../../core/dtype.hpp"
-
-#if GRAFT_ARCH_ARM64
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace neon {
-
 struct V {
     static constexpr int W = 4;
     static constexpr int registers = 32;
@@ -118,9 +108,3 @@ GRAFT_VECTOR V permute(V a, I at) {
     const uint8x16_t bytes = vreinterpretq_u8_u32(vaddq_u32(first, vdupq_n_u32(0x03020100u)));
     return {vreinterpretq_f32_u8(vqtbl1q_u8(vreinterpretq_u8_f32(a.r), bytes))};
 }
-
-} // namespace neon
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_BASELINE
-#endif

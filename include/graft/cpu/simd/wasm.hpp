@@ -1,16 +1,6 @@
 // The vector wrapper for WebAssembly's simd128: 4 floats. There is no fused multiply-add.
 #pragma once
 
-#include "../target.hpp"
-
-#include "../../core/dtype.hpp"
-
-#if GRAFT_ARCH_WASM
-GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace wasm {
-
 struct V {
     static constexpr int W = 4;
     static constexpr int registers = 16;
@@ -86,9 +76,3 @@ GRAFT_VECTOR V zip_low(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 0, 4, 1,
 GRAFT_VECTOR V zip_high(V a, V b) { return {wasm_i32x4_shuffle(a.r, b.r, 2, 6, 3, 7)}; }
 
 #include "emulated.inl"
-
-} // namespace wasm
-} // namespace cpu
-GRAFT_END_NAMESPACE
-GRAFT_END_BASELINE
-#endif

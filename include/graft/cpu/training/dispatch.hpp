@@ -7,32 +7,35 @@
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// The training kernels of an available instruction set; those of baseline where this build has none of that name.
+/// The training kernels of an available instruction set; those of baseline for one of another architecture.
 const training_kernel_table& training_kernels(isa set) noexcept;
 
 } // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
-#include "avx2.hpp"
-#include "avx512.hpp"
-#include "baseline.hpp"
-#include "neon.hpp"
-#include "wasm.hpp"
+// Everything that the text of training kernels may use comes before a region is opened; that text uses inference's as well.
+#include "../dispatch.hpp"
+#include "conv_grad_kernels.hpp"
+#include "elementwise_grad_kernels.hpp"
+#include "matmul_grad_kernels.hpp"
+#include "norm_grad_kernels.hpp"
+#include "optimizer_kernels.hpp"
+#include "pool_grad_kernels.hpp"
+#include "reduce_sum_kernels.hpp"
+#include "rows_grad_kernels.hpp"
+
+#define GRAFT_KERNEL_TEXTS "training/kernels/texts.inl"
+#include "../regions.inl"
+#undef GRAFT_KERNEL_TEXTS
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 GRAFT_INLINE const training_kernel_table& training_kernels(isa set) noexcept {
-#if GRAFT_ARCH_X86_64
-    if (set == isa::avx512) return avx512::training::table();
-    if (set == isa::avx2) return avx2::training::table();
-#elif GRAFT_ARCH_ARM64
-    if (set == isa::neon) return neon::training::table();
-#elif GRAFT_ARCH_WASM
-    if (set == isa::wasm) return wasm::training::table();
-#endif
-    (void)set;
+#define GRAFT_X(id, width, here) GRAFT_ISA_HERE(here, if (set == isa::id) return id::training::table();)
+    GRAFT_ISA_LIST(GRAFT_X)
+#undef GRAFT_X
     return baseline::training::table();
 }
 
