@@ -24,6 +24,7 @@
 #include "io/onnx_read.hpp"
 #include "io/onnx_write.hpp"
 #include "io/safetensors.hpp"
+#include "load.hpp"
 #include "ops/ops.hpp"
 #include "tensor/convert.hpp"
 #include "tensor/print.hpp"

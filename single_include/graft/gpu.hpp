@@ -2622,7 +2622,7 @@ struct numbers {
 /// device.unavailable (the device has no such arithmetic).
 result<numbers> numbers_of(const device_options& options, const device_traits& on);
 
-/// Rewrites the nodes that are the device's (node::on_device): fuses what the CPU's lowering fuses as well (plan/fuse.hpp), gives values
+/// Rewrites the nodes of one place (`with.on`): fuses what the CPU's lowering fuses as well (lower/fuse.hpp), gives values
 /// their types and layouts, and makes one node Fusion of element-wise neighbours.
 status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask);
 
@@ -4086,7 +4086,7 @@ inline bool reshape_view(strided_view& v, const shape& to) {
 /// Finds where a value can be read from before it is moved.
 class view_finder : public graft::detail::rewriter {
 public:
-    explicit view_finder(graph& target) : rewriter(target) {}
+    using rewriter::rewriter;
 
 protected:
     static bool is_half(dtype t) { return t == dtype::float16 || t == dtype::bfloat16; }
@@ -4115,7 +4115,7 @@ protected:
             const node* n = maker(now);
             value_id other = no_value;
             double by = 1;
-            if (!n || !n->on_device || n->inputs.empty() || n->inputs[0] == no_value) break;
+            if (!n || !here(*n) || n->inputs.empty() || n->inputs[0] == no_value) break;
             const bool scaled = scales(*n, other, by);
             if (!scaled && !moves(*n)) break;
             path.emplace_back(n, now);
@@ -4247,7 +4247,7 @@ namespace detail {
 // Runs behind the choice of types and before that of layouts. What cuDNN does not take stays as it is: it is asked first.
 class attention_fuser : public view_finder {
 public:
-    attention_fuser(graph& target, dtype activations, const kernel_question& ask) : view_finder(target), activations_(activations), ask_(ask) {}
+    attention_fuser(graph& target, place_id on, dtype activations, const kernel_question& ask) : view_finder(target, on), activations_(activations), ask_(ask) {}
 
     void run() {
         bool any = false;
@@ -4271,12 +4271,12 @@ private:
         int behind = -1;  // the transposition of the result that the kernel does as well
     };
 
-    bool is_product(const node& n) const { return n.on_device && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
+    bool is_product(const node& n) const { return here(n) && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
 
     // The node that makes a value which nobody else reads; null where there is none.
     node* only_for_one(value_id id) {
         node* n = id != no_value && used_once(id) ? maker(id) : nullptr;
-        return n && n->on_device && n->outputs.size() == 1 ? n : nullptr;
+        return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
     }
     // A node that passes its input's elements on in their order, rows of the last axis as they are.
     bool passes_rows(const node& n) {
@@ -4376,7 +4376,7 @@ private:
     void move_result(int position, attention& a) {
         const node& t = g.nodes[static_cast<std::size_t>(position)];
         const attribute* perm = t.find("perm");
-        if (!t.on_device || !is(t, "Transpose") || !perm || perm->integers.size() != 4 || perm->integers[3] != 3) return;
+        if (!is(t, "Transpose") || !perm || perm->integers.size() != 4 || perm->integers[3] != 3) return;
         const value_id y = t.outputs[0];
         if (at(y).type != a.type && !readers(y).empty()) return;
         const shape steps = packed_steps(at(y).extents);
@@ -4443,14 +4443,14 @@ private:
         if (a.mask) n.inputs.push_back(asked.add_constant("mask", a.mask));
         return ask_.makes(ask_.context, n, asked);
     }
-    static node bare(const attention& a, const std::string& name) {
+    node bare(const attention& a, const std::string& name) const {
         node n;
         n.name = name;
         n.op_type = "Attention";
         n.domain = "graft";
         n.op = fused_attention_row();
         n.version = 1;
-        n.on_device = true;
+        n.place = on_;
         n.attributes = attributes_of(a);
         return n;
     }
@@ -4468,7 +4468,7 @@ private:
     void drop_unread() {
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             node& n = g.nodes[i];
-            if (n.op_type.empty() || !n.on_device) continue;
+            if (n.op_type.empty() || !here(n)) continue;
             bool used = false;
             for (value_id id : n.outputs) used |= id != no_value && used_at_all(id);
             if (!used) drop(n);
@@ -13133,7 +13133,7 @@ using graft::detail::append_captures;
 // the group, if they all stand behind: then no path leads out of a group and back. One reduction may be among a group's nodes.
 class chains {
 public:
-    explicit chains(graph& target) : g(target), alone_(target.nodes.size(), 0) {}
+    chains(graph& target, place_id on) : g(target), on_(on), alone_(target.nodes.size(), 0) {}
 
     void run() {
         find_readers();
@@ -13172,12 +13172,12 @@ private:
 
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
+        if (n.place != on_ || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
         return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
-        return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
+        return n.place == on_ && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
     }
     // Whether it changes state of an optimizer: all its outputs are of the extents of its first input.
     static bool updates(const node& n) {
@@ -13344,7 +13344,7 @@ private:
         made.op_type = "Fusion";
         made.op = fusion_row();
         made.version = 1;
-        made.on_device = true;
+        made.place = on_;
         for (std::size_t k = members.size(); k-- > 0;)
             for (value_id id : members[k].outputs)
                 if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
@@ -13377,6 +13377,7 @@ private:
     }
 
     graph& g;
+    place_id on_;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
     std::vector<value_id> roots_;                    // by value: whose memory it is
@@ -13417,11 +13418,11 @@ inline bool is_optimizer(const node& n) {
 // the beginning.
 class update_joiner {
 public:
-    explicit update_joiner(graph& target) : g(target) {}
+    update_joiner(graph& target, place_id on) : g(target), on_(on) {}
 
     void run() {
         bool any = !g.states.empty();
-        for (const node& n : g.nodes) any |= is_optimizer(n);
+        for (const node& n : g.nodes) any |= updates(n);
         if (!any) return;
         find_values();
         join_copies();
@@ -13459,6 +13460,7 @@ private:
     };
 
     value& at(value_id id) { return g.at(id); }
+    bool updates(const node& n) const { return n.place == on_ && is_optimizer(n); }
     value_id root(value_id id) const { return roots_[id]; }
     std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
 
@@ -13479,7 +13481,7 @@ private:
         for (const node& n : g.nodes) {
             ids = n.inputs;
             append_captures(n, ids);
-            const bool optimizer = is_optimizer(n);
+            const bool optimizer = updates(n);
             for (value_id id : ids)
                 if (id != no_value) read[id] = 1, elsewhere[id] |= !optimizer;
             for (value_id id : n.outputs)
@@ -13490,13 +13492,13 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             bool feeds = true;
             for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[id] && !elsewhere[id]);
-            waits_[i] = feeds || is_optimizer(g.nodes[i]);
+            waits_[i] = feeds || updates(g.nodes[i]);
         }
     }
 
     // Whether its kernel is a loop over few elements.
     bool small(const node& n, tensor_loop& t) {
-        if (!n.on_device) return false;
+        if (n.place != on_) return false;
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
         const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
@@ -13597,7 +13599,7 @@ private:
         made.op_type = "MultiTensor";
         made.op = multi_tensor_row();
         made.version = 1;
-        made.on_device = true;
+        made.place = on_;
         const auto copy = [&](value_id id) {
             const value_id to = inner[id] = copy_value(body, at(id));
             body.values.back().constant = at(id).constant;
@@ -13626,6 +13628,7 @@ private:
     }
 
     graph& g;
+    place_id on_;
     std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
     std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
     std::vector<char> waits_;              // by node: an optimizer's, or read by those alone
@@ -15082,7 +15085,7 @@ using graft::detail::rewriter;
 
 class lowerer : public rewriter {
 public:
-    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
+    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target, with.on), with_(with), used_(used), ask_(ask) {}
 
     status run() {
         GRAFT_TRY(take_apart());
@@ -15090,7 +15093,7 @@ public:
         GRAFT_TRY(graft::detail::fuser(g, with_).run());
         mark();
         narrow();
-        attention_fuser(g, used_.activations, ask_).run();
+        attention_fuser(g, on_, used_.activations, ask_).run();
         stays_.resize(g.values.size(), 0);
         lay_out();
         GRAFT_TRY(feed_libraries());
@@ -15098,15 +15101,15 @@ public:
         GRAFT_TRY(split_epilogues());
         finish();
         guard_updates();
-        chains(g).run();
-        update_joiner(g).run();
+        chains(g, on_).run();
+        update_joiner(g, on_).run();
         return {};
     }
 
 private:
-    bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
-    bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
-    bool attends(const node& n) const { return find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool convolves(const node& n) const { return here(n) && find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool multiplies(const node& n) const { return here(n) && find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool attends(const node& n) const { return here(n) && find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool stays(value_id id) const { return stays_[id] != 0; }
 
     // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
@@ -15124,11 +15127,11 @@ private:
     // Where a run may refuse what it is given, its updates ask for that as they do for the loss.
     void guard_updates() {
         bool may = false;
-        for (const node& n : g.nodes) may |= n.on_device && may_fault(g, n);
+        for (const node& n : g.nodes) may |= here(n) && may_fault(g, n);
         if (!may || g.states.empty()) return;
         for (node& n : g.nodes) {
-            const element_rule* rule = n.on_device ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
-            if ((rule && rule->reads & element_rule::state) || (n.on_device && ops::row_of(n).traits.made_once)) n.attributes.push_back(integer_attribute("without_faults", 1));
+            const element_rule* rule = here(n) ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            if ((rule && rule->reads & element_rule::state) || row(n).traits.made_once) n.attributes.push_back(integer_attribute("without_faults", 1));
         }
     }
 
@@ -15138,7 +15141,7 @@ private:
         g.nodes.clear();
         for (node& n : old) {
             const asked_in_graph asked(g, n, with_.limit);
-            const decomposition_row* row = n.on_device ? find_decomposition(asked.context()) : nullptr;
+            const decomposition_row* row = here(n) ? find_decomposition(asked.context()) : nullptr;
             graph parts;
             if (row)
                 if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::place(n), why);
@@ -15168,21 +15171,20 @@ private:
             for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
                 for (value_id& id : *ids)
                     if (id != no_value) id = here[id];
-            part.on_device = true;
+            part.place = on_;
             g.nodes.push_back(std::move(part));
         }
     }
 
-    // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
+    // What another place or the caller reads, new state among it, stays as it is.
     void mark() {
         stays_.assign(g.values.size(), 0);
         for (value_id id : g.outputs) stays_[id] = 1;
         for (value_id id : exact_) stays_[id] = 1;
         std::vector<value_id> ids;
-        for (node& n : g.nodes) {
-            n.on_device = !graft::detail::is_host_domain(n.domain);
-            const bool bits = ops::row_of(n).is(op_flag::reads_bits);
-            if (n.on_device && !bits) continue;
+        for (const node& n : g.nodes) {
+            const bool bits = row(n).is(op_flag::reads_bits);
+            if (here(n) && !bits) continue;
             ids = n.inputs;
             if (bits) ids.push_back(n.outputs[0]);
             append_captures(n, ids);
@@ -15199,10 +15201,10 @@ private:
         };
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             const node& n = g.nodes[i];
-            const std::uint8_t exact = ops::row_of(n).traits.exact_inputs;
+            const std::uint8_t exact = row(n).traits.exact_inputs;
             bool makes = false;
             for (value_id id : n.outputs) makes |= id != no_value && found[id];
-            makes = makes && fusable(n);
+            makes = makes && here(n) && fusable(n);
             for (std::size_t k = 0; k < n.inputs.size(); ++k)
                 if (makes || in_mask(exact, k)) mark_place(n.inputs[k]);
         }
@@ -15211,7 +15213,7 @@ private:
     // What optimizers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
     void find_gradients(std::vector<char>& found) const {
         for (const node& n : g.nodes)
-            for (std::size_t i = 0; i < n.inputs.size() && is_optimizer(n); ++i)
+            for (std::size_t i = 0; i < n.inputs.size() && here(n) && is_optimizer(n); ++i)
                 if (n.inputs[i] != no_value) found[n.inputs[i]] = 1;
     }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
@@ -15225,7 +15227,7 @@ private:
         std::vector<char> exact = find_places();
         find_gradients(exact);
         for (const node& n : g.nodes) {
-            if (!n.on_device) continue;
+            if (!here(n)) continue;
             const op_traits& traits = ops::row_of(n).traits;
             const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[n.outputs[0]];
             for (std::size_t i = 0; i < n.outputs.size(); ++i) {
@@ -15239,7 +15241,7 @@ private:
     // Channels last from the convolutions on, through everything that keeps the axes.
     void lay_out() {
         for (const node& n : g.nodes) {
-            if (!n.on_device) continue;
+            if (!here(n)) continue;
             bool last = convolves(n);
             for (value_id id : n.inputs) last |= id != no_value && at(id).layout == layout::channels_last;
             for (value_id id : n.outputs) {
@@ -15256,12 +15258,12 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            if (n.on_device && attends(n)) {
+            if (attends(n)) {
                 GRAFT_TRY(feed_attention(std::move(n)));
                 continue;
             }
-            const bool last = n.on_device && convolves(n);
-            if (!last && !(n.on_device && multiplies(n))) {
+            const bool last = convolves(n);
+            if (!last && !multiplies(n)) {
                 g.nodes.push_back(std::move(n));
                 continue;
             }
@@ -15313,7 +15315,6 @@ private:
     void identity(value_id from, value_id to) {
         node n;
         n.name = at(to).name;
-        n.on_device = true;
         become(n, at(from).type == at(to).type ? "Identity" : "Cast", "");
         if (at(from).type != at(to).type) set(n, "to", static_cast<std::int64_t>(at(to).type));
         n.inputs = {from};
@@ -15362,7 +15363,7 @@ private:
         g.nodes.clear();
         for (node& n : old) {
             const bool splits = (n.domain == "graft" && (convolves(n) || multiplies(n))) || (n.domain.empty() && n.op_type == "ConvTranspose");
-            const bool has_more = n.on_device && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
+            const bool has_more = here(n) && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
             if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));
             else
@@ -15401,7 +15402,6 @@ private:
         if (residual == 1) now = binary(now, added, stage(y), name);
         if (active) {
             activation.name = name;
-            activation.on_device = true;
             become(activation, "Activation", "graft");
             activation.inputs = {now};
             activation.outputs = {now = stage(y)};
@@ -15418,7 +15418,6 @@ private:
     value_id binary(value_id a, value_id b, value_id y, const std::string& name) {
         node n;
         n.name = name;
-        n.on_device = true;
         become(n, "Add", "");
         n.inputs = {a, b};
         n.outputs = {y};
@@ -15438,7 +15437,6 @@ private:
         }
         node n;
         n.name = at(made).name;
-        n.on_device = true;
         become(n, "Reshape", "");
         n.inputs = {bias, no_value};
         n.outputs = {made};
@@ -16012,10 +16010,10 @@ struct device_functions {
     const api::cublaslt_functions* cublaslt = nullptr;
 };
 
-/// What a device runs for a node: a program of its own kernels, a call of a library, or a copy.
+/// What a device runs for a node: a program of its own kernels, a call of a library, or a copy (Transfer).
 class cuda_kernel final : public device_kernel {
 public:
-    enum class copies : std::uint8_t { none, up, down } copy = copies::none;
+    bool copies = false;
     program generated;                        ///< source with its prelude; empty for the others
     std::unique_ptr<library_kernel> library;  ///< null for the others
 };
@@ -16053,8 +16051,8 @@ public:
     inline const char* refuse(const op_context& node) const override { return refuse_node(node); }
     inline status lower(graph& g, const lowering& with) override { return lower_for_gpu(g, with, numbers_, {this, own_makes, library_makes}); }
     inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override { return prepare_node(node); }
-    inline result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) override { return load_plan(p, pool); }
-    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) override;
+    inline result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) override { return load_plan(p, place, pool); }
+    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
 
 private:
@@ -16062,7 +16060,7 @@ private:
     const char* refuse_node(const op_context& node) const;
     const char* refuse_kernel(const op_context& node) const;
     result<std::shared_ptr<const device_kernel>> prepare_node(const device_query& node);
-    result<std::shared_ptr<const device_program>> load_plan(const plan& p, executor& pool);
+    result<std::shared_ptr<const device_program>> load_plan(const plan& p, place_id place, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
     static bool own_makes(void* self, const node& n, const graph& g);
@@ -16203,9 +16201,9 @@ private:
 /// by one, which is said once.
 class cuda_context final : public device_context {
 public:
-    static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
+    static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state);
     ~cuda_context();
-    inline status run(int first, int last, const host_addresses& host, executor& pool) override { return run_segment(first, last, host, pool); }
+    inline status run(int first, int last, const run_environment& around) override { return run_segment(first, last, around); }
     inline status expect(std::int64_t input, const void* address) override { return stage(input, address); }
 
 private:
@@ -16220,14 +16218,14 @@ private:
 
     // An input that is brought to memory of its own while the run before computes, on a stream of its own.
     struct staged_input {
-        std::size_t step = 0;  // its Upload
+        std::size_t step = 0;  // its Transfer
         cuda_stream stream;
         device_memory memory;
         cuda_event brought, taken;
         const void *holds = nullptr, *next = nullptr;  // host addresses: of what is there or on its way, and of what the next run will take
     };
 
-    status run_segment(int first, int last, const host_addresses& host, executor& pool);
+    status run_segment(int first, int last, const run_environment& around);
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
     status bring(const void* from, executor& pool);
@@ -16236,10 +16234,10 @@ private:
     status prepare_segments();
     status prepare_faults();
     status read_faults(const segment& s);
-    status prepare_state(const host_addresses& host);
+    status prepare_state(const run_environment& around);
     status enqueue(const segment& s);
     status enqueue_step(std::size_t i);
-    status enqueue_copy(std::size_t i, bool up);
+    status enqueue_copy(std::size_t i);
     status capture(segment& s);
     void drop_graph(segment& s);
     device_address address(const slot& s) const;
@@ -16247,6 +16245,7 @@ private:
 
     std::shared_ptr<cuda_device> on_;
     std::shared_ptr<const plan> plan_;
+    place_id place_ = 0;
     const cuda_program* loaded_ = nullptr;
     cuda_state* state_ = nullptr;
     cuda_stream stream_;
@@ -16270,8 +16269,8 @@ private:
 /// Milliseconds that a library's kernel takes on memory of its own: see library_choices.
 double measure_on_device(void* device, const kernel_query& query, const library_kernel& kernel, int runs);
 
-inline result<std::unique_ptr<device_context>> cuda_device::make_context(std::shared_ptr<const plan> p, device_state* state) {
-    return cuda_context::make(shared_from_this(), std::move(p), static_cast<cuda_state*>(state));
+inline result<std::unique_ptr<device_context>> cuda_device::make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) {
+    return cuda_context::make(shared_from_this(), std::move(p), place, static_cast<cuda_state*>(state));
 }
 inline result<std::unique_ptr<device_state>> cuda_device::make_state() { return cuda_state::make(shared_from_this()); }
 
@@ -16293,8 +16292,11 @@ inline void copy_bytes(void* to, const void* from, std::int64_t bytes, executor&
         std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece, static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
     });
 }
-// What an Upload or a Download moves: its two sides are alike.
+// What a Transfer moves: its two sides are alike.
 inline std::int64_t copied_bytes(const step& s) { return bytes_of(s.in[0].prototype.type, s.in[0].prototype.extents); }
+// Whether it moves to the device.
+inline bool brings(const step& s) { return s.out[0].place == s.place; }
+inline const cuda_kernel& kernel_of(const step& s) { return static_cast<const cuda_kernel&>(*s.kernel); }
 }  // namespace detail
 
 GRAFT_INLINE status pinned_memory::resize(const api::driver_functions& driver, void* context, std::int64_t bytes, const std::string& where) {
@@ -16391,19 +16393,20 @@ GRAFT_INLINE status cuda_state::bring_back(const void* host) {
     return {};
 }
 
-GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state) {
+GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state) {
     std::unique_ptr<cuda_context> made(new cuda_context);
     made->on_ = std::move(on);
     made->plan_ = std::move(p);
+    made->place_ = place;
     made->state_ = state;
-    made->loaded_ = static_cast<const cuda_program*>(made->plan_->loaded.get());
+    made->loaded_ = static_cast<const cuda_program*>(made->plan_->places[place].loaded.get());
     const api::driver_functions& d = made->on_->driver();
     current_context now(d, made->on_->context());
     GRAFT_TRY(driver_status(d, now.result(), made->on_->name(), "using its context"));
     GRAFT_TRY(made->stream_.open(d, made->on_->context(), made->on_->name()));
-    if (made->plan_->device_arena_bytes) GRAFT_TRY_ASSIGN(made->arena_, made->on_->pool().take(made->plan_->device_arena_bytes, purpose::activations));
+    if (const std::int64_t bytes = made->plan_->places[place].arena_bytes) GRAFT_TRY_ASSIGN(made->arena_, made->on_->pool().take(bytes, purpose::activations));
     bool calls_library = false;
-    for (const step& s : made->plan_->steps) calls_library |= s.on_device && static_cast<const cuda_kernel&>(*s.on_device).library;
+    for (const step& s : made->plan_->steps) calls_library |= s.place == place && detail::kernel_of(s).library;
     if (calls_library) GRAFT_TRY_ASSIGN(made->libraries_, made->on_->handles());
     GRAFT_TRY(made->prepare_segments());
     GRAFT_TRY(made->prepare_faults());
@@ -16425,18 +16428,17 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
     staged_.assign(steps.size(), 0);
     std::size_t most = 1;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (!steps[i].on_device) continue;
-        if (i == 0 || !steps[i - 1].on_device) {
+        if (steps[i].place != place_) continue;
+        if (i == 0 || steps[i - 1].place != place_) {
             segments_.emplace_back();
             segments_.back().first = static_cast<int>(i);
         }
         segment& s = segments_.back();
         s.last = static_cast<int>(i) + 1;
         most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
-        const cuda_kernel::copies copy = static_cast<const cuda_kernel&>(*steps[i].on_device).copy;
-        if (copy == cuda_kernel::copies::none) continue;
+        if (!detail::kernel_of(steps[i]).copies) continue;
         staged_[i] = pinned;
-        (copy == cuda_kernel::copies::up ? s.up : s.down).push_back(i);
+        (detail::brings(steps[i]) ? s.up : s.down).push_back(i);
         pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
     }
     in_.resize(most);
@@ -16453,7 +16455,7 @@ GRAFT_INLINE status cuda_context::prepare_faults() {
         s.first_fault = count;
         for (int i = s.first; i < s.last; ++i) {
             fault_at_[static_cast<std::size_t>(i)] = count;
-            const program& kernels = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated;
+            const program& kernels = detail::kernel_of(plan_->steps[static_cast<std::size_t>(i)]).generated;
             count += kernels.faults.size();
             for (const launch& l : kernels.launches)
                 for (const argument& a : l.arguments) used |= a.kind == argument::from::fault_seen;
@@ -16470,7 +16472,7 @@ GRAFT_INLINE status cuda_context::prepare_faults() {
 GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
     const std::uint64_t* words = reinterpret_cast<const std::uint64_t*>(found_.data());
     for (int i = s.first; s.faults && i < s.last; ++i) {
-        const std::vector<fault>& checked = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated.faults;
+        const std::vector<fault>& checked = detail::kernel_of(plan_->steps[static_cast<std::size_t>(i)]).generated.faults;
         for (std::size_t k = 0; k < checked.size(); ++k)
             if (const std::uint64_t word = words[fault_at_[static_cast<std::size_t>(i)] + k]) return fault_of(checked[k], word);
     }
@@ -16479,15 +16481,15 @@ GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
 }
 
 // State is found by the host's address, and brought over where the host has the newer.
-GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
+GRAFT_INLINE status cuda_context::prepare_state(const run_environment& around) {
     bool moved = false, any = false;
     for (std::size_t i = 0; i < plan_->lowered.inputs.size(); ++i) {
         const value_id id = plan_->lowered.inputs[i];
         const slot& s = plan_->value_slots[id];
-        if (s.kind != slot_kind::input || !s.on_device) continue;
+        if (s.kind != slot_kind::input || s.place != place_) continue;
         if (!state_) return fail(errc::internal, on_->name(), "the plan keeps state on the device, and there is nowhere to keep it");
         device_address at = 0;
-        GRAFT_TRY_ASSIGN(at, state_->address(host.address(s), bytes_of(s.prototype.type, s.prototype.extents)));
+        GRAFT_TRY_ASSIGN(at, state_->address(around.address(s), bytes_of(s.prototype.type, s.prototype.extents)));
         moved |= state_at_[i] && state_at_[i] != at;
         state_at_[i] = at;
         any = true;
@@ -16507,7 +16509,7 @@ GRAFT_INLINE device_address cuda_context::address(const slot& s) const {
     }
 }
 
-GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_addresses& host, executor& pool) {
+GRAFT_INLINE status cuda_context::run_segment(int first, int last, const run_environment& around) {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
@@ -16515,15 +16517,15 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     for (segment& s : segments_)
         if (s.first == first && s.last == last) found = &s;
     if (!found) return fail(errc::internal, on_->name(), "steps were run that were not planned together");
-    if (found == &segments_.front()) GRAFT_TRY(prepare_state(host));
+    if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
     for (std::size_t i : found->up) {
-        const void* from = host.address(steps[i].in[0]);
+        const void* from = around.address(steps[i].in[0]);
         if (!ahead || i != ahead_->step)
-            detail::copy_bytes(pinned_.data() + staged_[i], from, detail::copied_bytes(steps[i]), pool);
+            detail::copy_bytes(pinned_.data() + staged_[i], from, detail::copied_bytes(steps[i]), around.pool);
         else if (ahead_->holds != from)
-            GRAFT_TRY(bring(from, pool));
+            GRAFT_TRY(bring(from, around.pool));
     }
     if (ahead) GRAFT_TRY(take_staged());
     if (status launched = launch_segment(*found); !launched.ok()) {
@@ -16534,7 +16536,7 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     }
     status brought;
     if (ahead && ahead_->next) {
-        brought = bring(ahead_->next, pool);
+        brought = bring(ahead_->next, around.pool);
         ahead_->next = nullptr;
     }
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
@@ -16542,10 +16544,10 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
             const slot& s = plan_->value_slots[plan_->lowered.inputs[pair.input]];
-            if (s.on_device) state_->changed(host.address(s));
+            if (s.place == place_) state_->changed(around.address(s));
         }
     GRAFT_TRY(read_faults(*found));
-    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
+    for (std::size_t i : found->down) detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
     return brought;
 }
 
@@ -16572,7 +16574,7 @@ GRAFT_INLINE void cuda_context::drop_graph(segment& s) {
     s.graph = nullptr;
 }
 
-// Whether nothing that runs before the Upload uses the memory that it writes, so that it may be written before all of them run.
+// Whether nothing that runs before the Transfer uses the memory that it writes, so that it may be written before all of them run.
 GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) const {
     const slot& to = plan_->steps[upload].out[0];
     const std::int64_t bytes = detail::copied_bytes(plan_->steps[upload]);
@@ -16582,8 +16584,8 @@ GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) 
         const step& before = plan_->steps[i];
         for (const std::vector<slot>* slots : {&before.in, &before.out})
             for (const slot& used : *slots)
-                if (used.kind == slot_kind::arena && used.on_device && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
-        if (!apart(before.workspace_offset, before.on_device->workspace_bytes)) return false;
+                if (used.kind == slot_kind::arena && used.place == place_ && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
+        if (!apart(before.workspace_offset, before.kernel->workspace_bytes)) return false;
     }
     return true;
 }
@@ -16660,13 +16662,13 @@ GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
     return {};
 }
 
-GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
+GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i) {
     const api::driver_functions& d = on_->driver();
     const step& s = plan_->steps[i];
     const std::size_t bytes = static_cast<std::size_t>(detail::copied_bytes(s));
     void* pinned = pinned_.data() + staged_[i];
     if (!bytes || (ahead_ && i == ahead_->step)) return {};
-    if (up)
+    if (detail::brings(s))
         GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(address(s.out[0]), pinned, bytes, stream_.get()), on_->name(), "copying to the device");
     else
         GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(pinned, address(s.in[0]), bytes, stream_.get()), on_->name(), "copying from the device");
@@ -16686,8 +16688,8 @@ GRAFT_INLINE device_address cuda_context::argument_of(const argument& a, std::si
 GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     const api::driver_functions& d = on_->driver();
     const step& s = plan_->steps[i];
-    const cuda_kernel& kernel = static_cast<const cuda_kernel&>(*s.on_device);
-    if (kernel.copy != cuda_kernel::copies::none) return enqueue_copy(i, kernel.copy == cuda_kernel::copies::up);
+    const cuda_kernel& kernel = detail::kernel_of(s);
+    if (kernel.copies) return enqueue_copy(i);
     for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = address(s.in[k]);
     for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = address(s.out[k]);
     const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);
@@ -17250,8 +17252,8 @@ GRAFT_INLINE bool cuda_device::library_makes(void* self, const node& n, const gr
 
 GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_node(const device_query& node) {
     auto made = std::make_shared<cuda_kernel>();
-    if (node.n.op_type == "Upload" || node.n.op_type == "Download") {
-        made->copy = node.n.op_type == "Upload" ? cuda_kernel::copies::up : cuda_kernel::copies::down;
+    if (node.n.op_type == "Transfer" && node.n.domain == "graft") {
+        made->copies = true;
         made->note = "copy";
         return std::shared_ptr<const device_kernel>(std::move(made));
     }
@@ -17292,11 +17294,11 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_plan(const plan& p, executor& pool) {
+GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_plan(const plan& p, place_id place, executor& pool) {
     auto made = std::make_shared<cuda_program>();
     std::vector<const std::string*> sources;
     for (const step& s : p.steps)
-        if (s.on_device && !static_cast<const cuda_kernel&>(*s.on_device).generated.launches.empty()) sources.push_back(&static_cast<const cuda_kernel&>(*s.on_device).generated.source);
+        if (s.place == place && !static_cast<const cuda_kernel&>(*s.kernel).generated.launches.empty()) sources.push_back(&static_cast<const cuda_kernel&>(*s.kernel).generated.source);
     GRAFT_TRY_ASSIGN(made->modules, modules_->prepare(sources, pool));
     std::size_t module = 0;
     made->steps.resize(p.steps.size());
@@ -17307,8 +17309,8 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
     GRAFT_TRY(stream.open(driver(), context_, name_));
     for (std::size_t i = 0; i < p.steps.size(); ++i) {
         const step& s = p.steps[i];
-        if (!s.on_device) continue;
-        const program& text = static_cast<const cuda_kernel&>(*s.on_device).generated;
+        if (s.place != place) continue;
+        const program& text = static_cast<const cuda_kernel&>(*s.kernel).generated;
         for (const launch& l : text.launches) {
             if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 500 addresses");
             void* function = nullptr;
@@ -17317,7 +17319,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
         }
         module += text.launches.empty() ? 0 : 1;
         for (const slot& from : s.in) {
-            if (from.kind != slot_kind::constant || !from.on_device || made->constants[static_cast<std::size_t>(from.index)]) continue;
+            if (from.kind != slot_kind::constant || made->constants[static_cast<std::size_t>(from.index)]) continue;
             std::shared_ptr<const resident_constant> constant;
             GRAFT_TRY_ASSIGN(constant, resident(p.lowered.values[static_cast<std::size_t>(from.index)].constant, stream.get()));
             made->constants[static_cast<std::size_t>(from.index)] = constant->memory.address();
@@ -17429,7 +17431,7 @@ inline bool expected() { return !detail::environment("GRAFT_CUDA_PATH").empty() 
 namespace backends {
 
 GRAFT_INLINE const backend& cuda::instance() noexcept {
-    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name, gpu::expected};
+    static constexpr backend self = {"cuda", gpu::available, gpu::open_by_name, gpu::expected};
     return self;
 }
 

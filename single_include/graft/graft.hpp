@@ -4947,6 +4947,10 @@ struct op_row;
 using value_id = std::int32_t;
 constexpr value_id no_value = -1;
 
+/// Index of a device in `plan::places`: where a node runs and in whose memory a value lies. 0 is the host: what no other place takes runs
+/// there, and the caller's inputs and outputs lie there.
+using place_id = std::uint8_t;
+
 /// What an attribute holds.
 enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
 
@@ -4971,7 +4975,7 @@ struct node {
     std::vector<attribute> attributes;
     int version = 0;                ///< of the operator set that `domain` is imported at
     const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
-    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
+    place_id place = 0;             ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
 
     const attribute* find(const char* attribute_name) const noexcept;
 };
@@ -4985,7 +4989,7 @@ struct value {
     std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
     graft::tensor constant;                 ///< set for initializers and for what folding made
     graft::layout layout;                   ///< lowered graphs only
-    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
+    place_id place = 0;                     ///< lowered graphs only: in whose memory it lies
 };
 
 /// A version of an operator set.
@@ -19874,11 +19878,7985 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 // ---- graft/lower/backend.hpp
-// What a back end offers to planning: whether it takes a node, and how it rewrites a graph for itself.
+// A back end: what an app names so that its devices can be opened; and what lowering is given.
 
-// ---- graft/cpu/kernel.hpp
-// How the CPU back end takes a node: rows that choose (or refuse, with a reason) once, and run without looking anything up.
+// ---- graft/lower/device.hpp
+// What a device offers, the CPU among them: which nodes it takes, how it rewrites and prepares them, memory, and runs of planned steps.
 
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+struct lowering;
+struct plan;
+struct run_environment;
+
+/// A node with known shapes, asked of a device. `memory` tells for each input the value whose memory it may lie in.
+struct device_query : op_context {
+    const layout* in_layout;
+    const layout* out_layout;
+    const value_id* memory;
+    bool exact;      ///< no reassociating algorithms
+    bool reference;  ///< reference kernels only
+
+    /// Whether another input may lie in the same memory as input `which`.
+    bool shares_memory(int which) const noexcept {
+        for (int i = 0; i < inputs; ++i)
+            if (i != which && has(i) && memory[i] == memory[which]) return true;
+        return false;
+    }
+};
+
+/// Why a place did not take a node, which the host has therefore; static text. Of what the host is to have anyway, place 0.
+struct refusal {
+    place_id by = 0;
+    const char* why = "";
+};
+
+/// What a device runs for one node of a lowered graph. Immutable; shared by contexts.
+class device_kernel {
+public:
+    inline virtual ~device_kernel() {}
+
+    std::int64_t workspace_bytes = 0;  ///< scratch memory in the arena of its place
+    std::int64_t scratch_bytes = 0;    ///< at most, of the host's memory, beside the arena
+    bool in_place = false;             ///< output 0 may take the memory of input 0
+    std::string note;                  ///< for the placement table: which algorithm
+    const char* refusal = "";          ///< for the placement table: why none that is faster took the node. Static
+};
+
+/// One run of a host kernel. `data` of absent inputs is null.
+struct host_call {
+    const node& n;
+    const tensor_view* in;
+    int inputs;
+    tensor_view* out;
+    int outputs;
+    void* workspace;
+    std::uint64_t seed;
+    const run_environment& around;
+};
+
+/// A kernel of a device that works in the host's memory, called by whoever runs the plan.
+class host_kernel : public device_kernel {
+public:
+    /// Errors: op.*, memory.*.
+    inline virtual status run(const host_call& call) const = 0;
+};
+
+/// What a device keeps for a plan: compiled kernels, and the constants that they read.
+class device_program {
+public:
+    inline virtual ~device_program() {}
+    inline virtual std::int64_t constant_bytes() const noexcept = 0;
+};
+
+/// State that stays on a device from run to run, known by the address that it has on the host. For one thread at a time.
+class device_state {
+public:
+    inline virtual ~device_state() {}
+    /// The host has written over its copy at `address`, or over all of them where that is null: the next run takes what lies there.
+    inline virtual void host_changed(const void* address) noexcept = 0;
+    /// Brings what runs have changed back into the host's copy at `address`, or into all of them where that is null. Errors: device.lost.
+    inline virtual status read_back(const void* address) = 0;
+};
+
+/// The memory and the queue of one context at a place. Not for two threads at once.
+class device_context {
+public:
+    inline virtual ~device_context() {}
+    /// Runs the steps [first, last) of the plan, all of them at its place, and returns when what they bring to the host is there.
+    /// Errors: op.*, memory.*, device.*.
+    inline virtual status run(int first, int last, const run_environment& around) = 0;
+    /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
+    /// next run computes. A run whose input lies elsewhere takes it from there.
+    inline virtual status expect(std::int64_t, const void*) { return {}; }
+};
+
+/// A device that was opened. Safe from many threads.
+class device {
+public:
+    inline virtual ~device() {}
+    /// As users name it: "cpu", "cuda:0".
+    inline virtual const std::string& name() const noexcept = 0;
+    /// Whether its kernels are host kernels, which read and write the host's memory.
+    inline virtual bool in_host_memory() const noexcept { return false; }
+    /// Null where it takes the node, else the reason why not. Constants have their data, other inputs none.
+    inline virtual const char* refuse(const op_context& node) const = 0;
+    /// Rewrites the nodes of its place (`with.on`): fusion, precision, layout. New ones need node::place and a row (node::op). What other
+    /// places read, and the inputs and outputs of the graph, stay row-major.
+    inline virtual status lower(graph& g, const lowering& with) = 0;
+    /// The kernel of a lowered node. Errors: op.unsupported, and device.* where a library fails.
+    inline virtual result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) = 0;
+    /// Compiles what the kernels at `place` need and brings their constants over; null where there is nothing to keep. Errors: memory.oom,
+    /// device.*.
+    inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) = 0;
+    /// Memory and a queue for runs of a plan. `state` may be null where the plan has none there. Errors: memory.*, device.*.
+    inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) = 0;
+    /// Null where the host's memory is its own.
+    inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
+};
+
+GRAFT_END_NAMESPACE
+// ---- graft/lower/pack_cache.hpp
+// Constants in the form that kernels want them, shared by the plans of a model.
+
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What plans have made of constants, so that the next plan finds it. It keeps what was made, not what it was made of: an entry lives as
+/// long as the constants that it comes from. Safe from many threads.
+class pack_cache {
+public:
+    pack_cache();
+    ~pack_cache();
+    pack_cache(const pack_cache&) = delete;
+    pack_cache& operator=(const pack_cache&) = delete;
+    /// What was made of `source` under `key`, or an empty tensor.
+    tensor find(const tensor& source, const std::string& key) const;
+    /// Keeps `packed`.
+    void add(const tensor& source, const std::string& key, const tensor& packed);
+    /// Tells that `made` follows from `sources` in the way `how`: what is kept of it is found again by whoever makes it again of the same.
+    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources);
+    /// What was made so and somebody still holds, or an empty tensor.
+    tensor derived(const std::string& how, std::initializer_list<const tensor*> sources);
+    /// Forgets what comes from memory that was given back: before a plan is made.
+    void sweep();
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+GRAFT_BEGIN_NAMESPACE
+
+struct pack_cache::state {
+    // What a tensor is known by: a number for each origin. An address says nothing once its memory has been given back.
+    struct known {
+        buffer::watch memory;
+        dtype type;
+        shape extents;
+        int origin;
+    };
+    struct origin {
+        std::string recipe;                 // "" of constants that came with the graph
+        std::vector<buffer::watch> leaves;  // those it comes from in the end
+    };
+    struct entry {
+        int origin;
+        std::string key;
+        tensor packed;
+    };
+    mutable std::mutex lock;
+    std::vector<known> tensors;
+    std::unordered_map<int, origin> origins;
+    std::vector<entry> entries;
+    int next = 0;
+
+    // -1: it was never seen.
+    int find(const tensor& t) const {
+        for (const known& k : tensors)
+            if (k.type == t.type() && k.memory.watches(t.storage())) return k.origin;
+        return -1;
+    }
+    int origin_of(const tensor& t) {
+        const int found = find(t);
+        if (found >= 0) return found;
+        origins[next] = {"", {buffer::watch(t.storage())}};
+        tensors.push_back({buffer::watch(t.storage()), t.type(), t.shape(), next});
+        return next++;
+    }
+    int origin_of(const std::string& how, std::initializer_list<const tensor*> sources) {
+        origin from{how, {}};
+        for (const tensor* s : sources) {
+            const int source = origin_of(*s);
+            from.recipe += " " + std::to_string(source);
+            const std::vector<buffer::watch>& leaves = origins[source].leaves;
+            from.leaves.insert(from.leaves.end(), leaves.begin(), leaves.end());
+        }
+        for (const auto& o : origins)
+            if (o.second.recipe == from.recipe) return o.first;
+        origins[next] = std::move(from);
+        return next++;
+    }
+    void sweep() {
+        tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
+        for (auto i = origins.begin(); i != origins.end();)
+            i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
+        entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
+    }
+};
+GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
+GRAFT_INLINE pack_cache::~pack_cache() = default;
+GRAFT_INLINE tensor pack_cache::find(const tensor& source, const std::string& key) const {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    const int origin = state_->find(source);
+    for (const auto& e : state_->entries)
+        if (origin >= 0 && e.origin == origin && e.key == key) return e.packed;
+    return {};
+}
+GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->entries.push_back({state_->origin_of(source), key, packed});
+}
+GRAFT_INLINE void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->tensors.push_back({buffer::watch(made.storage()), made.type(), made.shape(), state_->origin_of(how, sources)});
+}
+GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    const int origin = state_->origin_of(how, sources);
+    for (const auto& k : state_->tensors)
+        if (k.origin == origin)
+            if (const buffer memory = k.memory.hold()) return tensor(k.type, k.extents, memory);
+    return {};
+}
+
+GRAFT_INLINE void pack_cache::sweep() {
+    std::lock_guard<std::mutex> guard(state_->lock);
+    state_->sweep();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What lowering is given.
+struct lowering {
+    const limits& limit;
+    executor& pool;
+    pack_cache* packed;  ///< null: constants are packed anew
+    bool exact;          ///< no reassociating algorithms
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
+    place_id on = 0;     ///< whose nodes are rewritten
+};
+
+/// How the devices of a back end are used.
+struct device_options {
+    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32
+    bool deterministic = false;      ///< only algorithms that give the same bits every time
+    std::int64_t memory_bytes = 0;   ///< what it may take of the device's memory; 0: all of it
+};
+
+/// A back end. Functions, so that an app compiles only the back ends that its runtime names.
+struct backend {
+    const char* name;
+    /// A failed status where the back end cannot be used on this machine says why not.
+    status (*available)();
+    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. `warn`, which may be null, is told on any
+    /// thread what the device does in a slower way than it should. Errors: device.*, cpu.isa.
+    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options, void (*warn)(const char* text));
+    /// Whether somebody is to be told where `auto` cannot open a device: that this machine has one, or that one was asked for. Null: always.
+    bool (*expected)() = nullptr;
+    bool host = false;  ///< its device has the host's memory, and takes what no other does
+};
+
+/// Where a node runs, and why not elsewhere.
+struct placement {
+    std::string node, op_type, device, kernel, reason;
+};
+
+GRAFT_END_NAMESPACE
+// ---- graft/tensor/print.hpp
+// Tensors, shapes and element types as text, for messages, logs and streams of any kind.
+
+
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// As `name` has it: "float32".
+inline std::string to_string(dtype type) { return name(type); }
+/// As `text` has it: "[2,3,?]".
+inline std::string to_string(const shape& s) { return text(s); }
+/// The element type, the shape and the first elements: "float32 [2,3]: 0.5, 1, 2, 3, 4, 5".
+std::string to_string(const tensor& t);
+
+namespace detail {
+// Whatever text can be written to: std::ostream and its like, which are not included for it.
+template <class Stream> using stream_of_text = decltype(std::declval<Stream&>() << std::declval<const char*>());
+}  // namespace detail
+
+/// `std::cout << t.shape()`: what `to_string` says.
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, dtype type) { return out << name(type), out; }
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const shape& s) { return out << to_string(s).c_str(), out; }
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const tensor& t) { return out << to_string(t).c_str(), out; }
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cstdio>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string to_string(const tensor& t) {
+    constexpr std::int64_t shown = 8;
+    if (!t) return "no tensor";
+    std::string out = std::string(name(t.type())) + " " + text(t.shape());
+    for (std::int64_t i = 0; i < t.elements() && i < shown; ++i) {
+        const std::int64_t whole = is_float(t.type()) ? 0 : element_as_int64(t.type(), t.raw(), i);
+        out += (i ? ", " : ": ") + (is_float(t.type())      ? detail::number_text("%.6g", element_as_double(t.type(), t.raw(), i))
+                                    : is_unsigned(t.type()) ? std::to_string(static_cast<std::uint64_t>(whole))
+                                                            : std::to_string(whole));
+    }
+    return t.elements() > shown ? out + ", ..." : out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+class executable;
+class context;
+struct model_state;
+}  // namespace detail
+
+/// An input or output of a model. Open extents are shape::unknown, with their names in `dimensions` where the file has any.
+struct value_info {
+    std::string name;
+    dtype type = dtype::undefined;
+    bool has_shape = false;
+    graft::shape extents;
+    std::vector<std::string> dimensions;
+    bool has_default = false;  ///< inputs only: an initializer serves where the caller gives nothing
+};
+
+/// Its shape, "[N,3,224,224]", or "of any rank".
+std::string shape_text(const value_info& v);
+/// Its name, type and shape: "input float32 [N,3,224,224]".
+std::string to_string(const value_info& v);
+/// `std::cout << model.inputs()[0]`: what `to_string` says.
+template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const value_info& v) { return out << to_string(v).c_str(), out; }
+
+/// A tensor with the name of an input or an output.
+struct named_tensor {
+    std::string name;
+    tensor value;
+};
+
+/// Prints "graft: warning: " and the text as a line on stderr.
+void warn_on_stderr(const char* text);
+
+/// How a model is loaded.
+struct load_options {
+    graft::limits limits;
+    bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
+    bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
+    std::uint64_t seed = 0;        ///< of random operators that have none of their own
+    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning where the machine has a device; cpu; or a device such as cuda or cuda:1
+    device_options on_device;      ///< how that device is used
+    std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
+    bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
+    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread, what this does in a slower way
+    op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
+    bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
+};
+
+/// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
+inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
+    load_options options;
+    options.operators = operators;
+    if (!opened) options.device = "cpu";
+    options.opened = std::move(opened);
+    return options;
+}
+
+/// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
+/// inputs, and what has to run or write it is `usage`.
+class model {
+public:
+    model() = default;
+    /// Inputs in the file's order; those with a default come too.
+    const std::vector<value_info>& inputs() const&;
+    const std::vector<value_info>& outputs() const&;
+    /// The graph as it was loaded, verified, before any pass.
+    const graft::graph& graph() const&;
+    // Of a temporary a copy, for loops over `load(path).value().inputs()`.
+    std::vector<value_info> inputs() &&;
+    std::vector<value_info> outputs() &&;
+    graft::graph graph() &&;
+    /// A metadata property, or "" where there is none.
+    std::string metadata(const std::string& key) const;
+    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
+    status save(const std::string& path) const;
+    /// What one run with these input shapes needs at most, in bytes: `arena` for intermediates and the scratch memory of kernels, `scratch` for
+    /// that of reference kernels, `outputs`; `constants` for the model. Open extents have to be given. What only a run can shape is not counted.
+    struct memory_use {
+        std::int64_t arena = 0, scratch = 0, constants = 0, outputs = 0;
+        std::int64_t device = 0;  ///< of the device's memory, constants included
+        std::int64_t multiply_adds = 0;
+    };
+    result<memory_use> memory(const std::vector<value_info>& inputs) const;
+    /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
+    result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
+    /// The device that it runs on: "cpu", or as "cuda:0". Static or the model's own storage.
+    const char* device() const noexcept;
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+
+private:
+    friend class session;
+    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int, bool);
+    std::shared_ptr<const detail::model_state> state_;
+};
+
+/// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
+result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
+
+/// Verifies a graph and makes it a model for the back ends given, first choice first. `typed_outputs`: what makes an output has to give the type
+/// that the graph declares it with, as in files; else a plan is op.type.
+result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs = false);
+/// Reads an ONNX file and makes it a model. Errors: file.open, model.*, graph.*, tensor.*, external.*, op.*.
+result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count);
+/// The same from memory, which is only read during the call; external data is refused.
+result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count);
+
+/// The back ends that an app compiles, first choice first: `runtime<backends::cpu>::load("net.onnx")`.
+template <class... Backends>
+struct runtime {
+    /// Opens the device of a name (as load_options::device has it); null stands for the CPU. Give it to load_options::opened and
+    /// step_options::on. Errors: device.*.
+    static result<std::shared_ptr<device>> open(const std::string& name, const device_options& options = {}, void (*warn)(const char*) = warn_on_stderr) {
+        const backend* list[] = {&Backends::instance()...};
+        return open_device(name, options, warn, list, static_cast<int>(sizeof...(Backends)));
+    }
+    static result<model> load(const std::string& path, const load_options& options = {}) {
+        const backend* list[] = {&Backends::instance()...};
+        return load_file(path, options, list, static_cast<int>(sizeof...(Backends)));
+    }
+    static result<model> load(const void* bytes, std::size_t size, const load_options& options = {}) {
+        const backend* list[] = {&Backends::instance()...};
+        return load_memory(bytes, size, options, list, static_cast<int>(sizeof...(Backends)));
+    }
+    static result<model> load(graft::graph g, const load_options& options = {}) {
+        const backend* list[] = {&Backends::instance()...};
+        return load_graph(std::move(g), options, list, static_cast<int>(sizeof...(Backends)));
+    }
+};
+
+/// Loads a model for the CPU from a file, from memory, or from a graph made in code: graft.hpp has the bodies, as no other header here knows the CPU.
+result<model> load(const std::string& path, const load_options& options = {});
+result<model> load(const void* bytes, std::size_t size, const load_options& options = {});
+result<model> load(graph g, const load_options& options = {});
+
+/// How a session runs.
+struct session_options {
+    int threads = 0;              ///< 0: default_threads()
+    executor* pool = nullptr;     ///< the app's own way of running loops; must outlive the session
+};
+
+/// One caller's way into a model: its scratch memory and its outputs. Cheap; bring one a thread. A shape that has been run before
+/// allocates nothing, as long as the outputs of the run before are not held on to.
+class session {
+public:
+    /// Where there is no memory for it, every run of it is memory.oom.
+    explicit session(const model& m, const session_options& options = {});
+    ~session();
+    session(session&&) noexcept;
+    session& operator=(session&&) noexcept;
+
+    /// Runs on inputs by name; those with a default may be left out. Errors: input.name, input.shape, input.dtype, memory.*, op.*.
+    result<std::vector<named_tensor>> run(const std::vector<named_tensor>& inputs);
+    /// Runs a model with one input that has no default, and returns its first output. `next`: what the run after this one will be
+    /// given, where that is known: a device brings it over while it computes. It has to stay as it is until that run has ended.
+    result<tensor> run(const tensor& input, const tensor* next = nullptr);
+    /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
+    status set_input(std::size_t i, const tensor& value);
+    status run();
+    /// Output i of the last run, row-major; empty before the first run. It stays as it is for as long as it is held.
+    const tensor& output(std::size_t i) const;
+    /// Gives memory back; the next run allocates anew.
+    void trim();
+
+private:
+    struct state;
+    status run_inputs(std::size_t coming, const void* next);
+    status unusable() const;
+    std::unique_ptr<state> state_;
+    status made_;  // memory.oom where there was no memory for the state
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_SESSION_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_SESSION_BODY_HPP
+// ---- graft/exec/session_body.hpp
+// Bodies of exec/session.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_CONTEXT_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_CONTEXT_HPP
+// ---- graft/exec/context.hpp
+// Runs plans: an executable shared by threads, and the context that each of them brings.
+
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
+// ---- graft/plan/plan.hpp
+// The plan: what runs each node of a graph whose shapes are known, where, and where every value lies.
+
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where the memory of a value is found in a run.
+enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
+
+/// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena of its place, or the
+/// number of an input, an output, or a value with a constant.
+struct slot {
+    slot_kind kind = slot_kind::none;
+    place_id place = 0;  ///< whose arena; of inputs, who holds the state; of constants, whose copy
+    std::int64_t index = 0;
+    tensor_view prototype;
+};
+
+/// One node of the plan with its kernel.
+struct step {
+    int node = 0;                   ///< in plan::lowered
+    place_id place = 0;
+    std::shared_ptr<const device_kernel> kernel;  ///< a host_kernel where the device is in the host's memory
+    refusal refused;                ///< why it is on the host
+    std::vector<slot> in, out;      ///< captures of bodies follow the inputs
+    std::int64_t workspace_offset = 0;
+    std::uint64_t seed = 0;
+};
+
+/// Steps in a row at one place.
+struct segment {
+    place_id place = 0;
+    int first = 0, last = 0;  ///< [first, last) of plan::steps
+};
+
+/// A device as a plan uses it.
+struct plan_place {
+    std::shared_ptr<device> on;
+    std::int64_t arena_bytes = 0;                  ///< intermediates and scratch together
+    std::shared_ptr<const device_program> loaded;  ///< what it keeps for this plan; null: nothing
+};
+
+/// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
+struct plan {
+    std::vector<plan_place> places;  ///< the host first. Outlive the kernels in the steps
+    graph lowered;                   ///< keeps constants alive; its nodes are in running order
+    std::vector<step> steps;
+    std::vector<segment> segments;   ///< all steps, in their order
+    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
+    std::vector<slot> value_slots;   ///< of every value; none for those made late
+    std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
+    std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
+    std::int64_t scratch_bytes = 0;  ///< at most, of reference kernels, beside the arena
+    std::int64_t constant_bytes = 0;
+    std::int64_t multiply_adds = 0;  ///< of the graph before lowering
+    std::vector<tensor_view> inputs; ///< the shapes that this plan is for
+};
+
+/// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
+inline std::int64_t output_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const slot& s : p.outputs)
+        if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    return bytes;
+}
+/// Bytes of the host's memory that the places there take for intermediates and scratch.
+inline std::int64_t host_arena_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const plan_place& at : p.places) bytes += !at.on || at.on->in_host_memory() ? at.arena_bytes : 0;
+    return bytes;
+}
+/// Bytes of the memories of devices, beside the host's: arenas and constants.
+inline std::int64_t device_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const plan_place& at : p.places) bytes += at.on && !at.on->in_host_memory() ? at.arena_bytes + (at.loaded ? at.loaded->constant_bytes() : 0) : 0;
+    return bytes;
+}
+
+/// What a run offers to who takes part in it: the host's memory, and what kernels may use.
+struct run_environment {
+    const plan& planned;
+    std::byte* arena;           ///< of the host
+    const tensor_view* inputs;
+    std::vector<tensor>& outputs;
+    executor& pool;
+    const limits& limit;
+    subgraph_runner* bodies;
+    scratch_store* scratch;
+    const std::shared_ptr<memory_budget>& budget;
+
+    /// Where a value of the host lies; null where it was left out.
+    void* address(const slot& s) const {
+        switch (s.kind) {
+        case slot_kind::arena: return arena + s.index;
+        case slot_kind::input: return inputs[s.index].data;
+        case slot_kind::output: return outputs[static_cast<std::size_t>(s.index)].raw();
+        case slot_kind::constant: return planned.lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
+        case slot_kind::none: break;
+        }
+        return nullptr;
+    }
+};
+
+/// How graphs are planned and run: told once, and handed on whole to every plan and to every body.
+struct execution_options {
+    limits limit;
+    bool exact = false;             ///< no reassociating algorithms
+    bool reference = false;         ///< reference kernels of the host only
+    bool strict_placement = false;  ///< a node that the device refuses ends the planning
+    std::uint64_t seed = 0;         ///< of random nodes that have none of their own
+    std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
+    std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
+    std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
+    int nesting = 0;                ///< bodies that the graph is the body of
+};
+
+/// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
+/// it is not null, the one beside it.
+template <class Options>
+execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside) {
+    execution_options how;
+    how.limit = given.limits;
+    how.exact = given.exact;
+    how.reference = given.reference;
+    how.strict_placement = given.strict_placement;
+    how.seed = given.seed;
+    how.packed = std::make_shared<pack_cache>();
+    how.places.push_back(std::move(host));
+    if (beside) how.places.push_back(std::move(beside));
+    return how;
+}
+
+/// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default). Errors: op.*, graph.*, memory.*,
+/// placement.refused, device.*.
+result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_MAKE_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_MAKE_PLAN_HPP
+// ---- graft/plan/make_plan.hpp
+// Makes plans: nodes get their places and their kernels, values their memory. Bodies of plan/plan.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
+// ---- graft/core/fnv1a.hpp
+// FNV-1a of 64 bits: a small hash, one byte after the other. Not against attackers.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The hash of no bytes: the algorithm's offset basis.
+constexpr std::uint64_t fnv1a_basis = 0xcbf29ce484222325u;
+
+/// FNV-1a of the bytes, by Fowler, Noll and Vo (RFC 9923): hash = (hash ^ byte) * 0x100000001b3. `hash` is that of the
+/// bytes before these, so that fnv1a(b, m, fnv1a(a, n)) is the hash of a and b together. Equal on every machine.
+std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash = fnv1a_basis) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash) noexcept {
+    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
+    return hash;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
+// ---- graft/graph/memory_roots.hpp
+// Which values may share memory: the one rule that whoever writes over an input, or orders writers behind readers, has to ask.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Of each value the one whose memory it may lie in: a view shares that of what it looks at, every other value has its own. Nodes are in
+// running order.
+inline std::vector<value_id> memory_roots(const graph& g) {
+    std::vector<value_id> roots(g.values.size());
+    for (std::size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<value_id>(i);
+    for (const node& n : g.nodes)
+        if (n.op && (n.op->flags & op_flag::view) && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value)
+            roots[n.outputs[0]] = roots[n.inputs[0]];
+    return roots;
+}
+
+// The roots of a node's inputs, in their order.
+inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<value_id>& roots) {
+    std::vector<value_id> memory;
+    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[id]);
+    return memory;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+// ---- graft/passes/count.hpp
+// Counts the arithmetic of a graph whose shapes are known.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
+/// nothing. Nodes whose shapes only a run can tell count nothing either.
+std::int64_t count_multiply_adds(const graph& g);
+
+/// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
+std::int64_t count_multiply_adds(const op_context& c);
+
+/// Elements that the reference kernel of a node reads, writes or multiplies, at most; INT64_MAX where that overflows.
+std::int64_t count_work(const op_context& c);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
+    const work_function work = ops::row_of(c.n).traits.work;
+    return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
+}
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+    std::int64_t total = 0;
+    std::vector<tensor_view> in, out;
+    const limits none;
+    const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
+        to.clear();
+        for (value_id id : ids) {
+            const value* v = id == no_value ? nullptr : &g.at(id);
+            to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
+        }
+    };
+    for (const node& n : g.nodes) {
+        views(n.inputs, in);
+        views(n.outputs, out);
+        total += std::max<std::int64_t>(0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
+    }
+    return total;
+}
+GRAFT_INLINE std::int64_t count_work(const op_context& c) {
+    std::int64_t read = 0, made = 0;
+    for (int i = 0; i < c.inputs; ++i)
+        if (c.has(i)) read = checked_add(read, elements_of(c.in[i].extents));
+    for (int i = 0; i < c.outputs; ++i)
+        if (c.out[i].type != dtype::undefined) made = checked_add(made, elements_of(c.out[i].extents));
+    if (c.n.op->flags & op_flag::allocates) made = read;  // what only its run can tell
+    std::int64_t work = (c.n.op->flags & op_flag::shape_only) ? made : checked_add(read, made);
+    if (c.n.op->flags & op_flag::combines) {
+        const std::int64_t products = count_multiply_adds(c);
+        const std::int64_t combined = products ? products : checked_mul(std::max<std::int64_t>(read, 1), std::max<std::int64_t>(made, 1));
+        work = combined < 0 ? -1 : checked_add(work, combined);
+    }
+    return work < 0 ? INT64_MAX : work;
+}
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
+// ---- graft/passes/specialize.hpp
+// Gives every value its shape for one set of input shapes, and folds whatever is constant then.
+
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
+// ---- graft/graph/captures.hpp
+// What the bodies of If, Loop and Scan read of the graph around them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Values that the bodies of a node read from around it, in the order in which a runner is given them.
+inline void append_captures(const node& n, std::vector<value_id>& ids) {
+    for (const attribute& a : n.attributes)
+        if (a.graph)
+            for (const capture& c : a.graph->captures) ids.push_back(c.outer);
+}
+
+// What the bodies of a node capture, after values around it were renamed. Bodies are shared, so they are copied first.
+inline void rename_captures(node& n, const std::vector<value_id>& map) {
+    for (attribute& a : n.attributes)
+        if (a.graph && !a.graph->captures.empty()) {
+            auto copy = std::make_shared<graph>(*a.graph);
+            for (capture& c : copy->captures) c.outer = map[c.outer];
+            a.graph = std::move(copy);
+        }
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
+// ---- graft/passes/evaluate.hpp
+// Runs one node by its reference kernel: what folding and late nodes are made of.
+
+
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What an evaluation needs beside the node.
+struct evaluation {
+    const limits& limit;
+    executor& pool;
+    subgraph_runner* bodies = nullptr;
+    std::uint64_t seed = 0;
+    std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that is made counts against
+};
+
+/// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
+/// for every capture of the node's bodies; `made` gets a tensor for every output.
+status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with) {
+    const int outputs = static_cast<int>(n.outputs.size());
+    std::vector<tensor_view> out(n.outputs.size());
+    made.assign(n.outputs.size(), tensor());
+    infer_context infer{{n, in, inputs, out.data(), outputs, with.limit}};
+    GRAFT_TRY(n.op->infer(infer));
+    // Kernels look at the output that is wanted: one at least has to be.
+    bool wanted = false;
+    for (value_id id : n.outputs) wanted |= id != no_value;
+    if (!wanted) return {};
+    const bool allocates = (n.op->flags & op_flag::allocates) != 0;
+    if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
+    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed, nullptr, with.budget};
+    if (!allocates)
+        for (int i = 0; i < outputs; ++i)
+            if (out[static_cast<std::size_t>(i)].type != dtype::undefined)
+                GRAFT_TRY(run.allocate(i, out[static_cast<std::size_t>(i)].type, out[static_cast<std::size_t>(i)].extents));
+    return n.op->run(run);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <deque>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The graph with the shapes of its inputs fixed: shapes of all values that follow from them, constants where contents follow,
+/// bodies of If written out where the condition is known. Nodes whose outputs depend on contents that only a run can tell keep
+/// outputs without a shape, and so do the nodes behind them. An input without a type keeps its default; `inputs` null: nothing is
+/// known of the inputs without a default, and only what is constant for all of them is folded.
+result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
+
+/// The same where only the shape of the first input without a default is new; the others have theirs from the graph. Inputs with a
+/// default become constants.
+result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit);
+
+/// Drops nodes whose outputs nobody reads, copies (Identity, Dropout without training) and the contents of unread constants.
+void prune(graph& g);
+
+/// Drops nodes whose outputs nobody reads, and the contents of unread constants.
+void drop_unread(graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What a file or a builder says of a value that a node makes is a claim: memory is laid out by what inference says alone.
+inline void forget(value& v) {
+    if (v.constant) return;
+    v.type = dtype::undefined;
+    v.has_shape = false;
+    v.extents = shape();
+}
+
+// Whether a node only gives its input another name.
+inline bool is_copy(const node& n) {
+    const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value, third = n.inputs.size() > 2;
+    return !second && !third && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value && ops::row_of(n).is(op_flag::copies);
+}
+
+class specializer {
+public:
+    specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
+
+    status run() {
+        std::int64_t given = 0;
+        for (const value& v : g_.values) given += static_cast<std::int64_t>(v.constant.bytes());
+        most_bytes_ = with_.limit.fold_bytes + 4 * given;
+        most_work_ = with_.limit.load_work + 8 * given;
+        for (const node& n : g_.nodes) count_readers(n, 1);
+        for (value_id id : g_.outputs) ++readers(id);
+        std::deque<node> pending(std::make_move_iterator(g_.nodes.begin()), std::make_move_iterator(g_.nodes.end()));
+        g_.nodes.clear();
+        while (!pending.empty()) {
+            node n = std::move(pending.front());
+            pending.pop_front();
+            std::vector<node> written_out;
+            bool keep = true;
+            GRAFT_TRY(visit(n, keep, written_out));
+            for (const node& added : written_out) count_readers(added, 1);
+            if (keep)
+                g_.nodes.push_back(std::move(n));
+            else
+                count_readers(n, -1);
+            for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
+        }
+        return {};
+    }
+
+private:
+    value& at(value_id id) { return g_.at(id); }
+    int& readers(value_id id) {
+        if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
+        return readers_[id];
+    }
+    // What nobody reads any more is given back at once: a chain of constants takes no more than its longest links.
+    void count_readers(const node& n, int by) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        for (value_id id : ids_) {
+            if (id == no_value || (readers(id) += by) > 0 || by > 0) continue;
+            made_bytes_ -= made_here(id);
+            made_here(id) = 0;
+            at(id).constant = tensor();
+        }
+    }
+    std::int64_t& made_here(value_id id) {
+        if (made_here_.size() < g_.values.size()) made_here_.resize(g_.values.size(), 0);
+        return made_here_[id];
+    }
+
+    status visit(node& n, bool& keep, std::vector<node>& written_out) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        const int inputs = static_cast<int>(n.inputs.size());
+        bool shapes_known = true, constant = true;
+        in_.assign(ids_.size(), tensor_view{});
+        for (std::size_t i = 0; i < ids_.size(); ++i) {
+            if (ids_[i] == no_value) continue;
+            const value& v = at(ids_[i]);
+            in_[i] = view_at_hand(v);
+            if (!v.constant) {
+                constant = false;
+                if (!v.has_shape || !v.extents.known() || v.type == dtype::undefined) shapes_known = false;
+            }
+        }
+        if (n.op->is(op_flag::branches) && inputs && at(n.inputs[0]).constant) return write_out_if(n, keep, written_out);
+        if (!shapes_known || !n.op->infer) return {};
+        std::vector<tensor_view> out(n.outputs.size());
+        infer_context c{{n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}};
+        GRAFT_TRY(n.op->infer(c));
+        const unsigned flags = n.op->flags;
+        const bool fold = (constant || (flags & op_flag::shape_only)) && !(flags & (op_flag::random | op_flag::bodies)) && n.op->run;
+        if (c.deferred && !(fold && (flags & op_flag::allocates))) return {};
+        if (c.deferred) return evaluate_now(n, inputs, keep, 0, count_work(c));
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < out.size(); ++i) {
+            if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
+            const std::int64_t b = bytes_of(out[i].type, out[i].extents);
+            if (b < 0 || b > with_.limit.memory_bytes)
+                return fail(errc::memory_budget, place(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
+            bytes += b;
+            value& v = at(n.outputs[i]);
+            v.type = out[i].type;
+            v.extents = out[i].extents;
+            v.has_shape = true;
+        }
+        // Small results always pay; large ones only where they are not blown up from nothing.
+        std::int64_t read = 1 << 20;
+        for (const tensor_view& v : in_) read += bytes_of(v.type, v.extents);
+        if (!fold || bytes > 4 * read) return {};
+        return evaluate_now(n, inputs, keep, bytes, count_work({n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}));
+    }
+
+    // Computes the node, whose outputs take `bytes` and their making `work`; beyond the limits each run does.
+    status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
+        if (bytes > most_bytes_ - made_bytes_ || work > most_work_) return {};
+        most_work_ -= work;
+        std::vector<tensor> made;
+        // A view of a constant shares its memory.
+        if (n.outputs[0] != no_value && n.op->is(op_flag::view)) {
+            const value& y = at(n.outputs[0]);
+            made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
+            made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
+        } else {
+            std::vector<tensor> read(static_cast<std::size_t>(inputs));
+            for (std::size_t i = 0; i < read.size(); ++i) {
+                if (n.inputs[i] == no_value || !at(n.inputs[i]).constant) continue;
+                GRAFT_TRY_ASSIGN(read[i], at(n.inputs[i]).constant.to_read_once());
+                in_[i] = view(read[i]);
+            }
+            GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+            for (std::size_t i = 0; i < made.size(); ++i)
+                if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
+        }
+        for (std::size_t i = 0; i < made.size(); ++i) {
+            if (n.outputs[i] == no_value || !made[i]) continue;
+            value& v = at(n.outputs[i]);
+            v.type = made[i].type();
+            v.extents = made[i].shape();
+            v.has_shape = true;
+            v.constant = std::move(made[i]);
+        }
+        keep = false;
+        return {};
+    }
+
+    // If with a condition that is known: its branch takes its place.
+    status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
+        const tensor& condition = at(n.inputs[0]).constant;
+        const attribute* branch = condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
+        if (!branch || !branch->graph || branch->graph->outputs.size() != n.outputs.size())
+            return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
+        const graph& body = *branch->graph;
+        std::vector<value_id> map(body.values.size(), no_value);
+        for (const capture& c : body.captures) map[c.inner] = c.outer;
+        for (std::size_t i = 0; i < body.values.size(); ++i)
+            if (map[i] == no_value) {
+                g_.values.push_back(body.values[i]);
+                forget(g_.values.back());
+                map[i] = static_cast<value_id>(g_.values.size() - 1);
+            }
+        for (node inner : body.nodes) {
+            rename_captures(inner, map);
+            for (value_id& id : inner.inputs)
+                if (id != no_value) id = map[id];
+            for (value_id& id : inner.outputs)
+                if (id != no_value) id = map[id];
+            written_out.push_back(std::move(inner));
+        }
+        // The branch's outputs may be captured or constant values, so they are copied to the node's by Identity.
+        for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+            if (n.outputs[i] == no_value) continue;
+            node copy_node;
+            copy_node.op_type = "Identity";
+            copy_node.name = n.name;
+            copy_node.version = n.version;
+            copy_node.op = identity_;
+            copy_node.inputs = {map[body.outputs[i]]};
+            copy_node.outputs = {n.outputs[i]};
+            if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
+            written_out.push_back(std::move(copy_node));
+        }
+        keep = false;
+        return {};
+    }
+
+    graph& g_;
+    const evaluation& with_;
+    const op_row* identity_;
+    std::vector<value_id> ids_;
+    std::vector<tensor_view> in_;
+    std::vector<int> readers_;             // by value: nodes to come and outputs of the graph
+    std::vector<std::int64_t> made_here_;  // by value: bytes of constants that folding has made
+    std::int64_t made_bytes_ = 0, most_bytes_ = 0, most_work_ = 0;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs)
+            if (id != no_value) detail::forget(g.at(id));
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
+        value& v = g.at(g.inputs[i]);
+        if (inputs && inputs[i].type != dtype::undefined) {
+            v.constant = tensor();
+            v.type = inputs[i].type;
+            v.extents = inputs[i].extents;
+            v.has_shape = true;
+        } else if (!v.constant)
+            v.has_shape = false;
+    }
+    // What a file declares an initializer as, where it is an input too, is a claim as well.
+    for (value& v : g.values)
+        if (v.constant) {
+            v.type = v.constant.type();
+            v.extents = v.constant.shape();
+            v.has_shape = true;
+        }
+    GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
+    prune(g);
+    return g;
+}
+GRAFT_MEMORY_CATCH("specialize")
+
+GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    std::vector<value_id> open;
+    std::vector<tensor_view> views;
+    for (value_id id : g.inputs) {
+        const value& v = g.at(id);
+        if (v.constant) continue;
+        views.push_back({v.type, open.empty() ? first : v.extents, nullptr});
+        open.push_back(id);
+    }
+    g.inputs = std::move(open);
+    return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
+}
+GRAFT_MEMORY_CATCH("specialize_first_input")
+
+GRAFT_INLINE void prune(graph& g) {
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
+    // Copies first, in order, so that chains of them collapse.
+    std::vector<value_id> alias(g.values.size());
+    for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<value_id>(i);
+    std::vector<char> is_output(g.values.size(), 0);
+    for (value_id id : g.outputs) at(is_output, id) = 1;
+    std::vector<node> kept;
+    for (node& n : g.nodes) {
+        for (value_id& id : n.inputs)
+            if (id != no_value) id = alias[id];
+        detail::rename_captures(n, alias);
+        if (detail::is_copy(n) && !at(is_output, n.outputs[0])) {
+            alias[n.outputs[0]] = n.inputs[0];
+            continue;
+        }
+        kept.push_back(std::move(n));
+    }
+    g.nodes = std::move(kept);
+    drop_unread(g);
+}
+
+GRAFT_INLINE void drop_unread(graph& g) {
+    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
+    std::vector<char> read(g.values.size(), 0);
+    for (value_id id : g.outputs) at(read, id) = 1;
+    std::vector<char> live(g.nodes.size(), 0);
+    std::vector<value_id> ids;
+    for (std::size_t i = g.nodes.size(); i-- > 0;) {
+        const node& n = g.nodes[i];
+        for (value_id id : n.outputs)
+            if (id != no_value && at(read, id)) live[i] = 1;
+        if (!live[i]) continue;
+        ids = n.inputs;
+        detail::append_captures(n, ids);
+        for (value_id id : ids)
+            if (id != no_value) at(read, id) = 1;
+    }
+    std::vector<node> kept;
+    for (std::size_t i = 0; i < g.nodes.size(); ++i)
+        if (live[i]) kept.push_back(std::move(g.nodes[i]));
+    g.nodes = std::move(kept);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!read[i]) g.values[i].constant = tensor();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
+// ---- graft/plan/memory.hpp
+// Memory from lifetimes: where in one arena every intermediate value lies.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A run of bytes that is in use from step `first` to step `last`, both included. `offset` is the answer.
+struct lifetime {
+    std::int64_t bytes = 0;
+    int first = 0, last = 0;
+    std::int64_t offset = 0;
+};
+
+/// Gives each lifetime an offset, so that no two which overlap in time overlap in memory; returns the bytes of the arena.
+/// Largest first, each into the tightest gap (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+/// Inference", 2020). Offsets are multiples of `alignment`, and as many bytes of slack follow each, so that vector loads may run past
+/// the end.
+std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment = 64);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment) {
+    const auto padded = [alignment](const lifetime& l) { return (l.bytes + 2 * alignment - 1) / alignment * alignment; };
+    std::vector<std::size_t> order(lifetimes.size()), placed;
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
+    std::int64_t arena = 0;
+    for (std::size_t index : order) {
+        lifetime& l = lifetimes[index];
+        if (l.bytes == 0) continue;
+        // `placed` is sorted by offset, so gaps show up in one walk.
+        std::int64_t best = -1, best_gap = INT64_MAX, end = 0;
+        for (std::size_t other : placed) {
+            const lifetime& o = lifetimes[other];
+            if (o.last < l.first || o.first > l.last) continue;
+            const std::int64_t gap = o.offset - end;
+            if (gap >= padded(l) && gap < best_gap) best = end, best_gap = gap;
+            end = std::max(end, o.offset + padded(o));
+        }
+        l.offset = best >= 0 ? best : end;
+        arena = std::max(arena, l.offset + padded(l));
+        placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
+                                       [&](std::size_t a, std::size_t b) { return lifetimes[a].offset < lifetimes[b].offset; }),
+                      index);
+    }
+    return arena;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLACE_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_PLACE_HPP
+// ---- graft/plan/place.hpp
+// Placement: which place runs each node, and the copies where a value crosses from one memory into another.
+
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_LATE_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_LATE_HPP
+// ---- graft/plan/late.hpp
+// What only a run can shape: which nodes wait for it, and those behind them as the body of one node, planned when its inputs have shapes.
+
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Why a node runs late, which the host's reference kernels do.
+inline const char* late_reason(const node& n) noexcept {
+    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
+    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
+}
+
+// Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
+inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
+    const auto known = [&](value_id id) {
+        const value& v = g.at(id);
+        return v.constant || (v.has_shape && v.extents.known());
+    };
+    if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
+    ids = n.inputs;
+    append_captures(n, ids);
+    for (value_id id : ids)
+        if (id != no_value && (late[id] || !known(id))) return true;
+    for (value_id id : n.outputs)
+        if (id != no_value && !known(id)) return true;
+    return false;
+}
+
+// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, with all that comes behind it,
+// and a call in a call. Long chains end earlier: the nodes of all bodies together take memory.
+constexpr int most_calls = 8;
+constexpr std::size_t most_called_nodes = 8192;
+
+// Constants that the bodies of a node read from around it become constants of theirs, so that they can be folded and packed there.
+inline void bind_constants(graph& body, const std::vector<value>& around) {
+    std::vector<capture> open;
+    for (const capture& c : body.captures) {
+        const tensor& constant = around[c.outer].constant;
+        if (!constant) {
+            open.push_back(c);
+            continue;
+        }
+        value& v = body.at(c.inner);
+        v.type = constant.type();
+        v.has_shape = true;
+        v.extents = constant.shape();
+        v.constant = constant;
+    }
+    body.captures = std::move(open);
+}
+
+// What is known of the shapes of late values before a run: each extent that depends on a run is tried with two numbers, and what comes out
+// alike does not depend on it. A guess, by which nodes are grouped, and no more: bodies are planned by the shapes that they are given.
+class shape_probe {
+public:
+    shape_probe(const graph& g, const limits& limit) : limit_(limit) {
+        for (const value& v : g.values) {
+            for (int trial = 0; trial < 2; ++trial) {
+                tried_[trial].push_back(v.constant || v.has_shape ? view_at_hand(v) : tensor_view{});
+                guess(trial, tried_[trial].back().extents);
+            }
+        }
+    }
+
+    // Infers the outputs of a node whose shape the graph does not know. Whether all that it reads and makes has one shape in every run.
+    bool fixed(const node& n) {
+        bool alike = true, known = n.op->infer != nullptr;
+        for (value_id id : n.inputs) {
+            if (id == no_value) continue;
+            known = known && at(0, id).type != dtype::undefined;
+            alike = alike && at(0, id).extents == at(1, id).extents;
+        }
+        for (int trial = 0; trial < 2 && known; ++trial) known = infer(n, trial);
+        for (value_id id : n.outputs) {
+            if (id == no_value) continue;
+            if (!known) at(0, id) = at(1, id) = tensor_view{};
+            alike = alike && at(0, id).type != dtype::undefined && at(0, id).extents == at(1, id).extents;
+        }
+        return known && alike;
+    }
+    // The element type of a value that a node makes which `fixed` has been asked of, where that can be told.
+    dtype type(value_id id) { return at(0, id).type; }
+
+private:
+    static void guess(int trial, shape& extents) {
+        for (int d = 0; d < extents.rank(); ++d)
+            if (extents[d] < 0) extents[d] = trial ? 7 : 3;
+    }
+    // No type: its shape is not known even so.
+    tensor_view& at(int trial, value_id id) { return tried_[trial][id]; }
+    bool infer(const node& n, int trial) {
+        in_.clear();
+        for (value_id id : n.inputs) in_.push_back(id == no_value ? tensor_view{} : at(trial, id));
+        out_.assign(n.outputs.size(), tensor_view{});
+        infer_context c{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_}};
+        if (!n.op->infer(c).ok()) return false;
+        for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+            if (n.outputs[i] == no_value) continue;
+            guess(trial, out_[i].extents);
+            at(trial, n.outputs[i]) = out_[i];
+        }
+        return true;
+    }
+
+    const limits& limit_;
+    std::vector<tensor_view> tried_[2];  // by value
+    std::vector<tensor_view> in_, out_;
+};
+
+// Gathers the nodes that read late values into bodies of `Call`, in their order, so that they are planned when a run has given the shapes
+// of what they capture. What is left late in the graph reads nothing late. Three bodies: what stands at once behind it and changes its
+// shapes from run to run; what stands behind that and does not, so that one plan does for every run; and the rest.
+class late_gatherer {
+public:
+    late_gatherer(graph& g, const limits& limit, int nesting) : g_(g), limit_(limit), nesting_(nesting) {}
+
+    void run() {
+        const std::size_t values = g_.values.size();
+        std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
+        if (!worth_it(late)) return;
+        shape_probe probe(g_, limit_);
+        std::vector<node> kept, gathered[bodies];
+        for (node& n : g_.nodes) {
+            if (!runs_late(g_, n, late, ids_)) {
+                kept.push_back(std::move(n));
+                continue;
+            }
+            const bool behind = reads(n, late), fixed = probe.fixed(n) && !(n.op->flags & (op_flag::allocates | op_flag::bodies));
+            int place = behind ? 1 : 0;
+            if (behind) {
+                for (value_id id : ids_)
+                    if (id != no_value) place = std::max(place, static_cast<int>(stage[id]));
+                // 1 moves, 2 is fixed, 3 takes whatever follows.
+                if (place == 1 && fixed) place = 2;
+                if (place == 2 && !fixed) place = 3;
+            }
+            for (value_id id : n.outputs)
+                if (id != no_value) late[id] = 1, stage[id] = static_cast<char>(place);
+            (place ? gathered[place - 1] : kept).push_back(std::move(n));
+        }
+        g_.nodes = std::move(kept);
+        for (int i = 0; i < bodies; ++i) {
+            const std::vector<char> read_behind = read_by(gathered, i + 1);
+            if (!gathered[i].empty()) g_.nodes.push_back(call(std::move(gathered[i]), read_behind));
+        }
+    }
+
+private:
+    static constexpr int bodies = 3;
+
+    bool reads(const node& n, const std::vector<char>& late) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        for (value_id id : ids_)
+            if (id != no_value && late[id]) return true;
+        return false;
+    }
+    // By value: whether the caller or a body from `first` on reads it.
+    std::vector<char> read_by(const std::vector<node> (&gathered)[bodies], int first) {
+        std::vector<char> read(g_.values.size(), 0);
+        for (value_id id : g_.outputs) read[id] = 1;
+        for (int i = first; i < bodies; ++i)
+            for (const node& n : gathered[i]) {
+                ids_ = n.inputs;
+                append_captures(n, ids_);
+                for (value_id id : ids_)
+                    if (id != no_value) read[id] = 1;
+            }
+        return read;
+    }
+
+    value_id made(value_id id) {
+        value_id& inner = inner_[id];
+        if (inner == no_value) inner = body_->add_value(g_.at(id).name);
+        return inner;
+    }
+    value_id read(value_id id) {
+        if (inner_[id] == no_value) body_->captures.push_back({made(id), id});
+        return inner_[id];
+    }
+
+    node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
+        body_ = std::make_shared<graph>();
+        inner_.assign(g_.values.size(), no_value);
+        node caller;
+        body_->name = caller.name = g_.name;
+        body_->opsets = g_.opsets;
+        for (node& n : nodes) {
+            for (value_id& id : n.inputs)
+                if (id != no_value) id = read(id);
+            ids_.clear();
+            append_captures(n, ids_);
+            for (value_id id : ids_) read(id);
+            if (!ids_.empty()) rename_captures(n, inner_);
+            for (value_id& id : n.outputs) {
+                if (id == no_value) continue;
+                const value_id inner = made(id);
+                if (read_behind[id]) {
+                    caller.outputs.push_back(id);
+                    body_->outputs.push_back(inner);
+                }
+                id = inner;
+            }
+        }
+        body_->nodes = std::move(nodes);
+        caller.op_type = "Call";
+        caller.domain = "graft";
+        caller.version = 1;
+        caller.op = ops::find_op("graft", "Call", 1);
+        bind_constants(*body_, g_.values);
+        attribute a;
+        a.name = "body";
+        a.kind = attribute_kind::graph;
+        a.graph = std::move(body_);
+        caller.attributes.push_back(std::move(a));
+        return caller;
+    }
+
+    graph& g_;
+    // Whether any node is late, and not too many for bodies in this depth.
+    bool worth_it(const std::vector<char>& late) {
+        const auto behind = std::find_if(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); });
+        const auto count = static_cast<std::size_t>(g_.nodes.end() - behind);
+        return count && nesting_ < most_calls && (nesting_ == 0 || count * static_cast<std::size_t>(nesting_ + 1) <= most_called_nodes);
+    }
+
+    const limits& limit_;
+    int nesting_;
+    std::shared_ptr<graph> body_;  // the one at work
+    std::vector<value_id> inner_;  // by value: its place in that
+    std::vector<value_id> ids_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_REWRITER_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_REWRITER_HPP
+// ---- graft/lower/rewriter.hpp
+// What rewriting passes share: who makes and who reads a value, kept up to date through every change; constants, attributes.
+
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A graph under change: the nodes of one place are rewritten, and the reads of all are counted. Who makes and who reads a value is known at any
+// time: nodes are changed by `edit` and `drop`, which keep that exact, and new ones are put in by `insert_before` and `insert_behind`. Dropped
+// nodes have no `op_type`; `finish` takes them out, and the new ones in.
+class rewriter {
+public:
+    explicit rewriter(graph& target, place_id on = 0) : g(target), on_(on) { index(); }
+
+    // Looks at the whole graph anew: after its list of nodes was changed.
+    void index() {
+        maker_.assign(g.values.size(), -1);
+        uses_.assign(g.values.size(), 0);
+        readers_.clear();
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (!g.nodes[i].op_type.empty()) link(g.nodes[i]);
+        // An output of the graph is read by the caller, so it cannot vanish into a fused node.
+        for (value_id id : g.outputs) uses_[id] += 2;
+    }
+
+    // Changes one node of the graph, or a few together, which may exchange what they make.
+    template <class Change>
+    void edit(node& n, Change change) {
+        unlink(n);
+        change();
+        link(n);
+    }
+    template <class Change>
+    void edit(std::initializer_list<node*> nodes, Change change) {
+        for (node* n : nodes) unlink(*n);
+        change();
+        for (node* n : nodes) link(*n);
+    }
+    void drop(node& n) {
+        unlink(n);
+        n.op_type.clear();
+    }
+    // What a pass does with nodes of an operator.
+    template <class Pass>
+    struct rewrite {
+        const char* op;
+        const char* domain;
+        void (Pass::*rewrites)(node&);
+    };
+    // Goes through the nodes in order: each row that its operator has is applied, until it has another one or is gone.
+    template <class Pass, std::size_t N>
+    void sweep(Pass& pass, const rewrite<Pass> (&rows)[N]) {
+        for (node& n : g.nodes)
+            for (const rewrite<Pass>& row : rows)
+                if (is(n, row.op, row.domain)) (pass.*row.rewrites)(n);
+        finish();
+    }
+    // Puts a node into a place that a dropped one has left.
+    void put(node& dropped, node n) {
+        dropped = std::move(n);
+        link(dropped);
+    }
+    // The node takes the place of one that reads its first output and has one output: it makes what that one made.
+    void replace(node& reader, node& by) {
+        const value_id y = reader.outputs[0];
+        drop(reader);
+        edit(by, [&] { by.outputs[0] = y; });
+    }
+    // New nodes are in the graph when `finish` has been called.
+    void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
+    void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
+
+    value& at(value_id id) { return g.at(id); }
+    node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[position(id)]; }
+    // Index of the node that makes the value; -1 for inputs and constants.
+    int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[id]; }
+    // By one node, and not by the caller.
+    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] == 1; }
+    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
+    // The nodes that read the value, in order.
+    const std::vector<int>& readers(value_id id) {
+        if (readers_.empty()) {
+            readers_.resize(g.values.size());
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) note_reader(g.nodes[i]);
+        }
+        readers_.resize(g.values.size());
+        // Those that read it no more are taken out when somebody asks.
+        std::vector<int>& found = readers_[id];
+        std::sort(found.begin(), found.end());
+        found.erase(std::unique(found.begin(), found.end()), found.end());
+        found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
+        return found;
+    }
+    // Whether it is at the place whose nodes are rewritten.
+    bool here(const node& n) const { return n.place == on_; }
+    bool is(const node& n, const char* op, const char* domain = "") const { return here(n) && n.op_type == op && n.domain == domain; }
+    // What its row tells of a node here; nothing of others.
+    const op_row& row(const node& n) const {
+        static constexpr op_row none = make_op("");
+        return here(n) ? ops::row_of(n) : none;
+    }
+    bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
+    bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
+    // The one element of a float constant.
+    bool scalar(value_id id, float& out) {
+        if (!is_constant(id) || at(id).constant.elements() != 1 || !is_float(at(id).type)) return false;
+        out = static_cast<float>(element_as_double(at(id).type, at(id).constant.raw(), 0));
+        return true;
+    }
+    bool is_scalar(value_id id, double wanted_value) {
+        float v = 0;
+        return scalar(id, v) && std::fabs(static_cast<double>(v) - wanted_value) <= 1e-6 * std::fabs(wanted_value);
+    }
+    // A new value with the type and shape of another.
+    value_id like(value_id id, const char* suffix) {
+        const value source = at(id);
+        const value_id made = g.add_value(source.name + suffix);
+        at(made).type = source.type;
+        at(made).has_shape = source.has_shape;
+        at(made).extents = source.extents;
+        return made;
+    }
+    // Makes a node another operator, here; attributes stay.
+    void become(node& n, const char* op, const char* domain) const {
+        n.place = on_;
+        n.op_type = op;
+        n.domain = domain;
+        n.op = ops::find_op(domain, op, newest_opset);
+        n.version = newest_opset;
+    }
+    static void set(node& n, const char* name, std::int64_t v) {
+        attribute& a = attribute_of(n, name);
+        a.kind = attribute_kind::integer;
+        a.integer = v;
+    }
+    static void set(node& n, const char* name, float v) {
+        attribute& a = attribute_of(n, name);
+        a.kind = attribute_kind::real;
+        a.real = v;
+    }
+    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    static float real(const node& n, const char* name, float otherwise) {
+        const attribute* a = n.find(name);
+        return a ? a->real : otherwise;
+    }
+    void finish() {
+        std::stable_sort(inserted_.begin(), inserted_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::vector<node> kept;
+        auto next = inserted_.begin();
+        for (std::size_t i = 0; i <= g.nodes.size(); ++i) {
+            for (; next != inserted_.end() && next->first == i; ++next) kept.push_back(std::move(next->second));
+            if (i < g.nodes.size() && !g.nodes[i].op_type.empty()) kept.push_back(std::move(g.nodes[i]));
+        }
+        inserted_.clear();
+        g.nodes = std::move(kept);
+        index();
+    }
+
+    graph& g;
+    const place_id on_;
+
+private:
+    static attribute& attribute_of(node& n, const char* name) {
+        for (attribute& a : n.attributes)
+            if (a.name == name) return a;
+        n.attributes.emplace_back();
+        n.attributes.back().name = name;
+        return n.attributes.back();
+    }
+
+    std::size_t place_of(const node& n) const { return static_cast<std::size_t>(&n - g.nodes.data()); }
+    // What a node reads, bodies among it.
+    const std::vector<value_id>& inputs_of(const node& n) {
+        ids_ = n.inputs;
+        append_captures(n, ids_);
+        return ids_;
+    }
+    bool is_read_by(const node& n, value_id id) {
+        const std::vector<value_id>& ids = inputs_of(n);
+        return !n.op_type.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
+    }
+    void link(const node& n) {
+        maker_.resize(g.values.size(), -1);
+        uses_.resize(g.values.size(), 0);
+        for (value_id id : n.outputs)
+            if (id != no_value) maker_[id] = static_cast<int>(place_of(n));
+        for (value_id id : inputs_of(n))
+            if (id != no_value) ++uses_[id];
+        if (!readers_.empty()) note_reader(n);
+    }
+    void unlink(const node& n) {
+        for (value_id id : n.outputs)
+            if (position(id) == static_cast<int>(place_of(n))) maker_[id] = -1;
+        for (value_id id : inputs_of(n))
+            if (id != no_value) --uses_[id];
+    }
+    void note_reader(const node& n) {
+        readers_.resize(g.values.size());
+        for (value_id id : inputs_of(n))
+            if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
+    }
+
+    std::vector<int> maker_, uses_;           // by value
+    std::vector<std::vector<int>> readers_;   // by value; empty until somebody asks
+    std::vector<std::pair<std::size_t, node>> inserted_;  // each with the node that it goes before
+    std::vector<value_id> ids_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// Copies a value between the host's memory and that of another place, whose node it is; to the host it comes row-major, whatever X is.
+///   Transfer(X)
+inline op_table transfer_ops() {
+    static constexpr op_row rows[] = {make_op("Transfer", "graft").inputs(1)};
+    return {rows, 1};
+}
+
+}  // namespace ops
+
+namespace detail {
+
+using device_list = std::vector<std::shared_ptr<device>>;
+
+// An order with as few runs of nodes of one place as there can be, in which the nodes of each place keep the order that they had. A state is
+// changed after everybody who reads it as it was.
+class place_order : public rewriter {
+public:
+    place_order(graph& target, std::size_t places) : rewriter(target), places_(places) {}
+
+    status run() {
+        roots_ = memory_roots(g);
+        join();
+        std::vector<char> done(g.nodes.size(), 0);
+        std::vector<node> ordered;
+        std::size_t turn = 0;
+        for (std::size_t idle = 0; ordered.size() < g.nodes.size() && idle < places_; turn = (turn + 1) % places_)
+            idle = take(static_cast<place_id>(turn), done, ordered) ? 0 : idle + 1;
+        if (ordered.size() != g.nodes.size()) return fail(errc::internal, g.name, "state that is read after it was changed cannot be placed");
+        g.nodes = std::move(ordered);
+        index();
+        return {};
+    }
+
+private:
+    void edge(int from, int to) {
+        if (from < 0 || to < 0 || from == to) return;
+        feeds_[from].push_back(to);
+        ++waits_[to];
+    }
+    void join() {
+        waits_.assign(g.nodes.size(), 0);
+        feeds_.assign(g.nodes.size(), {});
+        std::vector<int> updated(g.values.size(), -1);
+        for (const state_pair& s : g.states)
+            if (s.output >= 0) updated[g.inputs[s.input]] = position(g.outputs[s.output]);
+        std::vector<value_id> ids;
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            ids = g.nodes[i].inputs;
+            append_captures(g.nodes[i], ids);
+            for (value_id id : ids) {
+                if (id == no_value) continue;
+                edge(position(id), static_cast<int>(i));
+                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[id])]);
+            }
+        }
+    }
+    // Every node of one place that waits for nothing of the others.
+    bool take(place_id turn, std::vector<char>& done, std::vector<node>& ordered) {
+        bool any = false;
+        for (bool found = true; found;) {
+            found = false;
+            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+                if (done[i] || waits_[i] || g.nodes[i].place != turn) continue;
+                done[i] = 1;
+                any = found = true;
+                for (int next : feeds_[i]) --waits_[static_cast<std::size_t>(next)];
+                ordered.push_back(std::move(g.nodes[i]));
+            }
+        }
+        return any;
+    }
+
+    std::size_t places_;
+    std::vector<value_id> roots_;
+    std::vector<int> waits_;
+    std::vector<std::vector<int>> feeds_;
+};
+
+// Nodes that come with a place are that place's where it takes them. The others go to the first device with a memory of its own that takes
+// them, else to the host.
+class placer : public rewriter {
+public:
+    placer(graph& target, const device_list& places, const limits& limit) : rewriter(target), places_(places), limit_(limit), brought_(places.size()) {
+        for (std::size_t i = 1; i < places.size(); ++i)
+            if (!places[i]->in_host_memory()) beside_.push_back(static_cast<place_id>(i));
+        for (const node& n : g.nodes) asked_.push_back(n.place);
+    }
+
+    void run() {
+        refusals_.assign(g.values.size(), {});
+        // State is taken to lie on the device until a node elsewhere turns out to change it.
+        for (const state_pair& s : g.states) state_input(s).place = beside_.empty() ? 0 : beside_.front();
+        choose();
+        if (settle_states()) {
+            choose();
+            settle_states();
+        }
+    }
+    // The first node that belongs elsewhere than on the host and was refused.
+    status first_refused() { return std::move(first_refused_); }
+    // Why each value is made on the host.
+    const std::vector<refusal>& refusals() const { return refusals_; }
+    // Behind the lowering of a place, which has added nodes there.
+    void settle_values() {
+        for (node& n : g.nodes)
+            for (value_id id : n.outputs)
+                if (id != no_value) at(id).place = n.place;
+    }
+    // Behind the lowering of all places but the host: copies wherever a value crosses.
+    status connect() {
+        index();
+        add_transfers();
+        return place_order(g, places_.size()).run();
+    }
+
+private:
+    // Sums over shapes and indices are a few host instructions; on a device each is a launch.
+    static constexpr std::int64_t few = 256;
+
+    void choose() {
+        first_refused_ = status();
+        late_.assign(g.values.size(), 0);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            node& n = g.nodes[i];
+            for_host_ = false;
+            const refusal refused = place_node(n, asked_[i]);
+            if (!n.place && *refused.why && !for_host_ && first_refused_.ok())
+                first_refused_ = fail(errc::placement_refused, graft::place(n), places_[refused.by]->name() + " does not take it: " + refused.why);
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                at(id).place = n.place;
+                refusals_[id] = refused;
+            }
+        }
+    }
+    refusal place_node(node& n, place_id asked) {
+        n.place = 0;
+        if (beside_.empty() && !asked) return {};
+        refusal refused{asked ? asked : beside_.front(), nullptr};
+        refused.why = reason_for_host(n, asked != 0);
+        if (refused.why) return refused;
+        const std::vector<place_id> only{asked};
+        for (place_id to : asked ? only : beside_) {
+            refused = {to, places_[to]->refuse({n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_})};
+            if (refused.why) continue;
+            n.place = to;
+            return {};
+        }
+        return refused;
+    }
+    // Null where it may go elsewhere; what a device is asked with is at hand then.
+    const char* reason_for_host(const node& n, bool asked) {
+        if (runs_late(g, n, late_, ids_)) {
+            for (value_id id : n.outputs)
+                if (id != no_value) late_[id] = 1;
+            return late_reason(n);
+        }
+        bool integers = true, from_device = false, from_run = false;
+        std::int64_t elements = 0;
+        in_.clear();
+        out_.clear();
+        for (value_id id : n.inputs) {
+            in_.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+            if (id == no_value || at(id).constant) continue;
+            from_device |= at(id).place != 0;
+            from_run = true;
+        }
+        for (value_id id : n.outputs) {
+            out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
+            if (id == no_value) continue;
+            integers &= !is_float(at(id).type);
+            elements = std::max(elements, at(id).extents.elements());
+        }
+        for_host_ = true;
+        if (!elements) return "it makes nothing";
+        if (!asked && !from_device && integers && elements <= few) return "a few integers that the host has";
+        if (!asked && !from_device && from_run && (n.op->flags & op_flag::view)) return "it only looks at memory of the host";
+        for_host_ = false;
+        return nullptr;
+    }
+
+    // State stays where it is changed. What is only read is on a device where a node there reads it. Returns whether a state has moved.
+    bool settle_states() {
+        std::vector<place_id> reader(g.values.size(), 0);  // the first beside the host
+        std::vector<char> host_reads(g.values.size(), 0);
+        for (const node& n : g.nodes) {
+            ids_ = n.inputs;
+            append_captures(n, ids_);
+            for (value_id id : ids_) {
+                if (id == no_value) continue;
+                if (!n.place) host_reads[id] = 1;
+                if (n.place && !reader[id]) reader[id] = n.place;
+            }
+        }
+        bool moved = false;
+        for (const state_pair& s : g.states) {
+            const value_id id = g.inputs[s.input];
+            place_id lies = at(id).place;
+            if (s.output >= 0)
+                lies = at(g.outputs[s.output]).place;
+            else if (reader[id] || host_reads[id])
+                lies = reader[id];
+            moved |= at(id).place != lies;
+            at(id).place = lies;
+        }
+        return moved;
+    }
+    value& state_input(const state_pair& s) { return at(g.inputs[s.input]); }
+    bool state_output(std::size_t i) const {
+        for (const state_pair& s : g.states)
+            if (s.output >= 0 && static_cast<std::size_t>(s.output) == i) return true;
+        return false;
+    }
+
+    // The value in the memory of another place: by way of the host's.
+    value_id bring(value_id from, place_id to, std::vector<node>& nodes) {
+        if (at(from).place && to) from = bring(from, 0, nodes);
+        std::vector<value_id>& brought = brought_[to];
+        brought.resize(g.values.size(), no_value);
+        if (brought[from] != no_value) return brought[from];
+        const value_id made = brought[from] = like(from, to ? "_device" : "_host");
+        at(made).place = to;
+        node n;
+        n.name = at(made).name;
+        n.op_type = "Transfer";
+        n.domain = "graft";
+        n.op = ops::transfer_ops().rows;
+        n.version = 1;
+        n.place = to ? to : at(from).place;
+        n.inputs = {from};
+        n.outputs = {made};
+        nodes.push_back(std::move(n));
+        return made;
+    }
+    void add_transfers() {
+        std::vector<value_id> captured;
+        std::vector<node> nodes, old = std::move(g.nodes);
+        for (node& n : old) {
+            for (value_id& id : n.inputs)
+                if (id != no_value && !at(id).constant && at(id).place != n.place) id = bring(id, n.place, nodes);
+            nodes.push_back(std::move(n));
+        }
+        // Bodies read by the id of the value outside, so what they capture changes places with its copy.
+        std::vector<value_id> host_of(g.values.size());
+        for (std::size_t i = 0; i < host_of.size(); ++i) host_of[i] = static_cast<value_id>(i);
+        const std::size_t count = nodes.size();
+        for (std::size_t i = 0; i < count; ++i) append_captures(nodes[i], captured);
+        bool crosses = false;
+        for (value_id id : captured) {
+            if (at(id).constant || !at(id).place) continue;
+            host_of[id] = bring(id, 0, nodes);
+            crosses = true;
+        }
+        for (std::size_t i = 0; i < count && crosses; ++i) rename_captures(nodes[i], host_of);
+        for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+            value_id& id = g.outputs[i];
+            if (at(id).constant || !at(id).place || state_output(i)) continue;
+            const std::string name = at(id).name;
+            id = bring(id, 0, nodes);
+            at(id).name = name;
+        }
+        g.nodes = std::move(nodes);
+        index();
+    }
+
+    const device_list& places_;
+    const limits& limit_;
+    std::vector<place_id> beside_;  // the devices with a memory of their own
+    std::vector<place_id> asked_;   // by node: the place that it came with
+    std::vector<refusal> refusals_;
+    std::vector<std::vector<value_id>> brought_;  // by place and value: its copy there
+    std::vector<tensor_view> in_, out_;
+    std::vector<value_id> ids_;
+    std::vector<char> late_;  // by value: made late
+    bool for_host_ = false;   // the node is refused because the host is the better place for it
+    status first_refused_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What a random node draws from: the seed of the model, and the name of what it makes, which no lowering changes.
+inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) {
+    std::uint64_t hash = fnv1a_basis ^ seed;
+    for (value_id id : n.outputs)
+        if (id != no_value) {
+            const std::string& name = g.at(id).name;
+            hash = fnv1a(name.data(), name.size(), hash);
+        }
+    return hash;
+}
+
+class planner {
+public:
+    planner(plan& p, const execution_options& how, const std::vector<refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
+
+    status run() {
+        roots_ = memory_roots(g_);
+        GRAFT_TRY(split_late());
+        GRAFT_TRY(choose_kernels());
+        GRAFT_TRY(place_values());
+        find_last_readers();
+        finish_slots();
+        find_segments();
+        return {};
+    }
+
+private:
+    value& at(value_id id) { return g_.at(id); }
+
+    // A node whose outputs have no known shape is late, and so is every node that reads one.
+    status split_late() {
+        late_value_.assign(g_.values.size(), 0);
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
+            const node& n = g_.nodes[i];
+            if (!p_.places[n.place].on) return fail(errc::placement_refused, graft::place(n), why_on_host(n));
+            if (runs_late(g_, n, late_value_, ids_)) {
+                for (value_id id : n.outputs)
+                    if (id != no_value) late_value_[id] = 1;
+                p_.late.push_back(static_cast<int>(i));
+                continue;
+            }
+            step s;
+            s.node = static_cast<int>(i);
+            s.place = n.place;
+            s.seed = seed_of(g_, n, how_.seed);
+            p_.steps.push_back(std::move(s));
+        }
+        return {};
+    }
+    // Why the node is on the host.
+    refusal refused(const node& n) const {
+        const value_id y = n.place || n.outputs.empty() ? no_value : n.outputs[0];
+        return y == no_value || static_cast<std::size_t>(y) >= refusals_.size() ? refusal{} : refusals_[y];
+    }
+    std::string why_on_host(const node& n) const {
+        const refusal r = refused(n);
+        return r.by ? p_.places[r.by].on->name() + ": " + r.why : "this program names no back end of the host";
+    }
+    // Who reads each input and each late value last. The graph's outputs are read by the caller.
+    void find_last_readers() {
+        std::vector<char> seen(g_.values.size(), 0);
+        for (value_id id : g_.outputs) seen[root(id)] = 1;
+        p_.read_last.assign(p_.late.size() + 1, {});
+        const auto reads = [&](std::size_t place, value_id id) {
+            if (id != no_value && !seen[root(id)]++) p_.read_last[place].push_back(root(id));
+        };
+        for (std::size_t i = p_.late.size(); i-- > 0;) {
+            const node& n = g_.nodes[static_cast<std::size_t>(p_.late[i])];
+            ids_ = n.inputs;
+            append_captures(n, ids_);
+            ids_.insert(ids_.end(), n.outputs.begin(), n.outputs.end());
+            for (value_id id : ids_) reads(i + 1, id);
+        }
+        for (value_id id : g_.inputs) reads(0, id);
+    }
+
+    status choose_kernels() {
+        std::vector<tensor_view> in, out;
+        std::vector<layout> in_layout, out_layout;
+        for (step& s : p_.steps) {
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            device& on = *p_.places[s.place].on;
+            in.clear(), out.clear(), in_layout.clear(), out_layout.clear();
+            for (value_id id : n.inputs) {
+                // What a kernel reads in the host's memory is copied now where it has to be, and not in a run.
+                const auto address = [&](const tensor& t) { return on.in_host_memory() ? t.raw() : t.storage().at_hand(); };
+                in.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, address(at(id).constant)});
+                in_layout.push_back(id == no_value ? layout() : at(id).layout);
+            }
+            for (value_id id : n.outputs) {
+                out.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
+                out_layout.push_back(id == no_value ? layout() : at(id).layout);
+            }
+            s.refused = refused(n);
+            const std::vector<value_id> memory = memory_of_inputs(n, roots_);
+            GRAFT_TRY_ASSIGN(s.kernel, on.prepare({{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), how_.limit},
+                                                   in_layout.data(), out_layout.data(), memory.data(), how_.exact, how_.reference}));
+            p_.scratch_bytes = std::max(p_.scratch_bytes, s.kernel->scratch_bytes);
+        }
+        return {};
+    }
+
+    // Where a value's memory really is: of the views of roots_, those whose memory need not be that of a graph output.
+    value_id root(value_id id) const {
+        while (view_of_[id] != no_value) id = view_of_[id];
+        return id;
+    }
+
+    status place_values() {
+        const int end = static_cast<int>(p_.steps.size());
+        std::vector<slot>& slots = p_.value_slots;
+        slots.assign(g_.values.size(), slot{});
+        view_of_.assign(g_.values.size(), no_value);
+        std::vector<int> first(g_.values.size(), -1), last(g_.values.size(), -1), output_of(g_.values.size(), -1);
+        for (std::size_t i = 0; i < g_.values.size(); ++i)
+            if (g_.values[i].constant) {
+                slots[i].kind = slot_kind::constant;
+                slots[i].index = static_cast<std::int64_t>(i);
+                p_.constant_bytes += static_cast<std::int64_t>(g_.values[i].constant.bytes());
+            }
+        for (std::size_t i = 0; i < g_.inputs.size(); ++i)
+            if (!at(g_.inputs[i]).constant) {
+                slots[g_.inputs[i]].kind = slot_kind::input;
+                slots[g_.inputs[i]].place = at(g_.inputs[i]).place;
+                slots[g_.inputs[i]].index = static_cast<std::int64_t>(i);
+            }
+        for (std::size_t i = 0; i < g_.outputs.size(); ++i)
+            if (output_of[g_.outputs[i]] < 0) output_of[g_.outputs[i]] = static_cast<int>(i);
+
+        p_.state_of.assign(g_.outputs.size(), -1);
+        for (const state_pair& s : g_.states)
+            if (s.output >= 0) p_.state_of[s.output] = s.input;
+
+        std::vector<step> kept;
+        for (step& s : p_.steps) {
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            // A view costs nothing, unless its memory has to be that of a graph output.
+            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
+                                     at(n.inputs[0]).layout == at(n.outputs[0]).layout && (at(n.inputs[0]).layout != layout::channels_last || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
+            if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
+                view_of_[n.outputs[0]] = n.inputs[0];
+                continue;
+            }
+            kept.push_back(std::move(s));
+        }
+        p_.steps = std::move(kept);
+
+        for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
+            const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
+            for (value_id id : n.outputs)
+                if (id != no_value) first[id] = last[id] = i;
+            for (value_id id : n.inputs)
+                if (id != no_value) last[root(id)] = i;
+        }
+        // What late nodes and the caller read stays until the end.
+        const auto keep = [&](value_id id) {
+            if (id != no_value) last[root(id)] = end;
+        };
+        for (int i : p_.late) {
+            ids_ = g_.nodes[static_cast<std::size_t>(i)].inputs;
+            append_captures(g_.nodes[static_cast<std::size_t>(i)], ids_);
+            for (value_id id : ids_) keep(id);
+        }
+        GRAFT_TRY(check_states(first, last));
+        for (value_id id : g_.outputs) keep(id);
+
+        std::vector<std::vector<lifetime>> arenas(p_.places.size());
+        std::vector<int> lifetime_of(g_.values.size(), -1);
+        std::vector<std::pair<std::size_t, int>> scratch;
+        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
+            const step& s = p_.steps[i];
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                slot& where = slots[id];
+                if (output_of[id] >= 0) {
+                    const int output = output_of[id], state = p_.state_of[static_cast<std::size_t>(output)];
+                    where.kind = state < 0 ? slot_kind::output : slot_kind::input;
+                    where.place = at(id).place;
+                    where.index = state < 0 ? output : state;
+                    continue;
+                }
+                const std::int64_t bytes = stored_bytes(at(id).type, at(id).extents, at(id).layout);
+                if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
+                where.kind = slot_kind::arena;
+                where.place = at(id).place;
+                std::vector<lifetime>& lifetimes = arenas[where.place];
+                // An element-wise kernel may write over an input that dies here.
+                if (s.kernel->in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
+                    const value_id source = root(n.inputs[0]);
+                    const int l = lifetime_of[source];
+                    if (l >= 0 && at(source).place == where.place && last[source] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
+                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[id]);
+                        lifetime_of[id] = l;
+                        continue;
+                    }
+                }
+                lifetime_of[id] = static_cast<int>(lifetimes.size());
+                lifetimes.push_back({bytes, first[id], last[id], 0});
+            }
+            if (s.kernel->workspace_bytes > 0) {
+                std::vector<lifetime>& lifetimes = arenas[s.place];
+                scratch.emplace_back(i, static_cast<int>(lifetimes.size()));
+                lifetimes.push_back({s.kernel->workspace_bytes, static_cast<int>(i), static_cast<int>(i), 0});
+            }
+        }
+        for (std::size_t i = 0; i < arenas.size(); ++i)
+            p_.places[i].arena_bytes = plan_memory(arenas[i], p_.places[i].on && p_.places[i].on->in_host_memory() ? 64 : 256);
+        const std::int64_t beside = how_.budget ? how_.budget->taken() : 0, needed = host_arena_bytes(p_);
+        if (needed > how_.limit.memory_bytes - beside)
+            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(needed) + " bytes" + (beside ? " beside the " + std::to_string(beside) + " of its constants" : "") +
+                                                          ", over the limit of " + std::to_string(how_.limit.memory_bytes));
+        for (std::size_t i = 0; i < slots.size(); ++i)
+            if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].place][static_cast<std::size_t>(lifetime_of[i])].offset;
+        for (const auto& pair : scratch)
+            p_.steps[pair.first].workspace_offset = arenas[p_.steps[pair.first].place][static_cast<std::size_t>(pair.second)].offset;
+        return {};
+    }
+
+    // New state is written over the old, so whoever reads the old has to run before, or be the writer itself.
+    status check_states(const std::vector<int>& first, const std::vector<int>& last) {
+        for (const state_pair& s : g_.states) {
+            if (s.output < 0) continue;
+            const value_id before = g_.inputs[s.input], after = g_.outputs[s.output];
+            if (first[after] >= 0 && last[before] > first[after])
+                return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
+            if (first[after] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
+                return fail(errc::internal, at(after).name, "this state cannot be changed in place");
+        }
+        return {};
+    }
+
+    slot slot_of(value_id id) {
+        if (id == no_value) return {};
+        slot s = p_.value_slots[root(id)];
+        s.prototype = {at(id).type, at(id).extents, nullptr};
+        return s;
+    }
+
+    void finish_slots() {
+        for (step& s : p_.steps) {
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            for (value_id id : n.inputs) {
+                s.in.push_back(slot_of(id));
+                if (s.in.back().kind == slot_kind::constant) s.in.back().place = s.place;
+            }
+            for (value_id id : n.outputs) s.out.push_back(slot_of(id));
+        }
+        for (value_id id : g_.outputs) p_.outputs.push_back(slot_of(id));
+        std::vector<slot> all;
+        for (std::size_t i = 0; i < g_.values.size(); ++i) all.push_back(slot_of(static_cast<value_id>(i)));
+        p_.value_slots = std::move(all);
+    }
+
+    void find_segments() {
+        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
+            if (p_.segments.empty() || p_.segments.back().place != p_.steps[i].place) p_.segments.push_back({p_.steps[i].place, static_cast<int>(i), 0});
+            p_.segments.back().last = static_cast<int>(i) + 1;
+        }
+    }
+
+    plan& p_;
+    graph& g_;
+    const execution_options& how_;
+    const std::vector<refusal>& refusals_;
+    std::vector<char> late_value_;
+    std::vector<value_id> ids_, roots_, view_of_;
+};
+
+// Each place but the host takes its nodes and rewrites them; copies connect them, and the host rewrites what is left.
+inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<refusal>& refusals) {
+    graph& g = p.lowered;
+    const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
+    for (const node& n : g.nodes)
+        if (n.place >= p.places.size()) return fail(errc::usage, graft::place(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
+    if (p.places.size() == 1) return p.places[0].on ? lowered_at(0) : status();
+    placer placing(g, how.places, how.limit);
+    placing.run();
+    if (how.strict_placement) GRAFT_TRY(placing.first_refused());
+    refusals = placing.refusals();
+    for (std::size_t i = p.places.size(); --i > 0;) {
+        GRAFT_TRY(lowered_at(static_cast<place_id>(i)));
+        placing.settle_values();
+    }
+    GRAFT_TRY(placing.connect());
+    if (p.places[0].on) GRAFT_TRY(lowered_at(0));
+    // What lowering has added on the host stands next to who needs it, which may be between nodes of a device.
+    return place_order(g, p.places.size()).run();
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
+    auto p = std::make_shared<plan>();
+    if (how.packed) how.packed->sweep();
+    const evaluation with{how.limit, pool, nullptr, how.seed, how.budget};
+    GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
+    p->multiply_adds = count_multiply_adds(p->lowered);
+    for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
+    std::vector<refusal> refusals;
+    for (const std::shared_ptr<device>& on : how.places)
+        if (!how.reference || p->places.empty()) p->places.push_back({on, 0, nullptr});
+    if (how.reference) {
+        for (node& n : p->lowered.nodes) n.place = 0;
+    } else {
+        detail::late_gatherer(p->lowered, how.limit, how.nesting).run();
+        GRAFT_TRY(detail::lower_places(*p, how, pool, refusals));
+    }
+    GRAFT_TRY(detail::planner(*p, how, refusals).run());
+    for (std::size_t i = 0; i < p->places.size(); ++i)
+        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const segment& s) { return s.place == i; })) GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
+    return std::shared_ptr<const plan>(std::move(p));
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A graph ready to be planned for any input shapes; plans are made on demand and shared.
+class executable {
+public:
+    graft::graph graph;
+    execution_options how;
+    std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
+
+    // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
+    result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
+        const std::shared_ptr<planned> entry = entry_for(inputs);
+        std::lock_guard<std::mutex> guard(entry->making);
+        if (!entry->made) {
+            auto made = make(inputs, pool);
+            if (!made.ok()) {
+                forget(entry);
+                return made.take_status();
+            }
+            entry->made = std::move(made).value();
+        }
+        return entry->made;
+    }
+    static bool fits(const std::vector<tensor_view>& known, const tensor_view* inputs) {
+        for (std::size_t i = 0; i < known.size(); ++i)
+            if (known[i].type != inputs[i].type || known[i].extents != inputs[i].extents) return false;
+        return true;
+    }
+    // Callers take memory by the type that they were told.
+    status check_declared(std::size_t output, dtype made) const {
+        if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
+        return fail(errc::op_type, graph.at(graph.outputs[output]).name,
+                    std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
+    }
+
+private:
+    // A plan, or the place of one that a thread makes while it holds `making`.
+    struct planned {
+        std::vector<tensor_view> inputs;
+        std::mutex making;
+        std::shared_ptr<const plan> made;
+    };
+
+    std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return fits(p->inputs, inputs); });
+        std::shared_ptr<planned> entry;
+        if (found != plans_.end()) {
+            entry = *found;
+            plans_.erase(found);
+        } else {
+            entry = std::make_shared<planned>();
+            for (std::size_t i = 0; i < graph.inputs.size(); ++i) entry->inputs.push_back({inputs[i].type, inputs[i].extents, nullptr});
+            if (plans_.size() >= most_plans) plans_.erase(plans_.begin());
+        }
+        plans_.push_back(entry);
+        return entry;
+    }
+    void forget(const std::shared_ptr<planned>& entry) const {
+        std::lock_guard<std::mutex> guard(lock_);
+        plans_.erase(std::remove(plans_.begin(), plans_.end(), entry), plans_.end());
+    }
+    result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
+        std::shared_ptr<const plan> made;
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, how, pool));
+        for (std::size_t i = 0; i < made->outputs.size(); ++i)
+            if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
+        return made;
+    }
+
+    static constexpr std::size_t most_plans = 16;
+    mutable std::mutex lock_;
+    mutable std::vector<std::shared_ptr<planned>> plans_;  // the last one asked for at the end
+};
+
+// Who lends a run its inputs, and may want their memory back before the run has ended.
+class input_lender {
+public:
+    inline virtual ~input_lender() {}
+    // Nobody in the run reads that input any more.
+    inline virtual void read_last(std::size_t input) = 0;
+};
+
+// The memory of one caller. Not for two threads at once.
+class context final : public subgraph_runner {
+public:
+    // `states`: by place, where it keeps what it changes in memory of its own; null or missing where nothing is. `budget`: what all memory of its
+    // runs counts against.
+    context(const executable& what, executor& pool, std::vector<device_state*> states = {}, std::shared_ptr<memory_budget> budget = nullptr)
+        : what_(what), pool_(&pool), states_(std::move(states)), budget_(std::move(budget)) {}
+    // Later runs are spread by this executor; the one before need not live any more.
+    void use(executor& pool) {
+        if (pool_ != &pool)
+            for (const auto& p : ready_) p->bodies.clear();  // they have contexts of their own
+        pool_ = &pool;
+    }
+
+    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
+    // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
+    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0, input_lender* lender = nullptr) {
+        lender_ = lender;
+        if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
+        inputs_ = inputs;
+        GRAFT_TRY(prepare_outputs());
+        for (const auto& at : now_->at)
+            if (at && next) GRAFT_TRY(at->expect(coming, next));
+        // State that this plan has in one place may have been changed in another by another plan.
+        for (const state_pair& s : now_->source->lowered.states) GRAFT_TRY(each_other_state(s, [&](device_state& other) { return other.read_back(inputs_[s.input].data); }));
+        status done = run_steps();
+        for (const state_pair& s : now_->source->lowered.states)
+            if (s.output >= 0) (void)each_other_state(s, [&](device_state& other) { return other.host_changed(inputs_[s.input].data), status(); });
+        return done;
+    }
+    // Output i of the last run; holding on to it makes the next run allocate another.
+    const tensor& output(std::size_t i) const { return now_ && i < now_->outputs.size() ? now_->outputs[i] : nothing_; }
+    std::shared_ptr<const plan> current() const { return now_ ? now_->source : nullptr; }
+    // Gives the memory back; the next run allocates anew.
+    void trim() {
+        now_ = nullptr;
+        ready_.clear();
+        arena_ = buffer();
+        scratch_.kept.clear();
+        late_.clear();
+    }
+
+    status run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) override;
+
+private:
+    struct body_state {
+        const graft::graph* source = nullptr;
+        executable what;
+        std::unique_ptr<context> runner;
+    };
+    // A `Call` runs its body once, so what the body has read for the last time may go, if nobody reads it behind the call.
+    struct call_lender final : input_lender {
+        context& caller;
+        const std::vector<capture>& captures;
+        call_lender(context& c, const std::vector<capture>& given) : caller(c), captures(given) {}
+        void read_last(std::size_t input) override {
+            const plan& p = *caller.now_->source;
+            const value_id id = captures[input].outer;
+            const slot& read = p.value_slots[id];
+            for (value_id going : p.read_last[caller.late_at_ + 1]) {
+                const slot& s = p.value_slots[static_cast<std::size_t>(going)];
+                if (going == id || (s.kind == slot_kind::input && read.kind == s.kind && read.index == s.index)) caller.let_go(going);
+            }
+        }
+    };
+    // What it keeps of a plan for when the same shapes come again. The arena and the scratch memory are those of all plans.
+    struct prepared {
+        std::shared_ptr<const plan> source;
+        std::vector<std::unique_ptr<device_context>> at;  // by place; null where no step runs there
+        std::vector<tensor> outputs;
+        memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
+        std::vector<std::unique_ptr<body_state>> bodies;
+    };
+    static constexpr std::size_t most_ready = 4;
+
+    // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
+    status take_up(const tensor_view* inputs) {
+        now_ = nullptr;
+        const auto kept = std::find_if(ready_.begin(), ready_.end(), [&](const auto& p) { return executable::fits(p->source->inputs, inputs); });
+        if (kept != ready_.end()) {
+            std::rotate(kept, kept + 1, ready_.end());
+            now_ = ready_.back().get();
+            return {};
+        }
+        std::shared_ptr<const plan> found;
+        GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
+        if (ready_.size() >= most_ready) ready_.erase(ready_.begin());
+        auto made = prepare(found);
+        // Shapes that were run before give way.
+        while (!made.ok() && !ready_.empty() && (made.error().code() == errc::memory_budget || made.error().code() == errc::memory_oom)) {
+            ready_.erase(ready_.begin());
+            made = prepare(found);
+        }
+        if (!made.ok()) return made.take_status();
+        ready_.push_back(std::move(made).value());
+        now_ = ready_.back().get();
+        return {};
+    }
+
+    // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
+    // the arena before it lay.
+    status hold_arena(const plan& p) {
+        const auto bytes = static_cast<std::size_t>(p.places[0].arena_bytes);
+        if (arena_.bytes() >= bytes) return {};
+        std::vector<std::unique_ptr<prepared>> before;
+        before.swap(ready_);
+        arena_ = buffer();
+        auto made = buffer::allocate(bytes, budget_);
+        if (!made.ok()) {
+            before.clear();
+            GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget_));
+        }
+        arena_ = std::move(made).value();
+        before.erase(std::remove_if(before.begin(), before.end(), [](const auto& r) { return r->at.size() > 1; }), before.end());
+        before.swap(ready_);
+        return {};
+    }
+
+    result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
+        const plan& p = *source;
+        auto made = std::make_unique<prepared>();
+        made->source = source;
+        GRAFT_TRY(hold_arena(p));
+        made->at.resize(p.places.size());
+        for (const segment& s : p.segments)
+            if (!made->at[s.place]) GRAFT_TRY_ASSIGN(made->at[s.place], p.places[s.place].on->make_context(source, s.place, state_at(s.place)));
+        if (!made->charge.take(budget_, output_bytes(p)))
+            return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
+        return made;
+    }
+
+    device_state* state_at(place_id place) const { return place < states_.size() ? states_[place] : nullptr; }
+    // Whoever may hold a state that this plan has elsewhere.
+    template <class Ask>
+    status each_other_state(const state_pair& s, Ask ask) {
+        const plan& p = *now_->source;
+        for (std::size_t i = 0; i < states_.size(); ++i)
+            if (states_[i] && p.lowered.at(p.lowered.inputs[s.input]).place != i) GRAFT_TRY(ask(*states_[i]));
+        return {};
+    }
+    run_environment environment() { return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_}; }
+
+    status run_steps() {
+        const run_environment around = environment();
+        for (const segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
+        status late = run_late_nodes();
+        if (late.ok()) late = finish_outputs();
+        for (tensor& t : late_) t = tensor();
+        return late;
+    }
+
+    status prepare_outputs() {
+        std::vector<tensor>& outputs = now_->outputs;
+        const plan& p = *now_->source;
+        outputs.resize(p.outputs.size());
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            const slot& s = p.outputs[i];
+            if (p.state_of[i] >= 0) continue;
+            // A late one is let go of, so that who makes it can use its memory again.
+            if (s.kind == slot_kind::none) outputs[i] = tensor();
+            if (s.kind == slot_kind::none) continue;
+            if (outputs[i] && outputs[i].type() == s.prototype.type && outputs[i].shape() == s.prototype.extents && outputs[i].storage().unique()) continue;
+            outputs[i] = tensor();
+            GRAFT_TRY_ASSIGN(outputs[i], tensor::make(s.prototype.type, s.prototype.extents));
+        }
+        return {};
+    }
+
+    tensor_view late_view(value_id id) {
+        if (id == no_value) return {};
+        const auto at = static_cast<std::size_t>(id);
+        if (at < late_.size() && late_[at]) return view(late_[at]);
+        const slot& s = now_->source->value_slots[at];
+        return {s.prototype.type, s.prototype.extents, environment().address(s)};
+    }
+
+    status run_late_nodes() {
+        const plan& p = *now_->source;
+        if (p.late.empty()) return {};
+        late_.assign(p.lowered.values.size(), tensor());
+        for (value_id id : p.read_last[0]) let_go(id);
+        for (late_at_ = 0; late_at_ < p.late.size(); ++late_at_) {
+            GRAFT_TRY(run_late(p.lowered.nodes[static_cast<std::size_t>(p.late[late_at_])]));
+            for (value_id id : p.read_last[late_at_ + 1]) let_go(id);
+        }
+        return {};
+    }
+    // Gives back what is read no more, here or to whom it belongs.
+    void let_go(value_id id) {
+        const slot& s = now_->source->value_slots[id];
+        if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
+        if (s.kind == slot_kind::none) late_[id] = tensor();
+    }
+    status run_late(const node& n);
+
+    status finish_outputs() {
+        const plan& p = *now_->source;
+        for (std::size_t i = 0; i < p.outputs.size(); ++i) {
+            tensor& out = now_->outputs[i];
+            const slot& s = p.outputs[i];
+            const auto id = static_cast<std::size_t>(p.lowered.outputs[i]);
+            if (p.state_of[i] >= 0) continue;
+            if (s.kind == slot_kind::none) {
+                if (id < late_.size()) out = late_[id];
+                if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
+                GRAFT_TRY(what_.check_declared(i, out.type()));
+            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
+                std::memcpy(out.raw(), environment().address(s), out.bytes());
+        }
+        return {};
+    }
+
+    const executable& what_;
+    executor* pool_;
+    std::vector<device_state*> states_;
+    std::shared_ptr<memory_budget> budget_;
+    std::vector<std::unique_ptr<prepared>> ready_;  // the last one used at the end
+    prepared* now_ = nullptr;
+    buffer arena_;
+    scratch_store scratch_;
+    const tensor_view* inputs_ = nullptr;
+    input_lender* lender_ = nullptr;  // of the run at work
+    std::vector<tensor> late_;
+    std::size_t late_at_ = 0;         // the late node at work
+    tensor nothing_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE status context::run_late(const node& n) {
+    if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+    std::vector<value_id> ids = n.inputs;
+    append_captures(n, ids);
+    std::vector<tensor_view> in;
+    for (value_id id : ids) in.push_back(late_view(id));
+    std::vector<tensor> made;
+    GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    for (std::size_t i = 0; i < made.size(); ++i)
+        if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
+    return {};
+}
+
+// A body becomes an executable of its own whose inputs are followed by what it captures.
+GRAFT_INLINE status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
+    body_state* state = nullptr;
+    for (const auto& b : now_->bodies)
+        if (b->source == &body) state = b.get();
+    if (!state) {
+        now_->bodies.push_back(std::make_unique<body_state>());
+        state = now_->bodies.back().get();
+        state->source = &body;
+        executable& e = state->what;
+        e.graph = body;
+        bind_constants(e.graph, now_->source->lowered.values);
+        for (const capture& c : e.graph.captures) e.graph.inputs.push_back(c.inner);
+        e.how = what_.how;
+        e.how.seed += 1;
+        e.how.nesting += 1;
+        state->runner = std::make_unique<context>(e, *pool_, std::vector<device_state*>(), budget_);
+    }
+    if (static_cast<std::size_t>(count) + state->what.graph.captures.size() != state->what.graph.inputs.size())
+        return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
+    std::vector<tensor_view> all(inputs, inputs + count);
+    for (const capture& c : state->what.graph.captures) all.push_back(late_view(c.outer));
+    const bool once = now_->source->lowered.nodes[static_cast<std::size_t>(now_->source->late[late_at_])].domain == "graft";
+    call_lender lender(*this, state->what.graph.captures);
+    GRAFT_TRY(state->runner->run(all.data(), nullptr, 0, once ? &lender : nullptr));
+    outputs.clear();
+    for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_VERIFY_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_VERIFY_HPP
+// ---- graft/graph/verify.hpp
+// Verification: a graph that passes is in an order in which it can run, and every node is bound to its row of the op table.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Checks names, makers, order, operators and attributes of a graph and of the bodies in it; sorts the nodes where they are not
+/// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
+/// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
+/// internal.
+status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
+
+namespace detail {
+// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
+// the operator by its name takes them.
+void set_apart(graph& g, const op_table& own);
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_NAME_TABLE_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_NAME_TABLE_HPP
+// ---- graft/core/name_table.hpp
+// A table from names to numbers. The hash is keyed by the table's own address, so that a file cannot pick names that collide.
+
+
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Names and their numbers; the names' characters are somebody else's and must outlive the table.
+class name_table {
+public:
+    name_table() noexcept = default;
+    name_table(const name_table&) = delete;
+    name_table& operator=(const name_table&) = delete;
+
+    /// The number of that name, or -1.
+    int find(std::string_view name) const noexcept;
+    /// Adds a name that is not there yet; false, and nothing changed, if it is. `number` is >= 0.
+    bool insert(std::string_view name, int number);
+    std::size_t size() const noexcept { return used_; }
+
+private:
+    struct slot {
+        std::string_view name;
+        int number = -1;
+    };
+    std::size_t place(std::string_view name) const noexcept;
+    std::vector<slot> slots_; // a power of two of them, at most half full
+    std::size_t used_ = 0;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::size_t name_table::place(std::string_view name) const noexcept {
+    std::uint64_t h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this)) * 0x9e3779b97f4a7c15ull ^ name.size();
+    const char* p = name.data();
+    std::size_t n = name.size();
+    while (n) {
+        std::uint64_t word = 0;
+        const std::size_t step = n < 8 ? n : 8;
+        std::memcpy(&word, p, step);
+        h = (h ^ word) * 0xff51afd7ed558ccdull;
+        h ^= h >> 32;
+        p += step;
+        n -= step;
+    }
+    h *= 0xc4ceb9fe1a85ec53ull;
+    return static_cast<std::size_t>(h ^ (h >> 29));
+}
+
+GRAFT_INLINE int name_table::find(std::string_view name) const noexcept {
+    if (slots_.empty()) return -1;
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t i = place(name) & mask; slots_[i].number >= 0; i = (i + 1) & mask)
+        if (slots_[i].name == name) return slots_[i].number;
+    return -1;
+}
+
+GRAFT_INLINE bool name_table::insert(std::string_view name, int number) {
+    if (2 * (used_ + 1) > slots_.size()) {
+        std::vector<slot> old(slots_.empty() ? 16 : slots_.size() * 2);
+        old.swap(slots_);
+        const std::size_t mask = slots_.size() - 1;
+        for (const slot& s : old) {
+            if (s.number < 0) continue;
+            std::size_t i = place(s.name) & mask;
+            while (slots_[i].number >= 0) i = (i + 1) & mask;
+            slots_[i] = s;
+        }
+    }
+    const std::size_t mask = slots_.size() - 1;
+    std::size_t i = place(name) & mask;
+    for (; slots_[i].number >= 0; i = (i + 1) & mask)
+        if (slots_[i].name == name) return false;
+    slots_[i].name = name;
+    slots_[i].number = number;
+    ++used_;
+    return true;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstring>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Rows by name: those of one name are chained.
+class op_rows {
+public:
+    op_rows(const op_table* tables, int count) {
+        for (int t = 0; t < count; ++t)
+            for (int i = 0; i < tables[t].size; ++i) {
+                const op_row* row = tables[t].rows + i;
+                const int head = heads_.find(row->name);
+                const int here = static_cast<int>(chain_.size());
+                chain_.push_back({row, -1});
+                if (head < 0)
+                    heads_.insert(row->name, here);
+                else {
+                    // The head stays; users' tables come first, and win.
+                    int last = head;
+                    while (chain_[static_cast<std::size_t>(last)].next >= 0) last = chain_[static_cast<std::size_t>(last)].next;
+                    chain_[static_cast<std::size_t>(last)].next = here;
+                }
+            }
+    }
+    const op_row* find(const node& n) const noexcept {
+        for (int i = heads_.find(n.op_type); i >= 0; i = chain_[static_cast<std::size_t>(i)].next) {
+            const op_row* row = chain_[static_cast<std::size_t>(i)].row;
+            if (n.domain == row->domain && n.version >= row->since && (row->until == 0 || n.version <= row->until)) return row;
+        }
+        return nullptr;
+    }
+    bool knows(const node& n) const noexcept { return heads_.find(n.op_type) >= 0; }
+
+private:
+    struct link {
+        const op_row* row;
+        int next;
+    };
+    std::vector<link> chain_;
+    name_table heads_;
+};
+
+inline const char* letters_of(attribute_kind kind) noexcept {
+    constexpr const char* letters[] = {"", "f", "i", "s", "t", "g", "fs", "is", "ss"};
+    return letters[static_cast<int>(kind)];
+}
+
+// The kind letters that a row's list gives an attribute, or null; `size` is how many.
+inline const char* listed_kind(const char* list, const std::string& name, std::size_t& size) noexcept {
+    while (list && *list) {
+        while (*list == ' ') ++list;
+        const char* end = list;
+        while (*end && *end != ' ') ++end;
+        const char* colon = list;
+        while (colon != end && *colon != ':') ++colon;
+        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 &&
+            colon != end) {
+            size = static_cast<std::size_t>(end - colon - 1);
+            return colon + 1;
+        }
+        list = end;
+    }
+    return nullptr;
+}
+
+class verifier {
+public:
+    verifier(graph& root, const op_table* tables, int count, const limits& limit)
+        : root_(root), rows_(tables, count), limit_(limit) {}
+    status run(graph& g, int depth);
+
+private:
+    status check_values(const graph& g, std::vector<int>& maker);
+    status check_ids(const graph& g);
+    status bind(node& n);
+    status check_attributes(const node& n);
+    status sort(graph& g, const std::vector<int>& maker);
+    static GRAFT_COLD status failure(errc code, const node& n, const std::string& detail) { return fail(code, place(n), detail); }
+    status unsupported(const node& n) const;
+
+    graph& root_;
+    op_rows rows_;
+    const limits& limit_;
+};
+
+inline GRAFT_COLD status verifier::unsupported(const node& n) const {
+    const std::string domain = n.domain.empty() ? "ai.onnx" : n.domain;
+    if (n.version == 0) return failure(errc::op_unsupported, n, "the model does not import the operator set '" + domain + "'");
+    return failure(errc::op_unsupported, n,
+                   "operator " + n.op_type + " of " + domain + " version " + std::to_string(n.version) +
+                       (rows_.knows(n) ? " is not supported in this version" : " is not supported"));
+}
+
+inline status verifier::check_attributes(const node& n) {
+    for (std::size_t i = 0; i < n.attributes.size(); ++i) {
+        const attribute& a = n.attributes[i];
+        for (std::size_t k = 0; k < i; ++k)
+            if (n.attributes[k].name == a.name)
+                return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
+        std::size_t size = 0;
+        const char* kind = listed_kind(n.op->attributes, a.name, size);
+        if (!kind) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is not known");
+        const char* is = letters_of(a.kind);
+        if (size != std::strlen(is) || std::memcmp(kind, is, size) != 0)
+            return failure(errc::op_attribute, n,
+                           "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
+    }
+    return {};
+}
+
+inline status verifier::bind(node& n) {
+    if (n.domain == "ai.onnx") n.domain.clear();
+    if (n.version == 0) n.version = n.domain == "graft" ? 1 : root_.version_of(n.domain);
+    n.op = rows_.find(n);
+    if (!n.op) return unsupported(n);
+    if (!n.op->infer || !n.op->run)
+        return failure(errc::op_unsupported, n,
+                       "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
+    const auto inputs = static_cast<long>(n.inputs.size()), outputs = static_cast<long>(n.outputs.size());
+    if (inputs < n.op->min_inputs || (n.op->max_inputs >= 0 && inputs > n.op->max_inputs))
+        return failure(errc::op_shape, n,
+                       "it has " + std::to_string(inputs) + " inputs; the operator takes " + std::to_string(n.op->min_inputs) +
+                           (n.op->max_inputs < 0 ? " or more" : " to " + std::to_string(n.op->max_inputs)));
+    if (outputs < n.op->min_outputs || (n.op->max_outputs >= 0 && outputs > n.op->max_outputs))
+        return failure(errc::op_shape, n,
+                       "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
+                           (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
+    // Of Scan's inputs in opset 8 the first may be left out, before others that may not.
+    for (int i = n.op_type == "Scan" && n.version == 8 ? 1 : 0; i < n.op->min_inputs; ++i)
+        if (n.inputs[static_cast<std::size_t>(i)] == no_value)
+            return failure(errc::op_shape, n, "input " + std::to_string(i) + " is left out, but the operator needs it");
+    return check_attributes(n);
+}
+
+// Ids come from code as well as from files: none may point outside.
+inline status verifier::check_ids(const graph& g) {
+    const auto size = static_cast<value_id>(g.values.size());
+    bool fine = true;
+    for (const value_id id : g.inputs) fine &= id >= 0 && id < size;
+    for (const value_id id : g.outputs) fine &= id >= 0 && id < size;
+    for (const capture& c : g.captures) fine &= c.inner >= 0 && c.inner < size && c.outer >= 0;
+    for (const node& n : g.nodes) {
+        for (const value_id id : n.inputs) fine &= id >= no_value && id < size;
+        for (const value_id id : n.outputs) fine &= id >= no_value && id < size;
+    }
+    return fine ? status() : fail(errc::internal, "graph '" + g.name + "'", "a value id is out of range");
+}
+
+inline GRAFT_COLD status duplicate(const graph& g, value_id id, const char* what) {
+    return fail(errc::graph_duplicate, "value '" + g.at(id).name + "'", what);
+}
+
+inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
+    constexpr int nobody = -1, given = -2;
+    maker.assign(g.values.size(), nobody);
+    name_table names;
+    for (std::size_t i = 0; i < g.values.size(); ++i) {
+        if (g.values[i].constant) maker[i] = given;
+        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0))
+            return duplicate(g, static_cast<value_id>(i), "two values have this name");
+    }
+    std::vector<char> input(g.values.size(), 0);
+    for (const value_id id : g.inputs) {
+        if (input[id]++) return duplicate(g, id, "it is an input twice");
+        maker[id] = given;
+    }
+    for (const capture& c : g.captures) {
+        if (maker[c.inner] != nobody) return duplicate(g, c.inner, "it is captured and made as well");
+        maker[c.inner] = given;
+    }
+    for (std::size_t i = 0; i < g.nodes.size(); ++i)
+        for (const value_id id : g.nodes[i].outputs) {
+            if (id == no_value) continue;
+            if (maker[id] != nobody) return duplicate(g, id, "it is made twice");
+            maker[id] = static_cast<int>(i);
+        }
+    for (const node& n : g.nodes) {
+        for (const value_id id : n.inputs)
+            if (id != no_value && maker[id] == nobody)
+                return failure(errc::graph_dangling, n,
+                               "input '" + escape(g.at(id).name) + "' is made nowhere");
+        for (const attribute& a : n.attributes)
+            if (a.graph)
+                for (const capture& c : a.graph->captures)
+                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
+                        maker[c.outer] == nobody)
+                        return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
+    }
+    for (const value_id id : g.outputs)
+        if (maker[id] == nobody)
+            return fail(errc::graph_no_output, "output '" + g.at(id).name + "'",
+                        "no node makes it");
+    return {};
+}
+
+// Makers of what a node reads, itself or by its bodies, one after the other.
+struct reads_of {
+    const node* n;
+    std::size_t input = 0, attribute = 0, capture = 0;
+    value_id next() noexcept {
+        while (input < n->inputs.size())
+            if (n->inputs[input++] != no_value) return n->inputs[input - 1];
+        for (; attribute < n->attributes.size(); ++attribute, capture = 0) {
+            const graph* body = n->attributes[attribute].graph.get();
+            if (body && capture < body->captures.size()) return body->captures[capture++].outer;
+        }
+        return no_value;
+    }
+};
+
+// Depth first, in the order given: a node goes behind what it needs, and stays where it is if that is there already.
+inline status verifier::sort(graph& g, const std::vector<int>& maker) {
+    enum : char { waiting, open, done };
+    std::vector<char> state(g.nodes.size(), waiting);
+    std::vector<int> order;
+    order.reserve(g.nodes.size());
+    struct frame {
+        int node;
+        reads_of reads;
+    };
+    std::vector<frame> stack;
+    for (std::size_t start = 0; start < g.nodes.size(); ++start) {
+        if (state[start] != waiting) continue;
+        state[start] = open;
+        stack.push_back({static_cast<int>(start), {&g.nodes[start]}});
+        while (!stack.empty()) {
+            const value_id id = stack.back().reads.next();
+            if (id == no_value) {
+                state[static_cast<std::size_t>(stack.back().node)] = done;
+                order.push_back(stack.back().node);
+                stack.pop_back();
+                continue;
+            }
+            const int needed = maker[id];
+            if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
+            const node& n = g.nodes[static_cast<std::size_t>(needed)];
+            if (state[static_cast<std::size_t>(needed)] == open)
+                return failure(errc::graph_cycle, n,
+                               "it needs its own output '" + escape(g.at(id).name) + "'");
+            state[static_cast<std::size_t>(needed)] = open;
+            stack.push_back({needed, {&n}});
+        }
+    }
+    bool sorted = true;
+    for (std::size_t i = 0; i < order.size(); ++i) sorted &= order[i] == static_cast<int>(i);
+    if (sorted) return {};
+    std::vector<node> nodes;
+    nodes.reserve(order.size());
+    for (const int i : order) nodes.push_back(std::move(g.nodes[static_cast<std::size_t>(i)]));
+    g.nodes = std::move(nodes);
+    return {};
+}
+
+inline status verifier::run(graph& g, int depth) {
+    if (depth >= limit_.nesting)
+        return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
+    std::vector<int> maker;
+    GRAFT_TRY(check_ids(g));
+    GRAFT_TRY(check_values(g, maker));
+    for (node& n : g.nodes) GRAFT_TRY(bind(n));
+    GRAFT_TRY(sort(g, maker));
+    for (node& n : g.nodes)
+        for (attribute& a : n.attributes) {
+            if (a.kind != attribute_kind::graph) continue;
+            if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
+            status body = run(*a.graph, depth + 1);
+            if (!body.ok())
+                return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
+        }
+    return {};
+}
+
+GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
+    for (node& n : g.nodes) {
+        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
+        for (attribute& a : n.attributes)
+            if (a.graph) {
+                auto body = std::make_shared<graph>(*a.graph);
+                set_apart(*body, own);
+                a.graph = std::move(body);
+            }
+    }
+}
+
+} // namespace detail
+
+GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) GRAFT_MEMORY_TRY {
+    detail::verifier v(g, tables, count, limit);
+    return v.run(g, 0);
+}
+GRAFT_MEMORY_CATCH("verify_graph")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_READ_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_READ_HPP
+// ---- graft/io/onnx_read.hpp
+// ONNX files to graphs.
+
+
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
+/// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
+/// Functions are written out, names are resolved; `verify_graph` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
+/// op.unsupported, op.attribute, memory.*.
+result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                        const limits& limit, std::shared_ptr<const void> owner);
+/// Reads a model from a file, which stays mapped while the graph lives; external data are looked for in its folder.
+result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_GRAPH_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_GRAPH_HPP
+// ---- graft/io/onnx_graph.hpp
+// GraphProto to graph: values, names and their scopes, nodes, functions written out, bodies with what they capture.
+
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_ATTRIBUTE_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_ATTRIBUTE_HPP
+// ---- graft/io/onnx_attribute.hpp
+// AttributeProto: its fields, and the attribute of graft that they make. Bodies are left to the reader of graphs.
+
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_FUNCTIONS_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_FUNCTIONS_HPP
+// ---- graft/io/onnx_functions.hpp
+// Functions that a model brings along: found by domain, name and overload, and counted before they are written out.
+
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_TENSOR_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_TENSOR_HPP
+// ---- graft/io/onnx_tensor.hpp
+// TensorProto to tensor: every way ONNX writes elements down, checked before anything is allocated.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
+// ---- graft/core/protobuf.hpp
+// The wire format of Protocol Buffers: a reader that believes nothing, and a writer.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "graft reads and writes files as they lie in memory: it needs a little-endian machine"
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A run of bytes in a file that is being read; not owned.
+struct wire_bytes {
+    const std::uint8_t* data = nullptr;
+    std::size_t size = 0;
+    std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data), size}; }
+    std::string string() const { return std::string(text()); }
+};
+
+/// The whole that readers of parts report about.
+struct wire_source {
+    wire_bytes bytes;
+    std::string name; ///< of the file, for messages
+    int nesting = 64; ///< groups in groups that unknown fields may hold
+};
+
+/// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
+/// Errors: model.truncated where the file ends too early, model.too_deep, else model.malformed; all with the offset.
+class wire_reader {
+public:
+    wire_reader(const wire_source& source, wire_bytes part) noexcept
+        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
+
+    /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
+    bool next();
+    std::uint32_t field() const noexcept { return field_; }
+    /// The value of a field of that kind; any other wire type is a fault.
+    bool integer(std::int64_t& value);
+    bool real(float& value);
+    bool bytes(wire_bytes& value);
+    bool text(std::string& value);
+    /// One more part of a message that may be given in parts, or one more element of a repeated field.
+    bool add(std::vector<wire_bytes>& list);
+    /// Elements of a repeated field, packed or not.
+    bool add(std::vector<std::int64_t>& list);
+    bool add(std::vector<float>& list);
+    /// Counts the elements of a repeated number field: `width` 0 for varints, else the bytes of one.
+    bool count(int width, std::int64_t& elements);
+    /// The raw value of the field, for those who look at packed data themselves.
+    int type() const noexcept { return type_; }
+    std::uint64_t number() const noexcept { return number_; }
+    wire_bytes view() const noexcept { return view_; }
+    bool fault(const char* what);
+
+    status finish() const;
+
+private:
+    bool varint(std::uint64_t& value);
+    bool take();
+    bool skip_group();
+
+    const wire_source& source_;
+    const std::uint8_t *next_, *end_, *start_;
+    std::uint32_t field_ = 0;
+    int type_ = 0;
+    std::uint64_t number_ = 0;
+    wire_bytes view_;
+    errc code_ = errc::model_malformed;
+    const char* fault_ = nullptr;
+};
+
+/// One number off the front of packed varints; false where there is none or it is too long.
+bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept;
+
+/// Appends fields to a message under construction.
+class wire_writer {
+public:
+    explicit wire_writer(std::vector<std::uint8_t>& out) noexcept : out_(out) {}
+    void varint(std::uint64_t value);
+    void tag(std::uint32_t field, int type) { varint(std::uint64_t(field) << 3 | static_cast<unsigned>(type)); }
+    void integer(std::uint32_t field, std::int64_t value) { tag(field, 0), varint(static_cast<std::uint64_t>(value)); }
+    void real(std::uint32_t field, float value);
+    void bytes(std::uint32_t field, const void* data, std::size_t size);
+    void text(std::uint32_t field, const std::string& value) { bytes(field, value.data(), value.size()); }
+    /// As `text`, but left out where it is empty.
+    void text_if(std::uint32_t field, const std::string& value) {
+        if (!value.empty()) text(field, value);
+    }
+    void raw(const void* data, std::size_t size);
+    /// A message between `begin` and `end`, whose length is filled in then; what `begin` returned goes to `end`.
+    std::size_t begin(std::uint32_t field);
+    void end(std::size_t mark);
+
+private:
+    std::vector<std::uint8_t>& out_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept {
+    value = 0;
+    for (unsigned i = 0; i < 10 && i < from.size; ++i) {
+        const std::uint8_t byte = from.data[i];
+        value |= std::uint64_t(byte & 127) << (7 * i);
+        if (byte < 128) {
+            from.data += i + 1;
+            from.size -= i + 1;
+            return true;
+        }
+    }
+    return false;
+}
+
+GRAFT_INLINE GRAFT_COLD bool wire_reader::fault(const char* what) {
+    if (!fault_) fault_ = what;
+    next_ = end_;
+    return false;
+}
+
+GRAFT_INLINE bool wire_reader::varint(std::uint64_t& value) {
+    wire_bytes rest{next_, static_cast<std::size_t>(end_ - next_)};
+    if (take_varint(rest, value)) {
+        next_ = rest.data;
+        return true;
+    }
+    if (rest.size < 10) {
+        if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
+        return fault("a number has no end");
+    }
+    return fault("a number is longer than ten bytes");
+}
+
+// The value behind a tag, by its wire type; not groups.
+GRAFT_INLINE bool wire_reader::take() {
+    std::uint64_t size = 0;
+    switch (type_) {
+    case 0: view_ = {}; return varint(number_);
+    case 1: size = 8; break;
+    case 5: size = 4; break;
+    case 2:
+        if (!varint(size)) return false;
+        break;
+    default: return fault("a field has a wire type that does not exist");
+    }
+    if (size > static_cast<std::uint64_t>(end_ - next_)) {
+        if (size > static_cast<std::uint64_t>(source_.bytes.data + source_.bytes.size - next_)) code_ = errc::model_truncated;
+        return fault("a field is longer than what is left");
+    }
+    view_ = {next_, static_cast<std::size_t>(size)};
+    number_ = 0;
+    if (type_ != 2) std::memcpy(&number_, next_, static_cast<std::size_t>(size));
+    next_ += size;
+    return true;
+}
+
+GRAFT_INLINE bool wire_reader::skip_group() {
+    std::vector<std::uint32_t> open(1, field_);
+    while (!open.empty()) {
+        std::uint64_t key = 0;
+        if (next_ == end_) {
+            if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
+            return fault("a group has no end");
+        }
+        if (!varint(key)) return false;
+        const auto number = static_cast<std::uint32_t>(key >> 3);
+        if (key >> 32 || !number) return fault("a field number is out of range");
+        type_ = static_cast<int>(key & 7);
+        if (type_ == 3) {
+            if (static_cast<int>(open.size()) >= source_.nesting) {
+                code_ = errc::model_too_deep;
+                return fault("groups nest deeper than the limit");
+            }
+            open.push_back(number);
+        } else if (type_ == 4) {
+            if (open.back() != number) return fault("a group ends that did not begin");
+            open.pop_back();
+        } else if (!take())
+            return false;
+    }
+    return true;
+}
+
+GRAFT_INLINE bool wire_reader::next() {
+    while (next_ != end_) {
+        start_ = next_;
+        std::uint64_t key = 0;
+        if (!varint(key)) return false;
+        field_ = static_cast<std::uint32_t>(key >> 3);
+        type_ = static_cast<int>(key & 7);
+        if (key >> 32 || !field_) return fault("a field number is out of range");
+        if (type_ == 4) return fault("a group ends that did not begin");
+        if (type_ != 3) return take();
+        if (!skip_group()) return false;
+    }
+    return false;
+}
+
+GRAFT_INLINE bool wire_reader::integer(std::int64_t& value) {
+    if (type_ != 0) return fault("a field is of another wire type than the schema says");
+    value = static_cast<std::int64_t>(number_);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::real(float& value) {
+    if (type_ != 5) return fault("a field is of another wire type than the schema says");
+    std::memcpy(&value, view_.data, sizeof value);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::bytes(wire_bytes& value) {
+    if (type_ != 2) return fault("a field is of another wire type than the schema says");
+    value = view_;
+    return true;
+}
+GRAFT_INLINE bool wire_reader::text(std::string& value) {
+    wire_bytes b;
+    if (!bytes(b)) return false;
+    value.assign(reinterpret_cast<const char*>(b.data), b.size);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::add(std::vector<wire_bytes>& list) {
+    wire_bytes b;
+    if (!bytes(b)) return false;
+    list.push_back(b);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::add(std::vector<std::int64_t>& list) {
+    if (type_ == 0) {
+        list.push_back(static_cast<std::int64_t>(number_));
+        return true;
+    }
+    wire_bytes b;
+    if (!bytes(b)) return false;
+    while (b.size) {
+        std::uint64_t value = 0;
+        if (!take_varint(b, value)) return fault("a packed list of numbers is cut or holds one that is too long");
+        list.push_back(static_cast<std::int64_t>(value));
+    }
+    return true;
+}
+GRAFT_INLINE bool wire_reader::add(std::vector<float>& list) {
+    std::int64_t n = 0;
+    if (!count(4, n)) return false;
+    const std::size_t old = list.size();
+    list.resize(old + static_cast<std::size_t>(n));
+    if (n) std::memcpy(&list[old], view_.data, static_cast<std::size_t>(n) * 4);
+    return true;
+}
+GRAFT_INLINE bool wire_reader::count(int width, std::int64_t& elements) {
+    if (type_ == (width == 0 ? 0 : width == 4 ? 5 : 1)) {
+        elements += 1;
+        return true;
+    }
+    if (type_ != 2) return fault("a field is of another wire type than the schema says");
+    if (width) {
+        if (view_.size % static_cast<std::size_t>(width)) return fault("a packed list of numbers is cut");
+        elements += static_cast<std::int64_t>(view_.size) / width;
+        return true;
+    }
+    for (std::size_t i = 0; i < view_.size; ++i) elements += view_.data[i] < 128;
+    return true;
+}
+
+GRAFT_INLINE status wire_reader::finish() const {
+    if (!fault_) return {};
+    const auto offset = static_cast<long long>(start_ - source_.bytes.data);
+    return fail(code_, source_.name, std::string(fault_) + ", in the field at byte " + std::to_string(offset));
+}
+
+GRAFT_INLINE void wire_writer::varint(std::uint64_t value) {
+    for (; value >= 128; value >>= 7) out_.push_back(static_cast<std::uint8_t>(value | 128));
+    out_.push_back(static_cast<std::uint8_t>(value));
+}
+GRAFT_INLINE void wire_writer::raw(const void* data, std::size_t size) {
+    const auto* p = static_cast<const std::uint8_t*>(data);
+    if (size) out_.insert(out_.end(), p, p + size);
+}
+GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
+    tag(field, 5);
+    raw(&value, sizeof value);
+}
+GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
+    tag(field, 2);
+    out_.resize(out_.size() + 10); // room for the longest length
+    return out_.size();
+}
+GRAFT_INLINE void wire_writer::end(std::size_t mark) {
+    const std::size_t body = out_.size() - mark;
+    std::uint8_t length[10];
+    std::size_t n = 0;
+    for (std::uint64_t rest = body;; rest >>= 7) {
+        length[n++] = static_cast<std::uint8_t>(rest >= 128 ? rest | 128 : rest);
+        if (rest < 128) break;
+    }
+    std::uint8_t* at = out_.data() + mark - 10;
+    std::memcpy(at, length, n);
+    if (body) std::memmove(at + n, at + 10, body);
+    out_.resize(mark - 10 + n + body);
+}
+GRAFT_INLINE void wire_writer::bytes(std::uint32_t field, const void* data, std::size_t size) {
+    tag(field, 2);
+    varint(size);
+    raw(data, size);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_EXTERNAL_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_EXTERNAL_HPP
+// ---- graft/io/onnx_external.hpp
+// External data of a model: the one function that opens a file that a model names, and the rules it must pass.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_FILE_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_FILE_HPP
+// ---- graft/core/file.hpp
+// Files: mapped into memory for reading, written so that the old one stays until the new one is whole.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The contents of a regular file, mapped where the system can, else read. Whoever cuts the file short while it is mapped
+/// takes the ground from under its readers: replace files by renaming, as `atomic_file` does.
+class mapped_file {
+public:
+    /// Errors: file.open (absent, not readable, not a regular file), `too_large` where it has more than `most` bytes, memory.oom.
+    static result<std::shared_ptr<const mapped_file>> open(const std::string& path, std::int64_t most, errc too_large);
+    /// Takes a descriptor over and closes it. POSIX systems only.
+    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most,
+                                                                      errc too_large);
+
+    mapped_file() noexcept = default;
+    mapped_file(const mapped_file&) = delete;
+    mapped_file& operator=(const mapped_file&) = delete;
+    ~mapped_file();
+    const std::uint8_t* data() const noexcept { return data_; }
+    std::size_t size() const noexcept { return size_; }
+    /// Tells the system that what was read will not be read again soon: it need not stay in memory. It is there as before.
+    void let_go() const noexcept {
+        if (const auto tell = letting_go()) tell(data_, size_);
+    }
+    /// What tells it of some of the bytes; null where they would not be there as before.
+    auto letting_go() const noexcept -> void (*)(const void* bytes, std::size_t size);
+
+private:
+    const std::uint8_t* data_ = nullptr;
+    std::size_t size_ = 0;
+    bool mapped_ = false;
+};
+
+/// A file under construction: a temporary in the same folder that `commit` syncs and renames. Without a commit, nothing happened.
+class atomic_file {
+public:
+    atomic_file() noexcept = default;
+    atomic_file(const atomic_file&) = delete;
+    atomic_file& operator=(const atomic_file&) = delete;
+    ~atomic_file();
+    /// Errors: file.write, from all three.
+    status open(const std::string& path);
+    status write(const void* data, std::size_t bytes);
+    status commit();
+
+private:
+    status failed(const char* what);
+    std::string path_, temporary_;
+#if defined(_WIN32)
+    void* stream_ = nullptr;
+#else
+    int descriptor_ = -1;
+#endif
+};
+
+/// The folder part of a path, "." where there is none.
+std::string folder_of(const std::string& path);
+
+namespace detail {
+// Gives a file the name `to`, in the place of what has that name, if anything: at every moment the name is that of the old file or of the new
+// one. False with errno set where that fails.
+bool replace_file(const std::string& file, const std::string& to);
+// Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
+// theirs, which the system takes away with the process.
+void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
+// Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
+// that to /dev/null. Windows is not asked: always false there.
+bool no_regular_file(const std::string& path);
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#if defined(_WIN32)
+#include <io.h>
+#else
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+#if defined(_WIN32)
+// What is used of windows.h, declared as it does: see gpu/shared_library.hpp.
+namespace windows {
+constexpr unsigned long move_in_place = 1 | 8;  // MOVEFILE_REPLACE_EXISTING, _WRITE_THROUGH
+extern "C" {
+__declspec(dllimport) int __stdcall MoveFileExA(const char* from, const char* to, unsigned long flags);
+}
+}  // namespace windows
+GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
+    // The C library's rename fails where `to` is there.
+    if (windows::MoveFileExA(file.c_str(), to.c_str(), windows::move_in_place)) return true;
+    errno = EACCES;
+    return false;
+}
+GRAFT_INLINE void remove_stale_temporaries(const std::string&, const std::string&) {}  // a temporary's name is fixed there, and taken again
+#else
+GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
+
+// Some file systems cannot sync a folder and say so: what was renamed in it is renamed all the same.
+inline void sync_folder(const std::string& folder) {
+    const descriptor opened(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+    if (opened.is_open()) (void)uninterrupted([&] { return ::fsync(opened.value()); });
+}
+GRAFT_INLINE void remove_stale_temporaries(const std::string& path, const std::string& prefix) {
+    DIR* const folder = ::opendir(path.c_str());
+    if (!folder) return;
+    const auto ends = [](const char* name, std::size_t length, const char* end) {
+        const std::size_t n = std::strlen(end);
+        return length >= n && std::memcmp(name + length - n, end, n) == 0;
+    };
+    while (const dirent* entry = ::readdir(folder)) {
+        const char* name = entry->d_name;
+        const std::size_t length = std::strlen(name);
+        const bool link = ends(name, length, ".tmp.previous");
+        if (std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
+        // The second name of a checkpoint is not locked; its writer's file is.
+        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
+        const int file = uninterrupted([&] { return ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
+        if (file < 0 && !(link && errno == ENOENT)) continue;
+        if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
+        if (file >= 0) ::close(file);
+    }
+    ::closedir(folder);
+}
+#endif
+}  // namespace detail
+
+GRAFT_INLINE std::string folder_of(const std::string& path) {
+#if defined(_WIN32)
+    const std::size_t slash = path.find_last_of("/\\");
+#else
+    const std::size_t slash = path.find_last_of('/');
+#endif
+    if (slash == std::string::npos) return ".";
+    return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
+}
+
+#if !defined(_WIN32)
+
+GRAFT_INLINE mapped_file::~mapped_file() {
+    if (mapped_)
+        ::munmap(const_cast<std::uint8_t*>(data_), size_);
+    else
+        ::operator delete(const_cast<std::uint8_t*>(data_));
+}
+
+GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) {
+#if defined(MADV_DONTNEED)
+    if (mapped_)
+        return [](const void* bytes, std::size_t size) {
+            // Whole pages: what else lies on the first and on the last is read from the file again.
+            const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<std::uintptr_t>(bytes), from = at / page * page;
+            ::madvise(reinterpret_cast<void*>(from), at + size - from, MADV_DONTNEED);
+        };
+#endif
+    return nullptr;
+}
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
+                                                                                     std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
+    detail::descriptor from(descriptor);
+    struct stat info;
+    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
+    if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
+    if (info.st_size > most)
+        return fail(too_large, name,
+                    "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
+                        std::to_string(static_cast<long long>(most)));
+    auto file = std::make_shared<mapped_file>();
+    file->size_ = static_cast<std::size_t>(info.st_size);
+    if (!file->size_) return std::shared_ptr<const mapped_file>(std::move(file));
+    // Private and writable: who writes into a weight by mistake writes into a copy of the page.
+    void* memory = ::mmap(nullptr, file->size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
+    if (memory != MAP_FAILED) {
+        file->data_ = static_cast<const std::uint8_t*>(memory);
+        file->mapped_ = true;
+        return std::shared_ptr<const mapped_file>(std::move(file));
+    }
+    auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_, std::nothrow));
+    if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
+    file->data_ = copy;
+    const std::int64_t got = from.read(copy, file->size_);
+    if (got < 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (static_cast<std::size_t>(got) < file->size_) return fail(errc::file_open, name, "the file became shorter while it was read");
+    return std::shared_ptr<const mapped_file>(std::move(file));
+}
+GRAFT_MEMORY_CATCH(name)
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
+                                                                          errc too_large) GRAFT_MEMORY_TRY {
+    if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
+    // A pipe would block in open: it is refused by fstat instead.
+    const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
+    if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
+    return from_descriptor(descriptor, path, most, too_large);
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
+}
+
+GRAFT_INLINE atomic_file::~atomic_file() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+GRAFT_INLINE bool detail::no_regular_file(const std::string& path) {
+    struct stat about;
+    return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
+}
+
+GRAFT_INLINE status atomic_file::open(const std::string& path) {
+    path_ = path;
+    if (path.find('\0') != std::string::npos) return fail(errc::file_write, path, "a path cannot hold a NUL byte");
+    if (detail::no_regular_file(path)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
+    const std::size_t slash = path.find_last_of('/');
+    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+    for (int attempt = 0; attempt < 100; ++attempt) {
+        std::string candidate = folder + ".graft-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
+        descriptor_ = detail::uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
+        if (descriptor_ >= 0) {
+            temporary_ = std::move(candidate);
+            (void)detail::uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed processes stay
+            return {};
+        }
+        if (errno != EEXIST) break;
+    }
+    return failed("a temporary file cannot be made in its folder");
+}
+
+GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
+    return detail::write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
+}
+
+GRAFT_INLINE status atomic_file::commit() {
+    const std::string folder = folder_of(path_);
+    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
+    const detail::descriptor locked(detail::uninterrupted([&] { return ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); }));
+    if (!locked.is_open()) return failed("duplicating its descriptor failed");
+    if (detail::uninterrupted([&] { return ::fsync(descriptor_); }) != 0) return failed("syncing failed");
+    if (!detail::close_file(std::exchange(descriptor_, -1))) return failed("closing failed");
+    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
+    temporary_.clear();
+    detail::sync_folder(folder);
+    return {};
+}
+
+#else
+
+GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
+
+GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
+GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
+                                                                                     errc) GRAFT_MEMORY_TRY {
+    return fail(errc::file_open, name, "descriptors are not used on this system");
+}
+GRAFT_MEMORY_CATCH(name)
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
+                                                                          errc too_large) GRAFT_MEMORY_TRY {
+    std::FILE* stream = std::fopen(path.c_str(), "rb");
+    if (!stream) return fail(errc::file_open, path, std::strerror(errno));
+    struct closer {
+        std::FILE* stream;
+        ~closer() { std::fclose(stream); }
+    } close_at_end{stream};
+    _fseeki64(stream, 0, SEEK_END);
+    const long long size = _ftelli64(stream);
+    _fseeki64(stream, 0, SEEK_SET);
+    if (size < 0) return fail(errc::file_open, path, "this is not a regular file");
+    if (size > most)
+        return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
+    auto file = std::make_shared<mapped_file>();
+    file->size_ = static_cast<std::size_t>(size);
+    auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_ + 1, std::nothrow));
+    if (!copy) return fail(errc::memory_oom, path, std::to_string(size) + " bytes could not be had from the system");
+    file->data_ = copy;
+    if (std::fread(copy, 1, file->size_, stream) != file->size_)
+        return fail(errc::file_open, path, "the file became shorter while it was read");
+    return std::shared_ptr<const mapped_file>(std::move(file));
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
+}
+
+GRAFT_INLINE atomic_file::~atomic_file() {
+    if (stream_) std::fclose(static_cast<std::FILE*>(stream_));
+    if (!temporary_.empty()) std::remove(temporary_.c_str());
+}
+
+GRAFT_INLINE status atomic_file::open(const std::string& path) {
+    path_ = path;
+    temporary_ = path + ".graft.tmp";
+    stream_ = std::fopen(temporary_.c_str(), "wb");
+    if (stream_) return {};
+    temporary_.clear();
+    return failed("a temporary file cannot be made in its folder");
+}
+
+GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
+    if (bytes && (!stream_ || std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes)) return failed("writing failed");
+    return {};
+}
+
+GRAFT_INLINE status atomic_file::commit() {
+    std::FILE* const stream = static_cast<std::FILE*>(stream_);
+    if (!stream || std::fflush(stream) != 0 || ::_commit(::_fileno(stream)) != 0) return failed("syncing failed");
+    stream_ = nullptr;
+    if (std::fclose(stream) != 0) return failed("closing failed");
+    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
+    temporary_.clear();
+    return {};
+}
+
+#endif
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Opens `location`, a path below `directory` as a model gives it. It must be relative, without "..", backslashes or NUL;
+/// no part of it may be a symbolic link, and it must be a regular file with one hard link. Errors: external.path, file.open,
+/// model.too_large where it has more than `most` bytes.
+result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
+                                                         std::int64_t most);
+
+/// The files that one model has opened: each is mapped once, and shared by the tensors in it.
+class external_files {
+public:
+    /// `location` must outlive this object.
+    result<std::shared_ptr<const mapped_file>> open(const std::string& directory, std::string_view location, const limits& limit);
+
+private:
+    name_table names_;
+    std::vector<std::shared_ptr<const mapped_file>> files_;
+    std::int64_t bytes_ = 0;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#if !defined(_WIN32)
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#endif
+#if defined(__linux__) && defined(__has_include)
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
+#endif
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What is wrong with the text of a location, or null.
+inline const char* location_fault(std::string_view location) noexcept {
+    if (location.empty()) return "the path is empty";
+    if (location.size() > 4096) return "the path is longer than 4096 bytes";
+    if (location.front() == '/') return "the path is absolute";
+    if (location.size() > 1 && location[1] == ':') return "the path names a drive";
+    for (const char c : location) {
+        if (c == '\\') return "the path holds a backslash";
+        if (c == '\0') return "the path holds a NUL";
+    }
+    for (std::size_t at = 0; at <= location.size();) {
+        std::size_t end = location.find('/', at);
+        if (end == std::string_view::npos) end = location.size();
+        if (location.substr(at, end - at) == "..") return "the path goes up by '..'";
+        at = end + 1;
+    }
+    return location.back() == '/' ? "the path is a folder" : nullptr;
+}
+
+#if !defined(_WIN32)
+struct descriptor_guard {
+    int value = -1;
+    ~descriptor_guard() {
+        if (value >= 0) ::close(value);
+    }
+};
+
+// Opens every part by itself and follows no link: for systems without openat2.
+inline int open_walking(int folder, const std::string& path) {
+    descriptor_guard at;
+    int from = folder;
+    for (std::size_t first = 0;;) {
+        const std::size_t slash = path.find('/', first);
+        if (slash == std::string::npos)
+            return uninterrupted([&] { return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); });
+        const std::string part = path.substr(first, slash - first);
+        first = slash + 1;
+        if (part.empty() || part == ".") continue;
+        const int next = uninterrupted([&] { return ::openat(from, part.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW); });
+        if (next < 0) return -1;
+        if (at.value >= 0) ::close(at.value);
+        from = at.value = next;
+    }
+}
+
+inline int open_beneath(int folder, const std::string& path) {
+#if defined(SYS_openat2) && defined(RESOLVE_BENEATH)
+    struct open_how how;
+    std::memset(&how, 0, sizeof how);
+    how.flags = static_cast<decltype(how.flags)>(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    const long opened = uninterrupted([&] { return ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how); });
+    if (opened >= 0) return static_cast<int>(opened);
+    // Old kernels do not know the call, and some sandboxes forbid it.
+    if (errno != ENOSYS && errno != EPERM && errno != EINVAL && errno != E2BIG) return -1;
+#endif
+    return open_walking(folder, path);
+}
+#endif
+
+} // namespace detail
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
+                                                                      std::int64_t most) {
+    const std::string path(location), where = "external data '" + path + "'";
+    if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
+#if defined(_WIN32)
+    (void)directory;
+    (void)most;
+    return fail(errc::external_path, where,
+                "external data cannot be opened safely on this system: save the model with its data inside");
+#else
+    detail::descriptor_guard folder, file;
+    folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (folder.value < 0) return fail(errc::file_open, directory, std::strerror(errno));
+    file.value = detail::open_beneath(folder.value, path);
+    if (file.value < 0) {
+        const int reason = errno;
+        for (const int refused : {ELOOP, EMLINK, EXDEV, ENOTDIR, ENAMETOOLONG, ENXIO, EAGAIN})
+            if (reason == refused) return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
+        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
+    }
+    struct stat info;
+    if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, std::strerror(errno));
+    if (!S_ISREG(info.st_mode)) return fail(errc::external_path, where, "this is not a regular file");
+    if (info.st_nlink != 1) return fail(errc::external_path, where, "the file has more than one hard link");
+    const int descriptor = file.value;
+    file.value = -1;
+    return mapped_file::from_descriptor(descriptor, where, most, errc::model_too_large);
+#endif
+}
+
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> external_files::open(const std::string& directory,
+                                                                             std::string_view location, const limits& limit) {
+    const int known = names_.find(location);
+    if (known >= 0) return files_[static_cast<std::size_t>(known)];
+    if (directory.empty())
+        return fail(errc::external_path, "external data '" + std::string(location) + "'",
+                    "a model in memory has no folder to read it from");
+    std::shared_ptr<const mapped_file> file;
+    GRAFT_TRY_ASSIGN(file, open_external(directory, location, limit.external_bytes - bytes_));
+    bytes_ += static_cast<std::int64_t>(file->size());
+    names_.insert(location, static_cast<int>(files_.size()));
+    files_.push_back(file);
+    return file;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_SCHEMA_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_SCHEMA_HPP
+// ---- graft/io/onnx_schema.hpp
+// Field numbers of onnx.proto, and the numbers of its enumerations, as far as graft reads or writes them.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace onnx_schema {
+
+/// The IR versions that can be loaded.
+constexpr std::int64_t oldest_ir = 3, newest_ir = 14;
+
+struct model {
+    enum : std::uint32_t {
+        ir_version = 1,
+        producer_name = 2,
+        producer_version = 3,
+        domain = 4,
+        model_version = 5,
+        doc_string = 6,
+        graph = 7,
+        opset_import = 8,
+        metadata_props = 14,
+        functions = 25
+    };
+};
+struct operator_set {
+    enum : std::uint32_t { domain = 1, version = 2 };
+};
+struct entry {
+    enum : std::uint32_t { key = 1, value = 2 };
+};
+struct graph {
+    enum : std::uint32_t {
+        node = 1,
+        name = 2,
+        initializer = 5,
+        doc_string = 10,
+        input = 11,
+        output = 12,
+        value_info = 13,
+        sparse_initializer = 15
+    };
+};
+struct node {
+    enum : std::uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7, overload = 8 };
+};
+struct attribute {
+    enum : std::uint32_t {
+        name = 1,
+        f = 2,
+        i = 3,
+        s = 4,
+        t = 5,
+        g = 6,
+        floats = 7,
+        ints = 8,
+        strings = 9,
+        tensors = 10,
+        graphs = 11,
+        tp = 14,
+        type_protos = 15,
+        type = 20,
+        ref_attr_name = 21,
+        sparse_tensor = 22,
+        sparse_tensors = 23
+    };
+    // Values of `type`.
+    enum : std::int64_t { is_float = 1, is_int, is_string, is_tensor, is_graph, is_floats, is_ints, is_strings };
+};
+struct tensor {
+    enum : std::uint32_t {
+        dims = 1,
+        data_type = 2,
+        segment = 3,
+        float_data = 4,
+        int32_data = 5,
+        string_data = 6,
+        int64_data = 7,
+        name = 8,
+        raw_data = 9,
+        double_data = 10,
+        uint64_data = 11,
+        external_data = 13,
+        data_location = 14
+    };
+};
+struct value_info {
+    enum : std::uint32_t { name = 1, type = 2 };
+};
+struct type {
+    enum : std::uint32_t { tensor = 1, sequence = 4, map = 5, opaque = 7, sparse_tensor = 8, optional = 9 };
+};
+struct tensor_type {
+    enum : std::uint32_t { elem_type = 1, shape = 2 };
+};
+struct tensor_shape {
+    enum : std::uint32_t { dim = 1 };
+};
+struct dimension {
+    enum : std::uint32_t { value = 1, param = 2 };
+};
+struct function {
+    enum : std::uint32_t {
+        name = 1,
+        input = 4,
+        output = 5,
+        attribute = 6,
+        node = 7,
+        opset_import = 9,
+        domain = 10,
+        attribute_proto = 11,
+        overload = 13
+    };
+};
+
+} // namespace onnx_schema
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the parts of the reader share while one model is read.
+struct onnx_context {
+    wire_source source;
+    const limits& limit;
+    std::string directory;             ///< for external data
+    std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
+    void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
+    external_files external;
+    std::int64_t nodes = 0;  ///< read so far, bodies included; what calls add is counted before any is written out
+    std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
+    int calls = 0;           ///< of functions, for fresh names
+    std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
+
+    onnx_context(const limits& l) : limit(l) {}
+    GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const {
+        return graft::fail(code, source.name + ": " + what, detail);
+    }
+    // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
+    status write_out(const std::string& place, std::size_t bytes) {
+        written_out += static_cast<std::int64_t>(bytes);
+        if (written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
+        return fail(errc::memory_budget, place,
+                    "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
+    }
+};
+
+// Dims of a file as a shape: none negative (`open` allows -1), rank held, the product of those that are not 0 in range.
+inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open,
+                            shape& out) {
+    if (dims.size() > static_cast<std::size_t>(shape::max_rank))
+        return c.fail(errc::tensor_shape, what,
+                      "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
+    out = shape{};
+    std::int64_t product = 8;
+    for (const std::int64_t d : dims) {
+        if (d < 0 && !(open && d == -1)) return c.fail(errc::tensor_shape, what, "an extent is " + std::to_string(d));
+        if (d > 0 && (product = checked_mul(product, d)) < 0)
+            return c.fail(errc::tensor_overflow, what, "the size of the shape overflows");
+        out.push_back(d);
+    }
+    return {};
+}
+
+// Two or four elements out of each byte, first the low bits; signed ones extended.
+inline void unpack_elements(dtype type, const std::uint8_t* packed, std::int64_t elements, std::uint8_t* out) noexcept {
+    const int bits = static_cast<int>(file_bits(type)), per_byte = 8 / bits, mask = (1 << bits) - 1;
+    const bool is_signed = type == dtype::int4 || type == dtype::int2;
+    for (std::int64_t i = 0; i < elements; ++i) {
+        int code = packed[i / per_byte] >> (static_cast<int>(i % per_byte) * bits) & mask;
+        if (is_signed && code >> (bits - 1)) code -= 1 << bits;
+        out[i] = static_cast<std::uint8_t>(code);
+    }
+}
+
+// The field that holds elements of a type where raw_data does not.
+inline std::uint32_t typed_field(dtype type) noexcept {
+    switch (type) {
+    case dtype::float32: return onnx_schema::tensor::float_data;
+    case dtype::int64: return onnx_schema::tensor::int64_data;
+    case dtype::float64: return onnx_schema::tensor::double_data;
+    case dtype::uint32:
+    case dtype::uint64: return onnx_schema::tensor::uint64_data;
+    default: return onnx_schema::tensor::int32_data;
+    }
+}
+
+class onnx_tensor_reader {
+public:
+    onnx_tensor_reader(onnx_context& c, const std::vector<wire_bytes>& parts) : c_(c), parts_(parts) {}
+    /// `text` is set, and `out` left empty, where the tensor holds strings.
+    status read(std::string& name, tensor& out, bool& text);
+
+private:
+    status scan();
+    status raw(wire_bytes data, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out);
+    status charge();
+    status allocate(tensor& out);
+    status external(tensor& out);
+    status typed(tensor& out);
+    status store(wire_reader& r, std::uint8_t* to, std::int64_t& at, std::int64_t stored);
+    status fail(errc code, const std::string& detail) const { return c_.fail(code, "tensor '" + name_ + "'", detail); }
+
+    onnx_context& c_;
+    const std::vector<wire_bytes>& parts_;
+    std::string name_;
+    std::vector<std::int64_t> dims_;
+    std::int64_t data_type_ = 0, location_ = 0, counts_[16] = {};
+    wire_bytes raw_;
+    std::vector<wire_bytes> external_;
+    bool has_segment_ = false;
+    dtype type_ = dtype::undefined;
+    shape extents_;
+    std::int64_t elements_ = 0, file_bytes_ = 0;
+};
+
+inline status onnx_tensor_reader::scan() {
+    using field = onnx_schema::tensor;
+    for (const wire_bytes& part : parts_) {
+        wire_reader r(c_.source, part);
+        wire_bytes ignored;
+        while (r.next()) switch (r.field()) {
+            case field::dims: r.add(dims_); break;
+            case field::data_type: r.integer(data_type_); break;
+            case field::segment: has_segment_ = true; break;
+            case field::float_data: r.count(4, counts_[field::float_data]); break;
+            case field::int32_data: r.count(0, counts_[field::int32_data]); break;
+            case field::int64_data: r.count(0, counts_[field::int64_data]); break;
+            case field::uint64_data: r.count(0, counts_[field::uint64_data]); break;
+            case field::double_data: r.count(8, counts_[field::double_data]); break;
+            case field::string_data: r.bytes(ignored), ++counts_[field::string_data]; break;
+            case field::name: r.text(name_); break;
+            case field::raw_data: r.bytes(raw_); break;
+            case field::external_data: r.add(external_); break;
+            case field::data_location: r.integer(location_); break;
+            default: break;
+            }
+        GRAFT_TRY(r.finish());
+    }
+    return {};
+}
+
+inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& text) {
+    using field = onnx_schema::tensor;
+    GRAFT_TRY(scan());
+    name = name_;
+    text = false;
+    if (has_segment_) return fail(errc::op_unsupported, "tensors in segments are not supported");
+    if (data_type_ <= 0 || data_type_ > static_cast<std::int64_t>(dtype::int2))
+        return fail(errc::tensor_dtype, "element type " + std::to_string(data_type_) + " does not exist");
+    type_ = static_cast<dtype>(data_type_);
+    GRAFT_TRY(check_extents(c_, "tensor '" + name_ + "'", dims_, false, extents_));
+    elements_ = elements_of(extents_);
+    if (type_ == dtype::string) {
+        if (raw_.size || location_) return fail(errc::tensor_dtype, "strings can only be given in string_data");
+        if (counts_[field::string_data] != elements_)
+            return fail(errc::tensor_bytes, "string_data has not as many strings as the shape asks for");
+        text = true;
+        return {};
+    }
+    if (!size_of(type_))
+        return fail(errc::tensor_dtype, std::string("elements of type ") + graft::name(type_) + " are not supported");
+    const auto bits = static_cast<std::int64_t>(file_bits(type_));
+    file_bytes_ = bits < 8 ? elements_ / (8 / bits) + (elements_ % (8 / bits) != 0) : elements_ * (bits / 8);
+    int given = raw_.size != 0;
+    for (const std::int64_t n : counts_) given += n != 0;
+    if (location_ != 0 && location_ != 1) return fail(errc::tensor_bytes, "data_location is neither here nor external");
+    if (location_ == 1)
+        return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
+    if (given > 1) return fail(errc::tensor_bytes, "the data are given in more than one field");
+    if (raw_.size || !given) return raw(raw_, c_.owner, c_.let_go, c_.source.bytes.data + c_.source.bytes.size, out);
+    return typed(out);
+}
+
+// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
+// ones are shared in any case, since they are packed for the kernels and then seldom read again.
+inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out) {
+    constexpr std::size_t large = 4096;
+    if (from.size != static_cast<std::size_t>(file_bytes_))
+        return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " +
+                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(from.size));
+    const bool packed = file_bits(type_) < 8;
+    const bool lies_well = static_cast<std::size_t>(end - from.data) >= from.size + buffer::alignment && reinterpret_cast<std::uintptr_t>(from.data) % size_of(type_) == 0;
+    bool odd = false;
+    if (type_ == dtype::boolean)
+        for (std::size_t i = 0; i < from.size; ++i) odd |= from.data[i] > 1;
+    if (owner && from.size >= large && is_float(type_) && !packed) {
+        if (!lies_well) GRAFT_TRY(charge());
+        buffer lent;
+        GRAFT_TRY_ASSIGN(lent, buffer::lend(from.data, from.size, lies_well, std::move(owner), let_go));
+        out = tensor(type_, extents_, std::move(lent));
+        return {};
+    }
+    if (owner && from.size && lies_well && !packed && !odd) {
+        out = tensor(type_, extents_, buffer::borrow(from.data, from.size, std::move(owner)));
+        return {};
+    }
+    GRAFT_TRY(allocate(out));
+    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
+    if (packed)
+        unpack_elements(type_, from.data, elements_, to);
+    else if (from.size)
+        std::memcpy(to, from.data, from.size);
+    if (odd)
+        for (std::size_t i = 0; i < from.size; ++i) to[i] = to[i] != 0;
+    return {};
+}
+
+inline status onnx_tensor_reader::charge() {
+    const std::int64_t bytes = bytes_of(type_, extents_);
+    if (bytes > c_.limit.memory_bytes - c_.copied)
+        return fail(errc::memory_budget,
+                    "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+    c_.copied += bytes;
+    return {};
+}
+
+inline status onnx_tensor_reader::allocate(tensor& out) {
+    GRAFT_TRY(charge());
+    GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
+    return {};
+}
+
+// A plain decimal number: digits alone, in range.
+inline bool plain_decimal(std::string_view text, std::int64_t& value) noexcept {
+    if (text.empty() || text.size() > 19) return false;
+    std::uint64_t n = 0;
+    for (const char c : text) {
+        if (c < '0' || c > '9') return false;
+        n = n * 10 + static_cast<std::uint64_t>(c - '0');
+    }
+    value = static_cast<std::int64_t>(n);
+    return n <= static_cast<std::uint64_t>(INT64_MAX);
+}
+
+inline status onnx_tensor_reader::external(tensor& out) {
+    std::string_view location;
+    std::int64_t offset = 0, length = -1;
+    int seen = 0;
+    for (const wire_bytes& e : external_) {
+        wire_bytes key, value;
+        wire_reader r(c_.source, e);
+        while (r.next()) {
+            if (r.field() == onnx_schema::entry::key) r.bytes(key);
+            if (r.field() == onnx_schema::entry::value) r.bytes(value);
+        }
+        GRAFT_TRY(r.finish());
+        const int bit = key.text() == "location" ? 1 : key.text() == "offset" ? 2 : key.text() == "length" ? 4 : 0;
+        if (seen & bit) return fail(errc::external_range, key.string() + " is given twice");
+        seen |= bit;
+        if (bit == 1) location = value.text();
+        if ((bit == 2 && !plain_decimal(value.text(), offset)) || (bit == 4 && !plain_decimal(value.text(), length)))
+            return fail(errc::external_range, key.string() + " is not a plain decimal number: '" + escape(value.string()) + "'");
+    }
+    if (!(seen & 1)) return fail(errc::external_path, "external data has no location");
+    auto opened = c_.external.open(c_.directory, location, c_.limit);
+    if (!opened.ok()) return fail(opened.error().code(), opened.error().where() + ": " + opened.error().detail());
+    const std::shared_ptr<const mapped_file> file = std::move(opened).value();
+    const auto size = static_cast<std::int64_t>(file->size());
+    if (offset > size || (length >= 0 ? length : file_bytes_) > size - offset)
+        return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " +
+                                              std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
+                                              escape(std::string(location)) + "', which has " + std::to_string(size));
+    return raw({file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_)}, file, file->letting_go(), file->data() + size, out);
+}
+
+// Stores what one occurrence of the data field holds at element `at`; int32_data of narrow types is cut down to their bits.
+inline status onnx_tensor_reader::store(wire_reader& r, std::uint8_t* to, std::int64_t& at, std::int64_t stored) {
+    const std::size_t width = size_of(type_);
+    if (type_ == dtype::float32 || type_ == dtype::float64) {
+        std::memcpy(to + static_cast<std::size_t>(at) * width, r.view().data, r.view().size);
+        at += static_cast<std::int64_t>(r.view().size / width);
+        return {};
+    }
+    wire_bytes rest = r.view();
+    std::uint64_t n = r.number();
+    for (bool single = r.type() == 0; single || rest.size; single = false) {
+        if (!single && !take_varint(rest, n))
+            return fail(errc::model_malformed, "a packed list of numbers is cut or holds one that is too long");
+        if (at >= stored) return fail(errc::tensor_bytes, "more elements than were counted");
+        const auto value = static_cast<std::int64_t>(n);
+        if (width < 4) {
+            const std::int64_t span = std::int64_t(1) << (8 * width);
+            if (value >= span || value < -span / 2)
+                return fail(errc::tensor_bytes, "value " + std::to_string(value) + " does not fit " + graft::name(type_));
+        }
+        const std::uint64_t bits = type_ == dtype::boolean ? std::uint64_t(n != 0) : n;
+        std::memcpy(to + static_cast<std::size_t>(at++) * width, &bits, width);
+    }
+    return {};
+}
+
+inline status onnx_tensor_reader::typed(tensor& out) {
+    const std::uint32_t field = typed_field(type_);
+    const bool packed = file_bits(type_) < 8;
+    const std::int64_t stored = packed ? file_bytes_ : elements_;
+    if (counts_[field] != stored)
+        return fail(errc::tensor_bytes,
+                    counts_[field] ? std::string("the data field holds ") + std::to_string(counts_[field]) + " values; " +
+                                         graft::name(type_) + graft::text(extents_) + " needs " + std::to_string(stored)
+                                   : std::string("the data are in a field that does not go with ") + graft::name(type_));
+    GRAFT_TRY(allocate(out));
+    std::vector<std::uint8_t> codes(packed ? static_cast<std::size_t>(stored) : 0);
+    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
+    std::int64_t at = 0;
+    for (const wire_bytes& part : parts_) {
+        wire_reader r(c_.source, part);
+        while (r.next())
+            if (r.field() == field) GRAFT_TRY(store(r, packed ? codes.data() : to, at, stored));
+        GRAFT_TRY(r.finish());
+    }
+    if (packed) unpack_elements(type_, codes.data(), elements_, to);
+    return {};
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+/// A NodeProto as its fields lie in the file.
+struct onnx_node {
+    wire_bytes name, op_type, domain, overload;
+    std::vector<wire_bytes> inputs, outputs, attributes;
+
+    status read(const wire_source& source, wire_bytes part) {
+        using field = onnx_schema::node;
+        name = op_type = domain = overload = wire_bytes{};
+        inputs.clear(), outputs.clear(), attributes.clear();
+        wire_reader r(source, part);
+        while (r.next()) switch (r.field()) {
+            case field::input: r.add(inputs); break;
+            case field::output: r.add(outputs); break;
+            case field::name: r.bytes(name); break;
+            case field::op_type: r.bytes(op_type); break;
+            case field::domain: r.bytes(domain); break;
+            case field::overload: r.bytes(overload); break;
+            case field::attribute:
+                if (attributes.size() >= 1024) r.fault("a node has more than 1024 attributes");
+                r.add(attributes);
+                break;
+            default: break;
+            }
+        if (domain.text() == "ai.onnx") domain.size = 0;
+        return r.finish();
+    }
+    std::string place() const {
+        return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) +
+               (domain.size ? domain.string() + "." : std::string()) + op_type.string() + ")";
+    }
+};
+
+/// A FunctionProto as its fields lie in the file.
+struct onnx_function {
+    wire_bytes name, domain, overload;
+    std::vector<wire_bytes> inputs, outputs, attributes, defaults, nodes;
+    std::vector<opset> opsets;
+    std::vector<attribute> default_values; ///< of `defaults`, once the first call has read them
+    std::int64_t expanded = 0; ///< nodes once everything it calls is written out; -1 while that is being counted
+};
+
+inline status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
+    std::string domain;
+    std::int64_t version = 0;
+    wire_reader r(source, part);
+    while (r.next()) {
+        if (r.field() == onnx_schema::operator_set::domain) r.text(domain);
+        if (r.field() == onnx_schema::operator_set::version) r.integer(version);
+    }
+    GRAFT_TRY(r.finish());
+    if (domain == "ai.onnx") domain.clear();
+    const std::string shown = source.name + ": operator set '" + (domain.empty() ? std::string("ai.onnx") : domain) + "'";
+    if (version < 1 || version > (domain.empty() ? newest_opset : INT32_MAX))
+        return fail(errc::model_version, shown,
+                    "version " + std::to_string(version) + " is not between 1 and " + std::to_string(newest_opset));
+    for (const opset& o : out) {
+        if (o.domain != domain) continue;
+        if (o.version == version) return {};
+        return fail(errc::model_version, shown, "imported in two versions");
+    }
+    if (out.size() >= 1000) return fail(errc::model_too_large, source.name, "more than 1000 operator sets are imported");
+    out.push_back({domain, static_cast<int>(version)});
+    return {};
+}
+
+/// The functions of a model. None stands in for an operator of ai.onnx.
+class onnx_functions {
+public:
+    explicit onnx_functions(onnx_context& c) : c_(c) {}
+    status read(const std::vector<wire_bytes>& parts);
+    /// Fails where the graph with all calls written out has too many nodes, where functions call themselves, or call too deep.
+    status check(const std::vector<wire_bytes>& nodes);
+    onnx_function* find(const onnx_node& n) noexcept {
+        const int i = index(n);
+        return i < 0 ? nullptr : &list_[static_cast<std::size_t>(i)];
+    }
+
+private:
+    static std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
+        return domain.string() + '\0' + name.string() + '\0' + overload.string();
+    }
+    int index(const onnx_node& n) const noexcept {
+        return list_.empty() || !n.domain.size ? -1 : names_.find(key(n.domain, n.op_type, n.overload));
+    }
+    status count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total);
+    status count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total);
+
+    onnx_context& c_;
+    std::vector<onnx_function> list_;
+    std::vector<std::unique_ptr<std::string>> keys_;
+    name_table names_;
+};
+
+inline status onnx_functions::read(const std::vector<wire_bytes>& parts) {
+    using field = onnx_schema::function;
+    for (const wire_bytes& part : parts) {
+        onnx_function f;
+        std::vector<wire_bytes> opsets;
+        wire_reader r(c_.source, part);
+        while (r.next()) switch (r.field()) {
+            case field::name: r.bytes(f.name); break;
+            case field::domain: r.bytes(f.domain); break;
+            case field::overload: r.bytes(f.overload); break;
+            case field::input: r.add(f.inputs); break;
+            case field::output: r.add(f.outputs); break;
+            case field::attribute: r.add(f.attributes); break;
+            case field::attribute_proto: r.add(f.defaults); break;
+            case field::node: r.add(f.nodes); break;
+            case field::opset_import: r.add(opsets); break;
+            default: break;
+            }
+        GRAFT_TRY(r.finish());
+        for (const wire_bytes& o : opsets) GRAFT_TRY(read_opset(c_.source, o, f.opsets));
+        if (f.defaults.size() > 1024)
+            return c_.fail(errc::model_too_large, "function '" + f.name.string() + "'", "more than 1024 attributes");
+        keys_.push_back(std::make_unique<std::string>(key(f.domain, f.name, f.overload)));
+        if (!names_.insert(*keys_.back(), static_cast<int>(list_.size())))
+            return c_.fail(errc::graph_duplicate, "function '" + f.name.string() + "'", "defined twice");
+        list_.push_back(std::move(f));
+    }
+    return {};
+}
+
+inline status onnx_functions::check(const std::vector<wire_bytes>& nodes) {
+    if (list_.empty()) return {};
+    std::int64_t total = 0;
+    for (onnx_function& f : list_) f.expanded = -2;
+    GRAFT_TRY(count(nodes, 0, 0, total));
+    if (total > c_.limit.nodes)
+        return c_.fail(errc::model_too_large, "functions",
+                       "written out, the graph has more than " + std::to_string(c_.limit.nodes) + " nodes");
+    return {};
+}
+
+inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total) {
+    onnx_node n;
+    for (const wire_bytes& part : nodes) {
+        GRAFT_TRY(n.read(c_.source, part));
+        ++total;
+        GRAFT_TRY(count_bodies(n, calls, nesting, total));
+        const int callee = index(n);
+        if (callee < 0) continue;
+        onnx_function& f = list_[static_cast<std::size_t>(callee)];
+        const std::string what = "function '" + f.name.string() + "'";
+        if (f.expanded == -1) return c_.fail(errc::model_recursion, what, "it calls itself");
+        if (f.expanded == -2) {
+            if (calls >= c_.limit.function_depth)
+                return c_.fail(errc::model_too_deep, what,
+                               "functions call functions deeper than " + std::to_string(c_.limit.function_depth));
+            f.expanded = -1;
+            std::int64_t inside = 0;
+            GRAFT_TRY(count(f.nodes, calls + 1, nesting, inside));
+            f.expanded = inside;
+        }
+        total += f.expanded;
+        if (total > c_.limit.nodes) total = c_.limit.nodes + 1; // enough to know; never overflows
+    }
+    return {};
+}
+
+inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total) {
+    for (const wire_bytes& a : n.attributes) {
+        wire_reader r(c_.source, a);
+        std::vector<wire_bytes> graphs, nodes;
+        while (r.next())
+            if (r.field() == onnx_schema::attribute::g) r.add(graphs);
+        GRAFT_TRY(r.finish());
+        if (graphs.empty()) continue;
+        if (nesting >= c_.limit.nesting)
+            return c_.fail(errc::model_too_deep, n.place(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+        for (const wire_bytes& g : graphs) {
+            wire_reader body(c_.source, g);
+            while (body.next())
+                if (body.field() == onnx_schema::graph::node) body.add(nodes);
+            GRAFT_TRY(body.finish());
+        }
+        GRAFT_TRY(count(nodes, calls, nesting + 1, total));
+    }
+    return {};
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+/// An AttributeProto as its fields lie in the file.
+struct onnx_attribute {
+    std::string name;
+    wire_bytes reference;           ///< name of the function's attribute that it stands for
+    std::vector<wire_bytes> graphs; ///< parts of its body
+    attribute_kind kind = attribute_kind::none;
+};
+
+// Kinds in the order of AttributeProto.AttributeType, of which the first nine are known.
+inline attribute_kind kind_of(std::int64_t type) noexcept {
+    using k = attribute_kind;
+    constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
+                                        k::graph, k::reals, k::integers, k::strings};
+    return kinds[type];
+}
+
+// Reads everything but the body of a graph attribute.
+inline status read_attribute(onnx_context& c, const std::string& place, wire_bytes part, onnx_attribute& seen, attribute& out) {
+    using field = onnx_schema::attribute;
+    std::int64_t type = 0;
+    unsigned fields = 0; // bit i: the field of attribute type i is there
+    bool other = false;
+    std::vector<wire_bytes> tensors, strings;
+    wire_reader r(c.source, part);
+    while (r.next()) switch (r.field()) {
+        case field::name: r.text(seen.name); break;
+        case field::ref_attr_name: r.bytes(seen.reference); break;
+        case field::type: r.integer(type); break;
+        case field::f: r.real(out.real), fields |= 1u << field::is_float; break;
+        case field::i: r.integer(out.integer), fields |= 1u << field::is_int; break;
+        case field::s: r.text(out.string), fields |= 1u << field::is_string; break;
+        case field::t: r.add(tensors), fields |= 1u << field::is_tensor; break;
+        case field::g: r.add(seen.graphs), fields |= 1u << field::is_graph; break;
+        case field::floats: r.add(out.reals), fields |= 1u << field::is_floats; break;
+        case field::ints: r.add(out.integers), fields |= 1u << field::is_ints; break;
+        case field::strings: r.add(strings), fields |= 1u << field::is_strings; break;
+        case field::tensors:
+        case field::graphs:
+        case field::tp:
+        case field::type_protos:
+        case field::sparse_tensor:
+        case field::sparse_tensors: other = true; break;
+        default: break;
+        }
+    GRAFT_TRY(r.finish());
+    const std::string where = place + ": attribute '" + seen.name + "'";
+    if (seen.name.empty()) return c.fail(errc::op_attribute, place, "an attribute has no name");
+    if (other || type > 8) return c.fail(errc::op_unsupported, where, "attributes of this kind are not supported");
+    if (!type && !seen.reference.size) {
+        // Files of IR version 1 give no type: the one field that is there tells it.
+        for (std::int64_t i = 1; i <= 8; ++i)
+            if (fields == 1u << i) type = i;
+        if (!type) return c.fail(errc::op_attribute, where, "it has no type");
+    }
+    if (type < 0 || fields & ~(1u << type)) return c.fail(errc::op_attribute, where, "its type and its value do not go together");
+    if (seen.reference.size && fields) return c.fail(errc::op_attribute, where, "it has a value and a reference at once");
+    out.name = seen.name;
+    out.kind = seen.kind = kind_of(type);
+    if (out.kind == attribute_kind::graph && !seen.reference.size && seen.graphs.empty())
+        return c.fail(errc::op_attribute, where, "the graph is missing");
+    for (const wire_bytes& s : strings) out.strings.push_back(s.string());
+    if (out.kind == attribute_kind::tensor && !seen.reference.size) {
+        if (tensors.empty()) return c.fail(errc::op_attribute, where, "the tensor is missing");
+        std::string ignored;
+        bool text = false;
+        status read = onnx_tensor_reader(c, tensors).read(ignored, out.tensor, text);
+        if (!read.ok()) return fail(read.error().code(), read.error().where() + " of " + where, read.error().detail());
+        if (text) return c.fail(errc::op_unsupported, where, "tensors of strings are not supported");
+    }
+    return {};
+}
+
+// What an attribute holds in memory of its own; a tensor of its own only where it was copied out of the file.
+inline std::size_t held_bytes(const attribute& a) noexcept {
+    std::size_t bytes = sizeof a + a.name.size() + a.string.size() + a.reals.size() * sizeof(float) + a.integers.size() * sizeof(std::int64_t);
+    for (const std::string& s : a.strings) bytes += sizeof s + s.size();
+    return bytes + (a.tensor.storage().allocated() ? a.tensor.bytes() : 0);
+}
+
+// An attribute that stands for one of the function's: a copy under its own name. False where the call gives none.
+inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribute>& given, attribute& out) {
+    for (const attribute& a : given) {
+        if (seen.reference.text() != a.name) continue;
+        out = a;
+        out.name = seen.name;
+        return true;
+    }
+    return false;
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+/// Where names are looked up: a graph, or the inside of a function that is being written out into a graph.
+struct onnx_scope {
+    struct entry {
+        value_id id;
+        int maker; ///< place of the node that makes it, -1 where none does
+    };
+    graph* target = nullptr;
+    onnx_scope* parent = nullptr; ///< of a body: what it may capture from
+    onnx_scope* owner = nullptr;  ///< the scope of the graph that a function is written into; itself for graphs
+    name_table names;
+    std::vector<entry> entries;
+    int current = 0; ///< place of the node at work
+    int depth = 0;   ///< graphs in graphs
+    const onnx_function* function = nullptr;
+    std::vector<attribute> bound; ///< attributes that the call gave
+    std::string prefix;           ///< of fresh names
+
+    /// Whether what is read here is inside of a function, and read again at each call.
+    bool called() const noexcept { return function || (parent && parent->called()); }
+
+    bool define(std::string_view name, value_id id, int maker) {
+        if (!names.insert(name, static_cast<int>(entries.size()))) return false;
+        entries.push_back({id, maker});
+        return true;
+    }
+};
+
+class onnx_graph_reader {
+public:
+    onnx_graph_reader(onnx_context& c, onnx_functions& functions, graph& root) : c_(c), functions_(functions), root_(root) {}
+    status read(const std::vector<wire_bytes>& parts) {
+        onnx_scope scope;
+        scope.target = &root_;
+        scope.owner = &scope;
+        return read_graph(parts, scope);
+    }
+
+private:
+    static constexpr value_id unresolved = -2;
+
+    status read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope);
+    status read_input(wire_bytes part, onnx_scope& scope);
+    status read_initializer(wire_bytes part, onnx_scope& scope);
+    status read_output(wire_bytes part, onnx_scope& scope, name_table& seen);
+    status read_value_info(wire_bytes part, value& out, bool must_have_type);
+    status read_type(const std::vector<wire_bytes>& parts, value& out);
+    status read_dimensions(const std::vector<wire_bytes>& parts, value& out);
+    status define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
+    status read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
+    status read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out);
+    status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out);
+    status call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
+    status read_defaults(onnx_function& f, const std::string& place);
+    status copy_through(onnx_scope& inside, const onnx_function& f, node& caller);
+    value_id resolve(onnx_scope& scope, std::string_view name);
+    status new_value(onnx_scope& scope, std::string name, value_id& id);
+    std::string fresh(onnx_scope& scope, const std::string& wanted);
+    int version(const onnx_scope& scope, const std::string& domain) const;
+
+    onnx_context& c_;
+    onnx_functions& functions_;
+    graph& root_;
+    std::int64_t values_ = 0;
+};
+
+inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope) {
+    using field = onnx_schema::graph;
+    std::vector<wire_bytes> nodes, initializers, inputs, outputs;
+    graph& g = *scope.target;
+    for (const wire_bytes& part : parts) {
+        wire_reader r(c_.source, part);
+        while (r.next()) switch (r.field()) {
+            case field::node: r.add(nodes); break;
+            case field::name: r.text(g.name); break;
+            case field::initializer: r.add(initializers); break;
+            case field::input: r.add(inputs); break;
+            case field::output: r.add(outputs); break;
+            case field::sparse_initializer:
+                return c_.fail(errc::op_unsupported, "graph '" + g.name + "'", "sparse initializers are not supported");
+            default: break;
+            }
+        GRAFT_TRY(r.finish());
+    }
+    c_.nodes += static_cast<std::int64_t>(nodes.size());
+    if (c_.nodes > c_.limit.nodes)
+        return c_.fail(errc::model_too_large, "graph '" + g.name + "'",
+                       "more nodes than the limit of " + std::to_string(c_.limit.nodes));
+    if (!scope.parent) GRAFT_TRY(functions_.check(nodes));
+    g.nodes.reserve(nodes.size());
+    for (const wire_bytes& part : inputs) GRAFT_TRY(read_input(part, scope));
+    for (const wire_bytes& part : initializers) GRAFT_TRY(read_initializer(part, scope));
+    GRAFT_TRY(define_outputs(nodes, scope));
+    GRAFT_TRY(read_nodes(nodes, scope));
+    name_table seen;
+    for (const wire_bytes& part : outputs) GRAFT_TRY(read_output(part, scope, seen));
+    return {};
+}
+
+inline status onnx_graph_reader::new_value(onnx_scope& scope, std::string name, value_id& id) {
+    if (++values_ > 4 * c_.limit.nodes)
+        return c_.fail(errc::model_too_large, "graph", "more values than " + std::to_string(4 * c_.limit.nodes));
+    id = scope.target->add_value(std::move(name));
+    return {};
+}
+
+// The name in a ValueInfoProto; a part of the file, so that tables may keep it.
+inline status name_in(const wire_source& source, wire_bytes part, std::uint32_t field, std::string_view& name) {
+    wire_bytes b;
+    wire_reader r(source, part);
+    while (r.next())
+        if (r.field() == field) r.bytes(b);
+    name = b.text();
+    return r.finish();
+}
+
+inline status onnx_graph_reader::read_input(wire_bytes part, onnx_scope& scope) {
+    std::string_view name;
+    GRAFT_TRY(name_in(c_.source, part, onnx_schema::value_info::name, name));
+    if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an input has no name");
+    value_id id = no_value;
+    GRAFT_TRY(new_value(scope, std::string(name), id));
+    if (!scope.define(name, id, -1))
+        return c_.fail(errc::graph_duplicate, "input '" + std::string(name) + "'", "two inputs have this name");
+    scope.target->inputs.push_back(id);
+    return read_value_info(part, scope.target->values.back(), !scope.parent);
+}
+
+inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& scope) {
+    std::string_view name;
+    GRAFT_TRY(name_in(c_.source, part, onnx_schema::tensor::name, name));
+    if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an initializer has no name");
+    std::string copy;
+    tensor data;
+    bool text = false;
+    GRAFT_TRY(onnx_tensor_reader(c_, std::vector<wire_bytes>(1, part)).read(copy, data, text));
+    value_id id = no_value;
+    const int known = scope.names.find(name);
+    if (known < 0) {
+        GRAFT_TRY(new_value(scope, copy, id));
+        scope.define(name, id, -1);
+    } else
+        id = scope.entries[static_cast<std::size_t>(known)].id;
+    value& v = scope.target->at(id);
+    const std::string what = "initializer '" + copy + "'";
+    if (v.constant || (known >= 0 && v.type == dtype::string))
+        return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
+    const dtype type = text ? dtype::string : data.type();
+    if (v.type != dtype::undefined && v.type != type)
+        return c_.fail(errc::tensor_dtype, what,
+                       std::string("it is ") + graft::name(type) + ", but as an input it is " + graft::name(v.type));
+    if (text) {
+        v.type = dtype::string;
+        return {};
+    }
+    if (v.has_shape) {
+        bool fits = v.extents.rank() == data.shape().rank();
+        for (int i = 0; fits && i < v.extents.rank(); ++i) fits = v.extents[i] < 0 || v.extents[i] == data.shape()[i];
+        if (!fits)
+            return c_.fail(errc::tensor_shape, what,
+                           "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
+    }
+    if (known < 0) v.has_shape = true, v.extents = data.shape();
+    v.type = type;
+    v.constant = std::move(data);
+    return {};
+}
+
+inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope, name_table& seen) {
+    std::string_view name;
+    GRAFT_TRY(name_in(c_.source, part, onnx_schema::value_info::name, name));
+    const std::string what = "output '" + std::string(name) + "'";
+    if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an output has no name");
+    if (!seen.insert(name, 0)) return c_.fail(errc::graph_duplicate, what, "two outputs have this name");
+    const value_id id = resolve(scope, name);
+    if (id < 0) return c_.fail(errc::graph_no_output, what, "no node makes it");
+    value& v = scope.target->at(id);
+    if (v.type == dtype::string) return c_.fail(errc::tensor_dtype, what, "strings are not supported");
+    value declared;
+    declared.name = v.name;
+    GRAFT_TRY(read_value_info(part, declared, false));
+    if (v.type == dtype::undefined) v.type = declared.type;
+    if (!v.has_shape)
+        v.has_shape = declared.has_shape, v.extents = declared.extents, v.dimensions = std::move(declared.dimensions);
+    scope.target->outputs.push_back(id);
+    return {};
+}
+
+inline status onnx_graph_reader::read_value_info(wire_bytes part, value& out, bool must_have_type) {
+    std::vector<wire_bytes> types;
+    wire_reader r(c_.source, part);
+    while (r.next())
+        if (r.field() == onnx_schema::value_info::type) r.add(types);
+    GRAFT_TRY(r.finish());
+    GRAFT_TRY(read_type(types, out));
+    if (must_have_type && !size_of(out.type))
+        return c_.fail(errc::tensor_dtype, "input '" + out.name + "'",
+                       out.type == dtype::undefined
+                           ? std::string("it has no element type")
+                           : std::string("elements of type ") + graft::name(out.type) + " are not supported");
+    return {};
+}
+
+inline status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts, value& out) {
+    using field = onnx_schema::type;
+    std::vector<wire_bytes> tensors, shapes;
+    const char* other = nullptr;
+    for (const wire_bytes& part : parts) {
+        wire_reader r(c_.source, part);
+        while (r.next()) switch (r.field()) {
+            case field::tensor: r.add(tensors); break;
+            case field::sequence: other = "a sequence"; break;
+            case field::map: other = "a map"; break;
+            case field::opaque: other = "opaque"; break;
+            case field::sparse_tensor: other = "a sparse tensor"; break;
+            case field::optional: other = "an optional"; break;
+            default: break;
+            }
+        GRAFT_TRY(r.finish());
+    }
+    const std::string what = "value '" + out.name + "'";
+    if (other) return c_.fail(errc::op_unsupported, what, std::string("it is ") + other + "; only tensors are supported");
+    std::int64_t type = 0;
+    for (const wire_bytes& part : tensors) {
+        wire_reader r(c_.source, part);
+        while (r.next()) {
+            if (r.field() == onnx_schema::tensor_type::elem_type) r.integer(type);
+            if (r.field() == onnx_schema::tensor_type::shape) r.add(shapes);
+        }
+        GRAFT_TRY(r.finish());
+    }
+    if (type < 0 || type > static_cast<std::int64_t>(dtype::int2))
+        return c_.fail(errc::tensor_dtype, what, "element type " + std::to_string(type) + " does not exist");
+    out.type = static_cast<dtype>(type);
+    if (!shapes.empty()) GRAFT_TRY(read_dimensions(shapes, out));
+    return {};
+}
+
+inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& parts, value& out) {
+    using field = onnx_schema::dimension;
+    std::vector<std::int64_t> extents;
+    for (const wire_bytes& part : parts) {
+        wire_reader r(c_.source, part);
+        while (r.next()) {
+            wire_bytes d;
+            if (r.field() != onnx_schema::tensor_shape::dim || !r.bytes(d)) continue;
+            std::int64_t extent = -1;
+            std::string param;
+            wire_reader dimension(c_.source, d);
+            while (dimension.next()) {
+                if (dimension.field() == field::value && dimension.integer(extent)) param.clear();
+                if (dimension.field() == field::param && dimension.text(param)) extent = -1;
+            }
+            GRAFT_TRY(dimension.finish());
+            extents.push_back(extent);
+            if (extents.size() <= static_cast<std::size_t>(shape::max_rank)) out.dimensions.push_back(std::move(param));
+        }
+        GRAFT_TRY(r.finish());
+    }
+    out.has_shape = true;
+    return check_extents(c_, "value '" + out.name + "'", extents, true, out.extents);
+}
+
+// Makes the values that nodes make, before any node is read: names may be used before they are made.
+inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
+    int place = 0;
+    for (const wire_bytes& part : nodes) {
+        wire_reader r(c_.source, part);
+        while (r.next()) {
+            wire_bytes b;
+            if (r.field() != onnx_schema::node::output || !r.bytes(b) || !b.size) continue;
+            const std::string_view name = b.text();
+            const int known = scope.names.find(name);
+            if (known >= 0) {
+                // A function's outputs are values of the caller, waiting for the node that makes them.
+                onnx_scope::entry& e = scope.entries[static_cast<std::size_t>(known)];
+                if (e.maker != -2) return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'", "it is made twice");
+                e.maker = place;
+                continue;
+            }
+            for (onnx_scope* outer = scope.parent; outer; outer = outer->parent) {
+                const int above = outer->names.find(name);
+                if (above >= 0 && outer->entries[static_cast<std::size_t>(above)].maker < outer->current)
+                    return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'",
+                                   "a body makes a value that the graph around it has already");
+            }
+            value_id id = no_value;
+            GRAFT_TRY(new_value(scope, scope.function ? fresh(scope, scope.prefix + b.string()) : b.string(), id));
+            scope.define(name, id, place);
+        }
+        GRAFT_TRY(r.finish());
+        ++place;
+    }
+    return {};
+}
+
+// A name that the graph at work does not have.
+inline std::string onnx_graph_reader::fresh(onnx_scope& scope, const std::string& wanted) {
+    std::string name = wanted;
+    while (scope.owner->names.find(name) >= 0) name = wanted + "_" + std::to_string(++c_.calls);
+    return name;
+}
+
+inline int onnx_graph_reader::version(const onnx_scope& scope, const std::string& domain) const {
+    for (const onnx_scope* s = &scope; s; s = s->parent)
+        if (s->function) {
+            for (const opset& o : s->function->opsets)
+                if (o.domain == domain) return o.version;
+            break;
+        }
+    return root_.version_of(domain);
+}
+
+inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view name) {
+    const int known = scope.names.find(name);
+    if (known >= 0) return scope.entries[static_cast<std::size_t>(known)].id;
+    if (!scope.parent) return unresolved;
+    const value_id outer = resolve(*scope.parent, name);
+    if (outer == unresolved) return unresolved;
+    value_id inner = no_value;
+    if (outer != no_value) {
+        const value& from = scope.parent->target->at(outer);
+        inner =
+            scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
+        scope.target->values.back().type = from.type;
+        scope.target->captures.push_back({inner, outer});
+    }
+    scope.define(name, inner, -1);
+    return inner;
+}
+
+inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
+    onnx_node from;
+    graph& g = *scope.target;
+    const bool called = scope.called();
+    scope.current = 0;
+    for (const wire_bytes& part : nodes) {
+        GRAFT_TRY(from.read(c_.source, part));
+        const std::string place = from.place();
+        node n;
+        n.name = from.name.size && scope.function ? scope.prefix + from.name.string() : from.name.string();
+        n.op_type = from.op_type.string();
+        n.domain = from.domain.string();
+        n.version = version(scope, n.domain);
+        if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
+        if (called) {
+            std::size_t names = from.name.size + from.op_type.size + from.domain.size + scope.prefix.size() * (1 + from.outputs.size());
+            for (const std::vector<wire_bytes>* list : {&from.inputs, &from.outputs})
+                for (const wire_bytes& name : *list) names += name.size + sizeof(value);
+            GRAFT_TRY(c_.write_out(place, sizeof n + names));
+        }
+        for (const wire_bytes& name : from.inputs) {
+            const value_id id = name.size ? resolve(scope, name.text()) : no_value;
+            if (id == unresolved)
+                return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
+            if (id >= 0 && g.at(id).type == dtype::string)
+                return c_.fail(errc::tensor_dtype, place,
+                               "input '" + escape(name.string()) + "' holds strings, which are not supported");
+            n.inputs.push_back(id);
+        }
+        for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
+        GRAFT_TRY(read_attributes(from, place, scope, n.attributes));
+        if (onnx_function* f = functions_.find(from))
+            GRAFT_TRY(call(*f, n, place, scope));
+        else
+            g.nodes.push_back(std::move(n));
+        ++scope.current;
+    }
+    return {};
+}
+
+inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
+                                                 std::vector<attribute>& out) {
+    out.reserve(from.attributes.size());
+    const bool called = scope.called();
+    for (const wire_bytes& part : from.attributes) {
+        onnx_attribute seen;
+        attribute a;
+        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        if (seen.reference.size) {
+            const onnx_scope* s = &scope;
+            while (s && !s->function) s = s->parent;
+            if (!s)
+                return c_.fail(errc::op_attribute, place,
+                               "attribute '" + seen.name + "' refers to a function's, but there is no function");
+            if (!bind_reference(seen, s->bound, a)) continue;
+            if (seen.kind != attribute_kind::none && seen.kind != a.kind)
+                return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
+        } else if (a.kind == attribute_kind::graph)
+            GRAFT_TRY(read_body(seen.graphs, scope, place, a));
+        if (called) GRAFT_TRY(c_.write_out(place, held_bytes(a)));
+        out.push_back(std::move(a));
+    }
+    return {};
+}
+
+inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place,
+                                           attribute& out) {
+    if (scope.depth + 1 >= c_.limit.nesting)
+        return c_.fail(errc::model_too_deep, place, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+    out.graph = std::make_shared<graph>();
+    onnx_scope inner;
+    inner.target = out.graph.get();
+    inner.parent = &scope;
+    inner.owner = &inner;
+    inner.depth = scope.depth + 1;
+    return read_graph(parts, inner);
+}
+
+inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& place) {
+    for (const wire_bytes& part : f.defaults) {
+        onnx_attribute seen;
+        attribute a;
+        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        if (a.kind == attribute_kind::graph || seen.reference.size)
+            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+        f.default_values.push_back(std::move(a));
+    }
+    return {};
+}
+
+// Writes a function out in place of the node that calls it.
+inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
+    onnx_scope inside;
+    inside.target = scope.target;
+    inside.owner = scope.owner;
+    inside.function = &f;
+    inside.depth = scope.depth;
+    inside.prefix = (caller.name.empty() ? caller.op_type : caller.name) + "_" + std::to_string(++c_.calls) + "/";
+    if (caller.inputs.size() > f.inputs.size() || caller.outputs.size() > f.outputs.size())
+        return c_.fail(errc::op_shape, place, "it has more inputs or outputs than the function");
+    for (const attribute& a : caller.attributes) {
+        if (a.kind == attribute_kind::graph)
+            return c_.fail(errc::op_unsupported, place, "graphs as attributes of functions are not supported");
+        bool declared = false;
+        for (const wire_bytes& name : f.attributes) declared |= name.text() == a.name;
+        inside.bound.push_back(a);
+        for (const wire_bytes& part : f.defaults) {
+            std::string_view name;
+            GRAFT_TRY(name_in(c_.source, part, onnx_schema::attribute::name, name));
+            declared |= name == a.name;
+        }
+        if (!declared) return c_.fail(errc::op_attribute, place, "the function has no attribute '" + a.name + "'");
+    }
+    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, place));
+    std::size_t copied = (f.inputs.size() + f.outputs.size()) * sizeof(value) + caller.attributes.size() * (f.attributes.size() + f.defaults.size());
+    for (const attribute& a : inside.bound) copied += held_bytes(a);
+    for (const attribute& a : f.default_values) {
+        bool given = false;
+        for (const attribute& b : caller.attributes) given |= b.name == a.name;
+        if (given) continue;
+        copied += held_bytes(a);
+        inside.bound.push_back(a);
+    }
+    GRAFT_TRY(c_.write_out(place, copied));
+    for (std::size_t i = 0; i < f.inputs.size(); ++i)
+        if (!inside.define(f.inputs[i].text(), i < caller.inputs.size() ? caller.inputs[i] : no_value, -1))
+            return c_.fail(errc::graph_duplicate, place, "two inputs of the function have one name");
+    std::vector<std::string_view> passed_on;
+    caller.outputs.resize(f.outputs.size(), no_value);
+    for (std::size_t i = 0; i < f.outputs.size(); ++i) {
+        value_id& id = caller.outputs[i];
+        if (id == no_value) GRAFT_TRY(new_value(scope, fresh(inside, inside.prefix + f.outputs[i].string()), id));
+        const std::string_view name = f.outputs[i].text();
+        const int known = inside.names.find(name);
+        if (known >= 0 && static_cast<std::size_t>(known) >= f.inputs.size())
+            return c_.fail(errc::graph_duplicate, place, "two outputs of the function have one name");
+        if (known < 0) inside.define(name, id, -2);
+    }
+    GRAFT_TRY(define_outputs(f.nodes, inside));
+    for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
+        if (inside.entries[i].maker == -2)
+            return c_.fail(errc::graph_no_output, place, "no node of the function makes one of its outputs");
+    GRAFT_TRY(read_nodes(f.nodes, inside));
+    return copy_through(inside, f, caller);
+}
+
+// An output of a function that is one of its inputs: a node has to make the caller's value.
+inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_function& f, node& caller) {
+    for (std::size_t i = 0; i < f.outputs.size(); ++i) {
+        const value_id made = resolve(inside, f.outputs[i].text());
+        if (made == caller.outputs[i]) continue;
+        if (made == no_value)
+            return c_.fail(errc::graph_no_output, "function '" + f.name.string() + "'",
+                           "an output is an input that the call leaves out");
+        node copy;
+        copy.name = inside.prefix + "Identity";
+        copy.op_type = "Identity";
+        copy.version = version(inside, "");
+        if (!copy.version) copy.version = newest_opset;
+        copy.inputs.push_back(made);
+        copy.outputs.push_back(caller.outputs[i]);
+        inside.target->nodes.push_back(std::move(copy));
+    }
+    return {};
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+GRAFT_BEGIN_NAMESPACE
+
+namespace detail {
+inline status read_entry(const wire_source& source, wire_bytes part, std::pair<std::string, std::string>& out) {
+    wire_reader r(source, part);
+    while (r.next()) {
+        if (r.field() == onnx_schema::entry::key) r.text(out.first);
+        if (r.field() == onnx_schema::entry::value) r.text(out.second);
+    }
+    return r.finish();
+}
+
+inline status read_model(onnx_context& c, graph& out) {
+    using field = onnx_schema::model;
+    std::vector<wire_bytes> graphs, functions;
+    out.ir_version = 0;
+    wire_reader r(c.source, c.source.bytes);
+    while (r.next()) {
+        wire_bytes part;
+        switch (r.field()) {
+        case field::ir_version: r.integer(out.ir_version); break;
+        case field::producer_name: r.text(out.producer_name); break;
+        case field::producer_version: r.text(out.producer_version); break;
+        case field::domain: r.text(out.model_domain); break;
+        case field::model_version: r.integer(out.model_version); break;
+        case field::doc_string: r.text(out.description); break;
+        case field::graph: r.add(graphs); break;
+        case field::functions: r.add(functions); break;
+        case field::opset_import:
+            if (r.bytes(part)) GRAFT_TRY(read_opset(c.source, part, out.opsets));
+            break;
+        case field::metadata_props:
+            if (r.bytes(part)) {
+                out.metadata.emplace_back();
+                GRAFT_TRY(read_entry(c.source, part, out.metadata.back()));
+            }
+            break;
+        default: break;
+        }
+    }
+    GRAFT_TRY(r.finish());
+    if (!c.source.bytes.size) return fail(errc::model_truncated, c.source.name, "the file is empty");
+    if (graphs.empty()) return fail(errc::model_malformed, c.source.name, "this is no ONNX model: it has no graph");
+    if (out.ir_version < onnx_schema::oldest_ir || out.ir_version > onnx_schema::newest_ir)
+        return fail(errc::model_version, c.source.name,
+                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) +
+                        " and " + std::to_string(onnx_schema::newest_ir));
+    if (out.opsets.empty()) return fail(errc::model_version, c.source.name, "the model imports no operator set");
+    onnx_functions known(c);
+    if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
+    return onnx_graph_reader(c, known, out).read(graphs);
+}
+
+// What a file is that is known not to be ONNX, and what makes ONNX of it; "" for any other.
+GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t size) {
+    const file_kind kind = kind_of_file(bytes, size);
+    if (kind.family == file_family::model) return "";
+    if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
+    const std::string hint = kind.family == file_family::other_model ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
+    return wrong_kind(kind, "a model", hint.c_str());
+}
+
+// TensorFlow keeps a model as a folder.
+GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) {
+    if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
+    return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
+}
+
+inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
+                               void (*let_go)(const void*, std::size_t)) {
+    if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
+        return fail(errc::model_too_large, name,
+                    "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+    const std::string other = not_onnx(bytes.data, bytes.size);
+    if (!other.empty()) return fail(errc::model_malformed, name, other);
+    onnx_context c(limit);
+    c.source.bytes = bytes;
+    c.source.name = name;
+    c.source.nesting = limit.nesting;
+    c.directory = directory;
+    c.owner = std::move(owner);
+    c.let_go = let_go;
+    graph out;
+    GRAFT_TRY(read_model(c, out));
+    return out;
+}
+} // namespace detail
+
+GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
+                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+    return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
+}
+GRAFT_MEMORY_CATCH(name)
+
+GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
+    std::shared_ptr<const mapped_file> file;
+    auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
+    if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
+    file = std::move(opened).value();
+    auto read = detail::read_onnx({file->data(), file->size()}, path, folder_of(path), limit, file, file->letting_go());
+    file->let_go();
+    return read;
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_WRITE_HPP
+#define GRAFT_SINGLE_GRAFT_IO_ONNX_WRITE_HPP
+// ---- graft/io/onnx_write.hpp
+// Graphs to ONNX files.
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a protobuf message may have at most; larger models keep their weights in a second file.
+constexpr std::int64_t most_model_bytes = (std::int64_t(1) << 31) - 1;
+
+/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are
+/// kept; the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
+/// model.version (nodes of operator sets that exclude each other), model.too_large, graph.dangling.
+status write_onnx(const graph& g, std::vector<std::uint8_t>& out);
+/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes,
+/// those of 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
+status write_onnx_file(const graph& g, const std::string& path,
+                       std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Names of the values of one graph as the file will have them; `visible` are those that bodies can see so far.
+struct write_scope {
+    const graph* g = nullptr;
+    const write_scope* outer = nullptr;
+    std::vector<std::string> names;
+    name_table visible, own;
+
+    bool taken(const std::string& name) const noexcept {
+        for (const write_scope* s = outer; s; s = s->outer)
+            if (s->visible.find(name) >= 0) return true;
+        return own.find(name) >= 0;
+    }
+};
+
+class onnx_writer {
+public:
+    /// `data` is null where all tensors go into the model itself; else large ones go to that file, called `data_name`.
+    onnx_writer(const graph& g, std::vector<std::uint8_t>& out, atomic_file* data, std::string data_name)
+        : root_(g), out_(out), w_(out), data_(data), data_name_(std::move(data_name)) {}
+    status write();
+
+private:
+    status collect(const graph& g, bool main);
+    status collect_node(const node& n);
+    void need(std::int64_t ir) { ir_ = ir_ < ir ? ir : ir_; }
+    void need(dtype type);
+    status write_graph(const graph& g, write_scope& scope, bool main);
+    status name_values(const graph& g, write_scope& scope);
+    status write_node(const node& n, write_scope& scope);
+    status write_attribute(const attribute& a, write_scope& scope);
+    status write_tensor(std::uint32_t field, const tensor& t, const std::string& name, bool may_go_out);
+    void write_value_info(std::uint32_t field, const value& v, const std::string& name);
+    status write_external(const tensor& t);
+
+    const graph& root_;
+    std::vector<std::uint8_t>& out_;
+    wire_writer w_;
+    atomic_file* data_;
+    std::string data_name_;
+    std::int64_t data_at_ = 0, ir_ = 0;
+    std::vector<opset> opsets_;
+};
+
+inline void onnx_writer::need(dtype type) {
+    switch (type) {
+    case dtype::bfloat16: need(4); break;
+    case dtype::float8e4m3fn:
+    case dtype::float8e4m3fnuz:
+    case dtype::float8e5m2:
+    case dtype::float8e5m2fnuz: need(9); break;
+    case dtype::uint4:
+    case dtype::int4: need(10); break;
+    case dtype::float4e2m1: need(11); break;
+    case dtype::float8e8m0: need(12); break;
+    case dtype::uint2:
+    case dtype::int2: need(13); break;
+    default: break;
+    }
+}
+
+inline status onnx_writer::collect_node(const node& n) {
+    if (n.domain == "graft")
+        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+    opset* found = nullptr;
+    for (opset& o : opsets_)
+        if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
+    if (!found)
+        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version          ? n.version
+                                                                             : n.domain.empty() ? newest_opset
+                                                                                                : 1});
+    else if (n.version && n.version != found->version) {
+        // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
+        const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
+        const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
+        if (!same)
+            return fail(errc::model_version, place(n),
+                        "the node is of operator set " + std::to_string(n.version) + ", the model of " +
+                            std::to_string(found->version));
+    }
+    return {};
+}
+
+// Gathers operator sets, and the IR version that the graph needs.
+inline status onnx_writer::collect(const graph& g, bool main) {
+    std::vector<char> input(g.values.size(), 0);
+    for (const value_id id : g.inputs) input[id] = 1;
+    for (std::size_t i = 0; i < g.values.size(); ++i) {
+        need(g.values[i].type);
+        if (main && g.values[i].constant && !input[i]) need(4);
+    }
+    for (const node& n : g.nodes) {
+        GRAFT_TRY(collect_node(n));
+        for (const attribute& a : n.attributes) {
+            if (a.tensor) need(a.tensor.type());
+            if (a.graph) GRAFT_TRY(collect(*a.graph, false));
+        }
+    }
+    return {};
+}
+
+inline status onnx_writer::write() {
+    using field = onnx_schema::model;
+    opsets_ = root_.opsets;
+    ir_ = root_.ir_version;
+    GRAFT_TRY(collect(root_, true));
+    if (opsets_.empty()) opsets_.push_back({"", newest_opset});
+    for (const opset& o : opsets_)
+        if (o.domain.empty()) {
+            if (o.version < 1 || o.version > newest_opset)
+                return fail(errc::model_version, "model", "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
+            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
+                                              8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
+            static_assert(sizeof ir_of == newest_opset + 1, "an IR version for each operator set");
+            need(ir_of[o.version]);
+        }
+    w_.integer(field::ir_version, ir_);
+    w_.text_if(field::producer_name, root_.producer_name);
+    w_.text_if(field::producer_version, root_.producer_version);
+    w_.text_if(field::domain, root_.model_domain);
+    if (root_.model_version) w_.integer(field::model_version, root_.model_version);
+    w_.text_if(field::doc_string, root_.description);
+    const std::size_t mark = w_.begin(field::graph);
+    write_scope scope;
+    GRAFT_TRY(write_graph(root_, scope, true));
+    w_.end(mark);
+    for (const opset& o : opsets_) {
+        const std::size_t import = w_.begin(field::opset_import);
+        w_.text(onnx_schema::operator_set::domain, o.domain);
+        w_.integer(onnx_schema::operator_set::version, o.version);
+        w_.end(import);
+    }
+    for (const auto& e : root_.metadata) {
+        const std::size_t entry = w_.begin(field::metadata_props);
+        w_.text(onnx_schema::entry::key, e.first);
+        w_.text(onnx_schema::entry::value, e.second);
+        w_.end(entry);
+    }
+    if (static_cast<std::int64_t>(out_.size()) > most_model_bytes)
+        return fail(errc::model_too_large, "model",
+                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
+                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
+    return {};
+}
+
+// Captured values go by the name they have outside; others keep theirs unless it is taken or empty.
+inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
+    scope.names.resize(g.values.size());
+    std::vector<char> captured(g.values.size(), 0);
+    for (const capture& c : g.captures) {
+        if (!scope.outer || static_cast<std::size_t>(c.outer) >= scope.outer->names.size())
+            return fail(errc::graph_dangling, "graph '" + g.name + "'", "it captures a value that is not there");
+        captured[c.inner] = 1;
+        scope.names[c.inner] = scope.outer->names[c.outer];
+    }
+    // Names given come before names made up, so that those stay as they are.
+    for (int pass = 0; pass < 2; ++pass)
+        for (std::size_t i = 0; i < g.values.size(); ++i) {
+            if (captured[i] || !scope.names[i].empty()) continue;
+            std::string name = g.values[i].name;
+            if (pass == 0 && (name.empty() || scope.taken(name))) continue;
+            if (pass == 1)
+                for (int n = 0; name.empty() || scope.taken(name); ++n)
+                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) +
+                           (n ? "_" + std::to_string(n) : "");
+            scope.names[i] = std::move(name);
+            scope.own.insert(scope.names[i], 0);
+        }
+    return {};
+}
+
+inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool main) {
+    using field = onnx_schema::graph;
+    scope.g = &g;
+    GRAFT_TRY(name_values(g, scope));
+    for (const value_id id : g.inputs) scope.visible.insert(scope.names[id], 0);
+    for (const capture& c : g.captures) scope.visible.insert(scope.names[c.inner], 0);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (g.values[i].constant) scope.visible.insert(scope.names[i], 0);
+    for (const node& n : g.nodes) {
+        const std::size_t mark = w_.begin(field::node);
+        GRAFT_TRY(write_node(n, scope));
+        w_.end(mark);
+        for (const value_id id : n.outputs)
+            if (id != no_value) scope.visible.insert(scope.names[id], 0);
+    }
+    w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
+    for (const value_id id : g.inputs)
+        write_value_info(field::input, g.at(id), scope.names[id]);
+    for (const value_id id : g.outputs)
+        write_value_info(field::output, g.at(id), scope.names[id]);
+    return {};
+}
+
+inline status onnx_writer::write_node(const node& n, write_scope& scope) {
+    using field = onnx_schema::node;
+    // What is left out at the end need not be named, beyond those that a node must have; of an operator that takes any number, how many there
+    // are says something: into how many parts to split, what a body gives.
+    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least, int most) {
+        std::size_t size = ids.size();
+        while (most >= 0 && size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
+        for (std::size_t i = 0; i < size; ++i)
+            w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
+    };
+    list(field::input, n.inputs, n.op ? n.op->min_inputs : 0, n.op ? n.op->max_inputs : -1);
+    list(field::output, n.outputs, n.op ? n.op->min_outputs : 1, n.op ? n.op->max_outputs : -1);
+    w_.text_if(field::name, n.name);
+    w_.text(field::op_type, n.op_type);
+    for (const attribute& a : n.attributes) {
+        const std::size_t mark = w_.begin(field::attribute);
+        GRAFT_TRY(write_attribute(a, scope));
+        w_.end(mark);
+    }
+    w_.text_if(field::domain, n.domain);
+    return {};
+}
+
+inline status onnx_writer::write_attribute(const attribute& a, write_scope& scope) {
+    using field = onnx_schema::attribute;
+    w_.text(field::name, a.name);
+    switch (a.kind) {
+    case attribute_kind::real: w_.real(field::f, a.real); break;
+    case attribute_kind::integer: w_.integer(field::i, a.integer); break;
+    case attribute_kind::string: w_.text(field::s, a.string); break;
+    case attribute_kind::tensor: GRAFT_TRY(write_tensor(field::t, a.tensor, "", false)); break;
+    case attribute_kind::graph: {
+        if (!a.graph) return fail(errc::internal, "attribute '" + a.name + "'", "it has no graph");
+        const std::size_t mark = w_.begin(field::g);
+        write_scope inner;
+        inner.outer = &scope;
+        GRAFT_TRY(write_graph(*a.graph, inner, false));
+        w_.end(mark);
+        break;
+    }
+    case attribute_kind::reals:
+        for (const float f : a.reals) w_.real(field::floats, f);
+        break;
+    case attribute_kind::integers:
+        for (const std::int64_t i : a.integers) w_.integer(field::ints, i);
+        break;
+    case attribute_kind::strings:
+        for (const std::string& s : a.strings) w_.text(field::strings, s);
+        break;
+    case attribute_kind::none: return fail(errc::internal, "attribute '" + a.name + "'", "it has no kind");
+    }
+    w_.integer(field::type, static_cast<std::int64_t>(a.kind));
+    return {};
+}
+
+inline status onnx_writer::write_external(const tensor& t) {
+    using field = onnx_schema::tensor;
+    // Page-aligned, so that readers can map each tensor by itself.
+    const std::int64_t start = (data_at_ + 4095) / 4096 * 4096;
+    const std::vector<std::uint8_t> gap(static_cast<std::size_t>(start - data_at_), 0);
+    GRAFT_TRY(data_->write(gap.data(), gap.size()));
+    GRAFT_TRY(data_->write(t.storage().unaligned(), t.bytes()));
+    data_at_ = start + static_cast<std::int64_t>(t.bytes());
+    const char* keys[] = {"location", "offset", "length"};
+    const std::string values[] = {data_name_, std::to_string(start), std::to_string(t.bytes())};
+    for (int i = 0; i < 3; ++i) {
+        const std::size_t entry = w_.begin(field::external_data);
+        w_.text(onnx_schema::entry::key, keys[i]);
+        w_.text(onnx_schema::entry::value, values[i]);
+        w_.end(entry);
+    }
+    w_.integer(field::data_location, 1);
+    return {};
+}
+
+inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, const std::string& name, bool may_go_out) {
+    using field = onnx_schema::tensor;
+    const std::size_t mark = w_.begin(number);
+    for (const std::int64_t d : t.shape()) w_.integer(field::dims, d);
+    w_.integer(field::data_type, static_cast<std::int64_t>(t.type()));
+    w_.text_if(field::name, name);
+    const int bits = static_cast<int>(file_bits(t.type()));
+    if (bits < 8) {
+        const std::int64_t per_byte = 8 / bits;
+        std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
+        const auto* codes = reinterpret_cast<const std::uint8_t*>(t.raw());
+        for (std::int64_t i = 0; i < t.elements(); ++i)
+            packed[static_cast<std::size_t>(i / per_byte)] =
+                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
+                                          (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+        w_.bytes(field::raw_data, packed.data(), packed.size());
+    } else if (data_ && may_go_out && t.bytes() >= 1024)
+        GRAFT_TRY(write_external(t));
+    else
+        w_.bytes(field::raw_data, t.storage().unaligned(), t.bytes());
+    w_.end(mark);
+    return {};
+}
+
+inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, const std::string& name) {
+    const std::size_t mark = w_.begin(number);
+    w_.text(onnx_schema::value_info::name, name);
+    const std::size_t type = w_.begin(onnx_schema::value_info::type), tensor = w_.begin(onnx_schema::type::tensor);
+    w_.integer(onnx_schema::tensor_type::elem_type, static_cast<std::int64_t>(v.type));
+    if (v.has_shape) {
+        const std::size_t extents = w_.begin(onnx_schema::tensor_type::shape);
+        for (int i = 0; i < v.extents.rank(); ++i) {
+            const std::size_t dim = w_.begin(onnx_schema::tensor_shape::dim);
+            const auto k = static_cast<std::size_t>(i);
+            if (v.extents[i] >= 0)
+                w_.integer(onnx_schema::dimension::value, v.extents[i]);
+            else if (k < v.dimensions.size())
+                w_.text_if(onnx_schema::dimension::param, v.dimensions[k]);
+            w_.end(dim);
+        }
+        w_.end(extents);
+    }
+    w_.end(tensor);
+    w_.end(type);
+    w_.end(mark);
+}
+
+} // namespace detail
+
+GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
+    out.clear();
+    return detail::onnx_writer(g, out, nullptr, "").write();
+}
+GRAFT_MEMORY_CATCH("write_onnx")
+
+GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) GRAFT_MEMORY_TRY {
+    std::int64_t weights = 0;
+    for (const value& v : g.values) weights += static_cast<std::int64_t>(v.constant.bytes());
+    const bool outside = weights > most_inline;
+    atomic_file data, model;
+    std::vector<std::uint8_t> out;
+    if (outside) GRAFT_TRY(data.open(path + ".data"));
+    const std::string name = path.substr(path.find_last_of('/') + 1); // all of it where there is no slash
+    GRAFT_TRY(detail::onnx_writer(g, out, outside ? &data : nullptr, name + ".data").write());
+    GRAFT_TRY(model.open(path));
+    GRAFT_TRY(model.write(out.data(), out.size()));
+    if (outside) GRAFT_TRY(data.commit());
+    return model.commit();
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+// ---- graft/passes/open_batch.hpp
+// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
+/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
+/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
+///
+/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
+/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
+/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
+/// input, or more than one), those of shape inference.
+result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
+
+/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
+/// graph.fixed_batch where it does not, memory.oom.
+status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+namespace detail {
+// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
+// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
+status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+// ---- graft/passes/batch_rewriter.hpp
+// Writes a graph for any number of samples, once it is known where every value holds them.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
+// ---- graft/passes/batch_carrier.hpp
+// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
+// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
+struct batch_axis {
+    int axis = -1;
+    std::int64_t outer = 1;
+    bool none() const { return axis < 0; }
+    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
+    bool operator!=(const batch_axis& o) const { return !(*this == o); }
+};
+
+// How a node has to be changed, beside repeating inputs, to take any number of samples.
+enum class batch_change : std::uint8_t {
+    none,
+    reshape,    // to its extents of now, with -1 along the axis of the output
+    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
+    slice,      // it takes all there is along the axis of the input
+    sizes,      // of Resize: those along the axis of the input follow the batch
+    gather,     // along the samples' own axis: within each sample, and then reshaped
+};
+
+struct batch_carrier {
+    struct repeated {
+        int input, axis;
+    };
+
+    const graph& g;
+    const node& n;
+    const std::vector<batch_axis>& states;  // of every value
+    std::int64_t samples;                   // that the graph is fixed to
+
+    std::vector<batch_axis> out;       // answers, one an output
+    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
+    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
+    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
+    batch_change change = batch_change::none;
+    std::string why;                   // the samples cannot pass
+
+    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
+        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
+
+    int inputs() const { return static_cast<int>(n.inputs.size()); }
+    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
+    bool has(int i) const { return in(i) != no_value; }
+    const value& value_in(int i) const { return g.at(in(i)); }
+    const shape& extents(int i) const { return value_in(i).extents; }
+    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
+    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
+    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
+    bool carries(int i) const { return !state(i).none(); }
+    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
+    // The product of the extents before the place of the samples in memory.
+    std::int64_t before(int i) const {
+        std::int64_t p = state(i).outer;
+        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
+        return p;
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise) const {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    // The integers of an attribute, or else of a constant input; false where neither is known.
+    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
+        values.clear();
+        if (const attribute* a = n.find(name)) return values = a->integers, true;
+        if (!has(input) || !value_in(input).constant) return false;
+        const tensor& t = value_in(input).constant;
+        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        return true;
+    }
+
+    bool conflict(std::string text) { return why = std::move(text), false; }
+    // Output i holds the samples there.
+    bool answer(int i, batch_axis where) {
+        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
+        return true;
+    }
+    bool answer_all(batch_axis where) {
+        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
+        return true;
+    }
+    // All inputs but those in `data` have to be without samples.
+    bool only(unsigned data) {
+        for (int i = 0; i < inputs(); ++i)
+            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
+        return true;
+    }
+    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
+    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
+    }
+    // The same where there is no broadcasting.
+    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
+        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
+        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
+        repeats.push_back({i, axis});
+        return true;
+    }
+
+private:
+    // Whether a constant holds the same for each of the samples along an axis.
+    bool alike(int i, int axis) const {
+        const tensor& t = value_in(i).constant;
+        if (!t || t.shape()[axis] % samples) return false;
+        std::int64_t rows = 1, inner = 1;
+        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
+        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
+        const std::int64_t part = t.shape()[axis] / samples * inner;
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t k = part; k < part * samples; ++k)
+                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
+        return true;
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
+// ---- graft/passes/node_writer.hpp
+// Adds nodes to a graph as its file would have them: at the operator set that it imports, bound to their rows, under names nobody has.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Nodes go to the end of the graph's list. The first mistake is kept in `failure`.
+class node_writer {
+public:
+    // `tag` tells in the names what wrote them.
+    node_writer(graph& g, std::string tag) : g_(g), tag_("/" + std::move(tag) + "_") {
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
+    }
+
+    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
+        const value_id made = g_.add_value(fresh(stem));
+        g_.values.back().type = type;
+        node n;
+        n.name = g_.values.back().name;
+        n.inputs = std::move(inputs);
+        n.outputs = {made};
+        n.attributes = std::move(attributes);
+        become(n, op_type);
+        g_.nodes.push_back(std::move(n));
+        return made;
+    }
+    // The same under that name, or that name with a number behind it where it is taken.
+    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
+        const std::string name = free_name(wanted);
+        const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
+        g_.at(made).name = g_.nodes.back().name = name;
+        return made;
+    }
+    std::string free_name(const std::string& wanted) const {
+        for (int tries = 0;; ++tries) {
+            std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
+            bool taken = false;
+            for (const value& v : g_.values) taken |= v.name == candidate;
+            if (!taken) return candidate;
+        }
+    }
+    // The node is of another operator from now on.
+    void become(node& n, const char* op_type) {
+        n.op_type = op_type;
+        n.domain.clear();
+        n.version = g_.version_of("");
+        n.op = ops::find_op("", op_type, n.version);
+        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
+    }
+    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        auto t = tensor::make(type, shape{count});
+        if (!t.ok()) return mistake(t.take_status()), no_value;
+        store_from_int64(type, t->raw(), 0, count, values.data());
+        return constant(stem, std::move(t).value());
+    }
+    // A float32 scalar.
+    value_id number(const std::string& stem, double v) {
+        auto t = tensor::make(dtype::float32, shape{});
+        if (!t.ok()) return mistake(t.take_status()), no_value;
+        t->data<float>()[0] = static_cast<float>(v);
+        return constant(stem, std::move(t).value());
+    }
+    value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
+    std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
+    void mistake(status s) {
+        if (failure.ok()) failure = std::move(s);
+    }
+
+    status failure;
+
+private:
+    graph& g_;
+    std::string tag_;
+    std::int64_t made_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What has to be done to a node.
+struct batch_step {
+    batch_change change = batch_change::none;
+    std::vector<batch_carrier::repeated> repeats;
+    int natural = -1;
+};
+
+class batch_rewriter {
+public:
+    batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
+        : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
+
+    result<graph> run() {
+        g_.nodes.clear();
+        for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
+            node n = fixed_.nodes[i];
+            for (const batch_carrier::repeated& r : steps_[i].repeats) n.inputs[static_cast<std::size_t>(r.input)] = repeat(n, r);
+            change(n, steps_[i]);
+            g_.nodes.push_back(std::move(n));
+        }
+        for (value_id& id : g_.outputs) id = rows_first(id);
+        forget_shapes();
+        GRAFT_TRY(std::move(write_.failure));
+        return std::move(g_);
+    }
+
+private:
+    const shape& extents(value_id id) const { return fixed_.at(id).extents; }
+    batch_axis state(value_id id) const { return states_[id]; }
+
+    // How many samples there are, int64 [1].
+    value_id count() {
+        if (count_ == no_value) {
+            const value_id all = write_.add("Shape", fixed_.at(input_).name, {input_});
+            count_ = write_.add("Gather", fixed_.at(input_).name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
+        }
+        return count_;
+    }
+    // `values` with the one at `axis` as a multiple of the samples.
+    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
+        value_id there = count();
+        if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
+        std::vector<value_id> parts;
+        if (axis > 0) parts.push_back(write_.integers(stem, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(axis)}));
+        parts.push_back(there);
+        if (axis + 1 < values.size()) parts.push_back(write_.integers(stem, {values.begin() + static_cast<std::ptrdiff_t>(axis) + 1, values.end()}));
+        return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
+    }
+
+    value_id repeat(const node& n, const batch_carrier::repeated& r) {
+        value_id from = n.inputs[static_cast<std::size_t>(r.input)];
+        const std::string stem = fixed_.at(from).name;
+        const shape was = extents(from);
+        if (samples_ > 1) {
+            // It is the same for each of the samples that it was made for: one of them.
+            const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
+            if (fixed_.version_of("") < 10) {
+                from = write_.add("Slice", stem, {from}, {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
+            } else
+                from = write_.add("Slice", stem, {from, starts, ends, axes});
+        }
+        return write_.add("Tile", stem, {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
+    }
+
+    // The extents of a value with -1 along an axis.
+    static std::vector<std::int64_t> open_along(const shape& extents, int axis) {
+        std::vector<std::int64_t> target(extents.begin(), extents.end());
+        target[static_cast<std::size_t>(axis)] = -1;
+        return target;
+    }
+    // Whether a view already does with more samples what it has to.
+    bool follows(const node& n, const batch_step& step) const {
+        const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
+        if (n.op_type != "Reshape") return to.axis == step.natural;
+        if (n.inputs.size() < 2 || n.find("allowzero")) return false;
+        const tensor& target = fixed_.at(n.inputs[1]).constant;
+        if (!target || target.elements() <= to.axis) return false;
+        const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
+        return there == -1 || (there == 0 && from == to);
+    }
+
+    void change(node& n, const batch_step& step) {
+        if (step.change == batch_change::none) return;
+        const value_id in = n.inputs[0], out = n.outputs[0];
+        const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
+        const int axis = state(out).axis;
+        switch (step.change) {
+        case batch_change::none: break;
+        case batch_change::gather: {
+            std::vector<std::int64_t> parts(extents(in).begin(), extents(in).end());
+            const auto along = static_cast<std::ptrdiff_t>(state(in).axis);
+            parts.insert(parts.begin() + along, -1);
+            const value_id apart = write_.add("Reshape", stem, {in, write_.integers(stem, parts)});
+            const value_id taken = write_.add("Gather", stem, {apart, n.inputs[1]}, {integer_attribute("axis", along + 1)});
+            become_reshape(n, taken, stem, open_along(extents(out), axis));
+            break;
+        }
+        case batch_change::reshape:
+            if (n.op_type == "Gather" || !follows(n, step)) become_reshape(n, in, stem, open_along(extents(out), axis));
+            break;
+        case batch_change::expand: {
+            // As many extents as the target had: it may have fewer than the output.
+            std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
+            target[static_cast<std::size_t>(axis)] = 1;
+            n.inputs[1] = write_.integers(stem, target);
+            break;
+        }
+        case batch_change::slice: take_all(n, stem, axis); break;
+        case batch_change::sizes: {
+            std::vector<std::int64_t> sizes;
+            const tensor& given = fixed_.at(n.inputs[3]).constant;
+            for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
+            std::size_t at = static_cast<std::size_t>(axis);
+            if (const attribute* axes = n.find("axes"))
+                for (std::size_t i = 0; i < axes->integers.size(); ++i)
+                    if (axes->integers[i] == axis || axes->integers[i] + extents(in).rank() == axis) at = i;
+            n.inputs[3] = with_samples(stem, sizes, at, sizes[at] / samples_);
+            break;
+        }
+        }
+    }
+    void become_reshape(node& n, value_id from, const std::string& stem, const std::vector<std::int64_t>& target) {
+        write_.become(n, "Reshape");
+        n.attributes.clear();
+        n.inputs = {from, write_.integers(stem, target)};
+    }
+    void take_all(node& n, const std::string& stem, int axis) {
+        const int rank = extents(n.inputs[0]).rank();
+        std::vector<std::int64_t> axes, ends;
+        const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
+            if (const attribute* a = n.find(name)) values = a->integers;
+            if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
+            const tensor& t = fixed_.at(n.inputs[input]).constant;
+            for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        };
+        read("ends", 2, ends);
+        read("axes", 3, axes);
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+            const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
+            if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
+        }
+        if (n.inputs.size() > 2)
+            n.inputs[2] = write_.integers(stem, ends, fixed_.at(n.inputs[2]).constant.type());
+        else
+            for (attribute& a : n.attributes)
+                if (a.name == "ends") a.integers = ends;
+    }
+
+    // An output with a row for each sample; the name stays with what is handed out.
+    value_id rows_first(value_id id) {
+        const batch_axis where = state(id);
+        if (where.none()) return id;
+        const shape e = extents(id);
+        if (where.axis == 0 && where.outer == 1 && e[0] == samples_) {
+            rows_.emplace_back(id, e);
+            rows_.back().second[0] = shape::unknown;
+            return id;
+        }
+        std::int64_t before = where.outer, behind = 1;
+        for (int a = 0; a < where.axis; ++a) before *= e[a];
+        behind = e.elements() / (before * samples_);
+        // One sample as it was, without the axis that was the batch's alone.
+        std::vector<std::int64_t> rows{-1};
+        for (int a = 0; a < e.rank(); ++a)
+            if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
+        const std::string name = g_.at(id).name;
+        g_.at(id).name = write_.fresh(name);
+        value_id made = id;
+        if (before > 1) {
+            made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
+            made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
+        }
+        made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
+        g_.at(made).name = name;
+        g_.at(made).type = fixed_.at(id).type;
+        rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
+        return made;
+    }
+
+    // Shapes were those of the fixed batch; what comes in and what goes out is told with the samples open.
+    void forget_shapes() {
+        for (const node& n : g_.nodes)
+            for (value_id id : n.outputs)
+                if (id != no_value) g_.at(id).has_shape = false, g_.at(id).dimensions.clear();
+        shape in = extents(input_);
+        in[0] = shape::unknown;
+        tell(input_, in);
+        for (const auto& row : rows_) tell(row.first, row.second);
+    }
+    void tell(value_id id, const shape& e) {
+        value& v = g_.at(id);
+        v.has_shape = true;
+        v.extents = e;
+        v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
+        v.dimensions[0] = "batch";
+    }
+
+    const graph& fixed_;
+    graph g_;
+    node_writer write_;
+    value_id input_;
+    std::int64_t samples_;
+    const std::vector<batch_axis>& states_;
+    const std::vector<batch_step>& steps_;
+    value_id count_ = no_value;
+    std::vector<std::pair<value_id, shape>> rows_;  // the outputs that hold samples, and what is known of their extents
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
+// ---- graft/passes/batch_rules.hpp
+// How each operator carries a batch: where its outputs hold the samples once it is told of its inputs. By a rule every slice of the output
+// that belongs to a sample is what the operator makes of that sample's slices alone; whatever has no such rule is a conflict.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+using batch_rule = bool (*)(batch_carrier&);
+
+// Axes counted from the front; false where one is out of range.
+inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
+    bool fits = true;
+    for (std::int64_t& a : axes) a += a < 0 ? rank : 0, fits &= a >= 0 && a < rank;
+    return fits;
+}
+inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+// Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
+inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
+    std::int64_t extent = 0;
+    from_right = 0;
+    for (int i = first; i < last; ++i) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = first; i < last && from_right; ++i) {
+        if (!c.has(i) || c.carries(i)) continue;
+        const int axis = c.extents(i).rank() + from_right;
+        if (axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    return true;
+}
+
+inline bool carry_elementwise(batch_carrier& c) {
+    int from_right = 0;
+    batch_axis where;
+    // The second input of CastLike only names a type.
+    if (!carry_broadcast(c, 0, c.n.op_type == "CastLike" ? 1 : c.inputs(), from_right, where)) return false;
+    return from_right == 0 || c.answer_all({c.output_extents().rank() + from_right, where.outer});
+}
+
+// The samples stay along the first axis, and each of its entries is computed apart.
+template <unsigned Data>
+inline bool carry_first_axis(batch_carrier& c) {
+    if (!c.only(Data)) return false;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i)
+        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
+    for (int i = 0; i < c.inputs() && i < 32; ++i) {
+        if (!c.has(i) || !(Data >> i & 1)) continue;
+        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
+        // Where one entry stood for all, it is repeated for each.
+        if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
+    }
+    return c.answer_all(where);
+}
+
+inline bool carry_pool(batch_carrier& c) {
+    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
+    if (!c.only(1)) return false;
+    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
+    return c.answer(0, c.state(0));
+}
+
+inline bool carry_batch_norm(batch_carrier& c) {
+    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
+    return carry_first_axis<1>(c);
+}
+
+// Something is done along `axes` of input 0; the samples have to lie along another.
+inline bool carry_beside(batch_carrier& c, std::vector<std::int64_t> axes) {
+    if (!c.only(1)) return false;
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (is_among(axes, c.state(0).axis)) return c.conflict("it works along the axis of the samples");
+    return c.answer_all(c.state(0));
+}
+inline bool carry_axis_last(batch_carrier& c) { return carry_beside(c, {c.integer("axis", -1)}); }
+inline bool carry_axis_first(batch_carrier& c) { return carry_beside(c, {c.integer("axis", 0)}); }
+inline bool carry_matrix(batch_carrier& c) { return carry_beside(c, {-2, -1}); }
+
+// All axes from one on are normalised together.
+inline bool carry_from_axis(batch_carrier& c, std::int64_t otherwise) {
+    if (!c.only(1)) return false;
+    std::int64_t axis = c.integer("axis", otherwise);
+    axis += axis < 0 ? c.extents(0).rank() : 0;
+    if (c.state(0).axis >= axis) return c.conflict("it normalises over the samples");
+    return c.answer_all(c.state(0));
+}
+inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
+inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
+inline bool carry_mean_variance(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
+    return carry_beside(c, axes);
+}
+inline bool carry_cumulative(batch_carrier& c) {
+    std::vector<std::int64_t> axis;
+    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
+    return carry_beside(c, axis);
+}
+
+// Axes that are summed over go, or keep an extent of 1.
+inline bool carry_dropping(batch_carrier& c, std::vector<std::int64_t> axes, bool keep) {
+    if (!carry_beside(c, axes)) return false;
+    count_from_front(axes, c.extents(0).rank());
+    batch_axis where = c.state(0);
+    int gone = 0;
+    for (int a = 0; a < where.axis; ++a) gone += is_among(axes, a);
+    if (!keep) where.axis -= gone;
+    return c.answer_all(where);
+}
+inline bool carry_reduce(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
+    c.integers("axes", 1, axes);
+    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
+    if (axes.empty()) return c.conflict("it reduces over the samples");
+    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
+}
+inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
+
+inline bool carry_transpose(batch_carrier& c) {
+    std::vector<std::int64_t> order;
+    const int rank = c.extents(0).rank();
+    if (!c.integers("perm", -1, order))
+        for (int a = rank; a-- > 0;) order.push_back(a);
+    for (int a = 0; a < static_cast<int>(order.size()); ++a)
+        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
+    return c.conflict("its order of axes is not legal");
+}
+
+inline bool carry_concat(batch_carrier& c) {
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (where.none()) where = c.state(i), extent = c.extent(i);
+        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    std::vector<std::int64_t> axis{c.integer("axis", 1)};
+    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+
+inline bool carry_slice(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    std::vector<std::int64_t> starts, ends, axes, steps;
+    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
+    if (!c.integers("axes", 3, axes))
+        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    c.integers("steps", 4, steps);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i] != c.state(0).axis) continue;
+        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
+        c.change = batch_change::slice;
+    }
+    return c.answer(0, c.state(0));
+}
+
+inline bool carry_pad(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
+    std::vector<std::int64_t> pads, axes;
+    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
+    if (!c.has(3) || !c.integers("", 3, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
+    return c.answer(0, c.state(0));
+}
+
+inline bool carry_expand(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis + c.output_extents().rank() - c.extents(0).rank();
+    if (!c.value_in(1).constant) return c.conflict("its shape depends on contents");
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it broadcasts the axis of the samples");
+    c.change = batch_change::expand;
+    return c.answer(0, {axis, c.state(0).outer});
+}
+
+// The old index becomes the inner one.
+inline bool carry_tile(batch_carrier& c) {
+    std::vector<std::int64_t> repeats;
+    if (!c.only(1)) return false;
+    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
+    const batch_axis where = c.state(0);
+    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
+}
+
+inline bool carry_resize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis;
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
+    std::vector<std::int64_t> sizes, axes;
+    const bool sized = c.n.op_type == "Resize" && c.has(3) && c.value_in(3).extents.elements() > 0;
+    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
+    if (!c.integers("axes", -1, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
+    return c.answer(0, c.state(0));
+}
+
+// The product of two operands of numpy's matmul, at inputs a and b.
+inline bool carry_product(batch_carrier& c, int a, int b) {
+    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
+    const bool vector[] = {rank[0] == 1, rank[1] == 1};
+    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
+    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
+    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
+    if (row || column) {
+        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
+        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
+        return c.answer(0, {axis, c.state(row ? a : b).outer});
+    }
+    // Along the axes of many products: both have them at one place from the right.
+    int from_right = 0;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i : {a, b}) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i : {a, b}) {
+        const int axis = c.extents(i).rank() + from_right;
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
+    return c.answer(0, {out_rank + from_right + shift, where.outer});
+}
+inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
+inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
+
+inline bool carry_gemm(batch_carrier& c) {
+    const bool a = c.carries(0), b = c.carries(1);
+    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
+    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
+    if (a && b) return c.conflict("its inputs hold the samples along different axes");
+    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
+    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
+    if (!c.has(2)) return c.answer(0, where);
+    const int axis = where.axis + c.extents(2).rank() - 2;
+    const std::int64_t extent = c.output_extents()[where.axis];
+    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
+    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
+    return c.answer(0, where);
+}
+
+inline bool carry_einsum(batch_carrier& c) {
+    std::vector<tensor_view> in(c.n.inputs.size());
+    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
+    tensor_view made;
+    const limits none;
+    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
+    ops::einsum_plan plan;
+    if (!ops::plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
+    int label = -1;
+    batch_axis where;
+    std::int64_t extent = 0;
+    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
+        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = 0; i < c.inputs(); ++i) {
+        const ops::einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
+        int times = 0;
+        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
+        if (times > 1) return c.conflict("it takes a diagonal of the samples");
+        const int axis = term.find(static_cast<std::uint8_t>(label));
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
+    if (axis < 0) return c.conflict("it sums over the samples");
+    return c.answer(0, {axis, where.outer});
+}
+
+// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
+inline bool carry_recurrent(batch_carrier& c) {
+    const bool batch_first = c.integer("layout", 0) != 0;
+    const int axis = batch_first ? 0 : 1;
+    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
+    const batch_axis where = c.state(0);
+    for (int i : {4, 5, 6}) {
+        if (!c.has(i)) continue;
+        const int along = i == 4 ? 0 : axis;
+        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
+    }
+    c.answer(0, {batch_first ? 0 : 2, where.outer});
+    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
+    return true;
+}
+
+inline bool carry_quantize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
+    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
+}
+
+// Where the samples may lie in a view of input 0, best first: alone along the axis where they were (`natural`), alone elsewhere, within an axis.
+inline void list_places(batch_carrier& c, int natural) {
+    const shape& to = c.output_extents();
+    const std::int64_t before = c.before(0);
+    c.natural = natural;
+    struct ranked {
+        int tier;
+        batch_axis where;
+    };
+    std::vector<ranked> found;
+    std::int64_t prefix = 1;
+    for (int a = 0; a < to.rank() && prefix > 0 && prefix <= before; prefix *= to[a], ++a) {
+        if (before % prefix) continue;
+        const std::int64_t outer = before / prefix;
+        if (to[a] < 1 || to[a] % (outer * c.samples)) continue;
+        const bool alone = to[a] == c.samples && outer == 1;
+        const int tier = alone ? (a == natural ? 0 : 1) : 2 + 2 * (a == to.rank() - 1) + (outer != 1);
+        found.push_back({tier, {a, outer}});
+    }
+    std::stable_sort(found.begin(), found.end(), [](const ranked& a, const ranked& b) { return a.tier < b.tier; });
+    for (const ranked& r : found) c.options.push_back(r.where);
+}
+
+inline bool carry_view(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const shape &from = c.extents(0), &to = c.output_extents();
+    if (from.elements() < 1) return c.conflict("it is empty");
+    int natural = c.state(0).axis;
+    std::vector<std::int64_t> axes;
+    if (c.n.op_type == "Flatten") natural = natural < c.integer("axis", 1) ? 0 : 1;
+    if (c.n.op_type == "Squeeze") {
+        if (!c.integers("axes", 1, axes))
+            for (int a = 0; a < from.rank(); ++a)
+                if (from[a] == 1) axes.push_back(a);
+        count_from_front(axes, from.rank());
+        int gone = 0;
+        for (int a = 0; a < natural; ++a) gone += is_among(axes, a);
+        natural = is_among(axes, natural) ? -1 : natural - gone;
+    }
+    if (c.n.op_type == "Unsqueeze" && c.integers("axes", 1, axes)) {
+        count_from_front(axes, to.rank());
+        for (int a = 0; a <= natural; ++a) natural += is_among(axes, a);
+    }
+    list_places(c, natural);
+    c.change = batch_change::reshape;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(to));
+}
+
+inline bool carry_gather(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
+    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
+    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    const int along = static_cast<int>(axis[0]);
+    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
+    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
+    // Along the samples' own axis, whose index is (sample, inner): within each of them.
+    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
+    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
+    std::int64_t place = 0;
+    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
+    for (const std::int64_t i : indices) all &= i == place++;
+    list_places(c, c.extents(1).rank() ? along : -1);
+    c.change = all ? batch_change::reshape : batch_change::gather;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
+}
+
+// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
+inline bool carry_gather_nd(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
+    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
+    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
+    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
+    for (int i : {0, 1})
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
+    return c.answer(0, where);
+}
+
+// Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
+inline bool carry_indexed(batch_carrier& c) {
+    std::vector<std::int64_t> axis{c.integer("axis", 0)};
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i)
+        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
+    if (!count_from_front(axis, c.extents(0).rank()) || axis[0] == where.axis) return c.conflict("it works along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.carries(i) && (c.state(i) != where || c.extent(i) != extent)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+
+/// The rule of an operator; null where there is none.
+inline batch_rule batch_rule_of(const node& n) {
+    struct row {
+        const char* op_type;
+        batch_rule rule;
+    };
+    static constexpr row rows[] = {
+        {"ArgMax", carry_arg}, {"ArgMin", carry_arg}, {"Attention", carry_first_axis<7>}, {"AveragePool", carry_pool}, {"BatchNormalization", carry_batch_norm},
+        {"Col2Im", carry_first_axis<1>}, {"Concat", carry_concat}, {"Conv", carry_first_axis<1>}, {"ConvInteger", carry_first_axis<1>}, {"ConvTranspose", carry_first_axis<1>},
+        {"Crop", carry_first_axis<1>}, {"CumProd", carry_cumulative}, {"CumSum", carry_cumulative}, {"DeformConv", carry_first_axis<21>},
+        {"DepthToSpace", carry_first_axis<1>}, {"DequantizeLinear", carry_quantize}, {"Det", carry_matrix}, {"Dropout", carry_elementwise},
+        {"Einsum", carry_einsum}, {"Expand", carry_expand}, {"GRU", carry_recurrent}, {"Gather", carry_gather}, {"GatherElements", carry_indexed}, {"GatherND", carry_gather_nd},
+        {"Gemm", carry_gemm}, {"GlobalAveragePool", carry_pool}, {"GlobalLpPool", carry_pool}, {"GlobalMaxPool", carry_pool},
+        {"GridSample", carry_first_axis<3>}, {"GroupNormalization", carry_first_axis<1>}, {"Hardmax", carry_softmax}, {"ImageScaler", carry_first_axis<1>},
+        {"InstanceNormalization", carry_first_axis<1>}, {"LRN", carry_first_axis<1>}, {"LSTM", carry_recurrent}, {"LayerNormalization", carry_layer_norm},
+        {"LogSoftmax", carry_softmax}, {"LpNormalization", carry_axis_last}, {"LpPool", carry_pool}, {"MatMul", carry_matmul}, {"MatMulInteger", carry_matmul},
+        {"MaxPool", carry_pool}, {"MeanVarianceNormalization", carry_mean_variance}, {"Pad", carry_pad}, {"QLinearConv", carry_first_axis<1>},
+        {"QLinearMatMul", carry_qlinear_matmul}, {"QuantizeLinear", carry_quantize}, {"RMSNormalization", carry_layer_norm}, {"RNN", carry_recurrent},
+        {"ReduceL1", carry_reduce}, {"ReduceL2", carry_reduce}, {"ReduceLogSum", carry_reduce}, {"ReduceLogSumExp", carry_reduce}, {"ReduceMax", carry_reduce},
+        {"ReduceMean", carry_reduce}, {"ReduceMin", carry_reduce}, {"ReduceProd", carry_reduce}, {"ReduceSum", carry_reduce}, {"ReduceSumSquare", carry_reduce},
+        {"Resize", carry_resize}, {"RotaryEmbedding", carry_first_axis<9>}, {"ScatterElements", carry_indexed}, {"Slice", carry_slice}, {"Softmax", carry_softmax}, {"SpaceToDepth", carry_first_axis<1>},
+        {"Split", carry_axis_first}, {"Tile", carry_tile}, {"TopK", carry_axis_last}, {"Transpose", carry_transpose}, {"Trilu", carry_matrix},
+        {"Upsample", carry_resize},
+    };
+    const op_row& told = ops::row_of(n);
+    if (told.is(op_flag::random)) return nullptr;
+    if (told.is(op_flag::elementwise)) return carry_elementwise;
+    if (told.is(op_flag::view)) return carry_view;
+    if (!n.domain.empty()) return nullptr;
+    for (const row& r : rows)
+        if (n.op_type == r.op_type) return r.rule;
+    return nullptr;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Follows the samples through a graph whose shapes are known.
+class batch_follower {
+public:
+    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (value_id id : g.nodes[i].outputs)
+                if (id != no_value) maker_[id] = static_cast<int>(i);
+    }
+
+    status run() {
+        states_[input_] = {0, 1};
+        steps_.resize(g_.nodes.size());
+        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
+        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
+        for (std::size_t i = 0; i < g_.nodes.size();) {
+            if (--visits < 0) return std::move(first_);
+            std::string why;
+            if (pass(i, why)) {
+                ++i;
+                continue;
+            }
+            // What is told in the end is what stood in the way of the likeliest places.
+            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
+            const int back = latest_choice(i);
+            if (back < 0) return std::move(first_);
+            ++steps_[static_cast<std::size_t>(back)].chosen;
+            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
+            i = static_cast<std::size_t>(back);
+        }
+        return {};
+    }
+
+    const std::vector<batch_axis>& states() const { return states_; }
+    batch_step& step(std::size_t i) { return steps_[i].step; }
+
+private:
+    struct visited {
+        batch_step step;
+        std::size_t options = 0, chosen = 0;
+    };
+    static status blocked(const node& n, const std::string& why) {
+        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
+    }
+
+    bool pass(std::size_t i, std::string& why) {
+        const node& n = g_.nodes[i];
+        visited& at = steps_[i];
+        at.step = batch_step();
+        at.options = 0;
+        bool carries = false, shapes = true;
+        for (value_id id : n.inputs)
+            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
+        for (const attribute& a : n.attributes)
+            if (a.graph)
+                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
+        for (value_id id : n.outputs)
+            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
+        if (!carries) return true;
+        if (!shapes) return why = "its shape can only be told by running", false;
+        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
+        const batch_rule rule = batch_rule_of(n);
+        if (!rule) return why = "the operator may mix samples", false;
+        batch_carrier c(g_, n, states_, samples_);
+        if (!rule(c)) return why = c.why, false;
+        at.options = c.options.size();
+        if (at.options) c.out[0] = c.options[at.chosen];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+            if (n.outputs[k] == no_value) continue;
+            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
+            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[n.outputs[k]] = c.out[k];
+        }
+        at.step.change = c.change;
+        at.step.repeats = std::move(c.repeats);
+        at.step.natural = c.natural;
+        return true;
+    }
+    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
+
+    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
+    int latest_choice(std::size_t i) const {
+        std::vector<char> needed(i + 1, 0);
+        needed[i] = 1;
+        for (std::size_t k = i + 1; k-- > 0;) {
+            if (!needed[k]) continue;
+            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
+            for (value_id id : g_.nodes[k].inputs)
+                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
+        }
+        return -1;
+    }
+
+    const graph& g_;
+    std::int64_t samples_;
+    value_id input_;
+    std::vector<batch_axis> states_;
+    std::vector<int> maker_;
+    std::vector<visited> steps_;
+    status first_;
+};
+
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
+    shape more = input;
+    more[0] *= 3;
+    graph g;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs) {
+            const std::size_t i = static_cast<std::size_t>(id);
+            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
+            shape expected = fixed.values[i].extents;
+            if (axes[i] >= 0) expected[axes[i]] *= 3;
+            if (fixed.values[i].has_shape && g.values[i].extents != expected)
+                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+        }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
+    shape two = input;
+    two[0] = 2;
+    for (value_id id : g.inputs) {
+        const value& v = g.at(id);
+        if (v.constant) continue;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
+        break;
+    }
+    auto known = specialize_first_input(g, two, pool, limit);
+    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
+    if (!known.ok()) return fixed();
+    for (value_id id : known->outputs) {
+        const value& v = known->at(id);
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("takes_any_batch")
+
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    std::vector<value_id> open;
+    for (value_id id : g.inputs)
+        if (!g.at(id).constant) open.push_back(id);
+    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
+    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
+    status any = takes_any_batch(g, input, pool, limit);
+    if (any.ok()) return g;
+    if (any.error().code() == errc::memory_oom) return any;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
+    detail::batch_follower follower(g, open[0], input[0]);
+    GRAFT_TRY(follower.run());
+    std::vector<detail::batch_step> steps;
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
+    graph made;
+    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
+    std::vector<int> axes;
+    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
+    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
+    return made;
+}
+GRAFT_MEMORY_CATCH("open_batch")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <atomic>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+struct model_state {
+    graft::graph source;                     // as loaded
+    std::shared_ptr<memory_budget> budget;   // of what it keeps; a session's counts beside it
+    memory_charge charge;                    // of the source's constants
+    executable folded, replaced;             // defaults as constants; and the graph for callers that replace a default
+    std::vector<value_info> inputs, outputs;
+};
+
+// Of a model that was made and not loaded: nothing.
+inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
+    static const model_state none;
+    return state ? *state : none;
+}
+inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
+
+// The batch of a network whose other extents are known; what cannot be opened stays as it is.
+inline result<graph> opened_where_possible(graph g, const limits& limit) {
+    const value* input = nullptr;
+    for (value_id id : g.inputs) {
+        const value& v = g.at(id);
+        if (v.constant) continue;
+        if (input) return g;
+        input = &v;
+    }
+    if (!input || !input->has_shape || input->extents.rank() < 1 || !input->extents.known()) return g;
+    executor serial;
+    auto opened = open_batch(g, input->extents, serial, limit);
+    if (opened.ok()) return opened;
+    if (opened.error().code() == errc::memory_oom) return opened;
+    return g;
+}
+
+// Bytes of the constants of a graph and its bodies that were allocated for it, rather than lie in a file that is mapped.
+inline std::int64_t allocated_bytes(const graph& g) {
+    std::int64_t bytes = 0;
+    const auto add = [&bytes](const tensor& t) { bytes += t.storage().allocated() ? static_cast<std::int64_t>(t.storage().bytes()) : 0; };
+    for (const value& v : g.values) add(v.constant);
+    for (const node& n : g.nodes)
+        for (const attribute& a : n.attributes) {
+            add(a.tensor);
+            if (a.graph) bytes += allocated_bytes(*a.graph);
+        }
+    return bytes;
+}
+
+// A network written in code says what makes its outputs, and their types only as far as its builder could guess; what writes it to a file
+// has to declare the right ones.
+inline void tell_output_types(model_state& state) {
+    graph& g = state.source;
+    shape_probe probe(g, state.folded.how.limit);
+    for (const node& n : g.nodes)
+        if (n.op) (void)probe.fixed(n);
+    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
+        const dtype type = probe.type(g.outputs[i]);
+        if (type == dtype::undefined) continue;
+        g.at(g.outputs[i]).type = type;
+        state.outputs[i].type = type;
+    }
+}
+
+inline value_info describe(const graph& g, value_id id) {
+    const value& v = g.at(id);
+    return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE const std::vector<value_info>& model::inputs() const& { return detail::state_of(state_).inputs; }
+GRAFT_INLINE const std::vector<value_info>& model::outputs() const& { return detail::state_of(state_).outputs; }
+GRAFT_INLINE const graph& model::graph() const& { return detail::state_of(state_).source; }
+GRAFT_INLINE std::vector<value_info> model::inputs() && { return detail::state_of(state_).inputs; }
+GRAFT_INLINE std::vector<value_info> model::outputs() && { return detail::state_of(state_).outputs; }
+GRAFT_INLINE graph model::graph() && { return detail::state_of(state_).source; }
+GRAFT_INLINE std::string model::metadata(const std::string& key) const {
+    const std::string* found = graph().find_metadata(key);
+    return found ? *found : std::string();
+}
+GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
+
+namespace detail {
+inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
+    std::vector<tensor_view> views;
+    for (const value_info& i : state.inputs) {
+        tensor_view v;
+        if (!i.has_default) v = {i.type, i.extents, nullptr};
+        for (const value_info& g : given)
+            if (g.name == i.name && !i.has_default) v = {g.type, g.extents, nullptr};
+        views.push_back(v);
+    }
+    return views;
+}
+inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given) {
+    const std::vector<tensor_view> views = views_of(state, given);
+    for (std::size_t i = 0; i < views.size(); ++i)
+        if (views[i].type != dtype::undefined && !views[i].extents.known())
+            return fail(errc::input_shape, state.inputs[i].name, "its open extents have to be given: " + text(views[i].extents));
+    executor serial;
+    return state.folded.plan_for(views.data(), serial);
+}
+}  // namespace detail
+
+GRAFT_INLINE std::string shape_text(const value_info& v) {
+    if (!v.has_shape) return "of any rank";
+    std::string out = "[";
+    for (int i = 0; i < v.extents.rank(); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const bool named = at < v.dimensions.size() && !v.dimensions[at].empty();
+        out += (i ? "," : "") + (v.extents[i] >= 0 ? std::to_string(v.extents[i]) : named ? escape(v.dimensions[at]) : "?");
+    }
+    return out + "]";
+}
+GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
+
+GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.how.places.size() > 1 ? state_->folded.how.places[1]->name().c_str() : "cpu"; }
+GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
+
+GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
+    if (!state_) return detail::no_model("model");
+    std::shared_ptr<const plan> p;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    memory_use use;
+    use.arena = host_arena_bytes(*p);
+    use.scratch = p->scratch_bytes;
+    use.constants = p->constant_bytes;
+    use.outputs = output_bytes(*p);
+    use.multiply_adds = p->multiply_adds;
+    use.device = device_bytes(*p);
+    return use;
+}
+GRAFT_MEMORY_CATCH("model::memory")
+
+GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
+    if (!state_) return detail::no_model("model");
+    std::shared_ptr<const plan> p;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    std::vector<placement> all;
+    for (const step& s : p->steps) {
+        const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
+        const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
+        const std::string reason = *s.refused.why ? p->places[s.refused.by].on->name() + ": " + s.refused.why : s.kernel->refusal;
+        all.push_back({n.name, type, p->places[s.place].on->name(), s.kernel->note, reason});
+    }
+    for (int i : p->late) {
+        const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
+        const graft::graph* called = n.domain == "graft" ? n.find("body")->graph.get() : nullptr;
+        if (!called)
+            all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
+        else
+            for (const node& inner : called->nodes) all.push_back({inner.name, inner.op_type, device(), "", "planned when a run knows the shapes of its inputs"});
+    }
+    return all;
+}
+GRAFT_MEMORY_CATCH("model::placements")
+
+namespace detail {
+// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
+inline status host_precision(const std::string& precision, const status& unusable = {}) {
+    if (precision == "auto" || precision == "float32") return {};
+    for (const char* known : {"tf32", "float16", "bfloat16"})
+        if (precision == known)
+            return fail(errc::device_unavailable, "precision", precision + " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
+                                                                   (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+    return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
+}
+}  // namespace detail
+
+GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    static std::atomic_flag warned = ATOMIC_FLAG_INIT;
+    const bool any = wanted == "auto";
+    const std::string kind = wanted.substr(0, wanted.find(':'));
+    std::string names;
+    status unusable;
+    for (int i = 0; i < count; ++i) {
+        names += std::string(i ? ", " : "") + backends[i]->name;
+        if (!any && (backends[i]->host ? wanted : kind) != backends[i]->name) continue;
+        if (backends[i]->host) {
+            GRAFT_TRY(backends[i]->available());
+            GRAFT_TRY(detail::host_precision(options.precision, unusable));
+            return std::shared_ptr<device>();
+        }
+        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
+        if (opened.ok() || !any) return opened;
+        unusable = opened.take_status();
+        const bool expected = !backends[i]->expected || backends[i]->expected();
+        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+    }
+    if (!unusable.ok()) return unusable;
+    return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
+}
+GRAFT_MEMORY_CATCH("open_device")
+
+GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
+    if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
+    std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
+    if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
+    std::vector<op_table> tables;
+    if (options.operators.size) tables.push_back(options.operators);
+    const ops::table_list own = ops::all_op_tables();
+    tables.insert(tables.end(), own.tables, own.tables + own.size);
+    GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+
+    if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
+
+    auto state = std::make_shared<detail::model_state>();
+    for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
+    for (value_id id : g.outputs) state->outputs.push_back(detail::describe(g, id));
+    state->source = std::move(g);
+    state->budget = std::make_shared<memory_budget>(options.limits.memory_bytes);
+    if (!state->charge.take(state->budget, detail::allocated_bytes(state->source)))
+        return fail(errc::memory_budget, state->source.name, "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
+    bool has_defaults = false;
+    for (const value_info& i : state->inputs) has_defaults |= i.has_default;
+    std::shared_ptr<device> host;
+    for (int i = 0; i < count && !host; ++i)
+        if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
+    state->folded.how = execution_of(options, std::move(host), on);
+    state->folded.how.budget = state->budget;
+    for (const value_info& o : state->outputs)
+        if (typed_outputs) state->folded.declared.push_back(o.type);
+    state->replaced.how = state->folded.how;
+    state->replaced.declared = state->folded.declared;
+    executor serial;
+    graft::graph runnable = state->source;
+    if (options.operators.size) detail::set_apart(runnable, options.operators);
+    if (has_defaults) state->replaced.graph = runnable;
+    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
+    if (!typed_outputs) detail::tell_output_types(*state);
+    // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
+    bool known = true;
+    for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());
+    model m;
+    m.state_ = state;
+    if (known) {
+        auto planned = detail::plan_of(*state, {});
+        if (!planned.ok()) return planned.take_status();
+    }
+    return m;
+}
+GRAFT_MEMORY_CATCH("load_graph")
+
+GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
+    return load_graph(std::move(g), options, backends, count, true);
+}
+GRAFT_MEMORY_CATCH(path)
+GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+    graft::graph g;
+    GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
+    return load_graph(std::move(g), options, backends, count, true);
+}
+GRAFT_MEMORY_CATCH("model in memory")
+
+struct session::state {
+    std::shared_ptr<const detail::model_state> model;
+    std::unique_ptr<pool_executor> own_pool;
+    executor* pool = nullptr;
+    std::unique_ptr<detail::context> folded, replaced;
+    detail::context* last = nullptr;
+    std::vector<tensor> inputs;
+    std::vector<tensor_view> views;
+};
+
+GRAFT_INLINE session::session(const model& m, const session_options& options) {
+    if (!m.state_) return;
+    made_ = detail::or_out_of_memory<status>("session", [&]() -> status {
+        std::unique_ptr<state> made(new state);
+        made->model = m.state_;
+        if (!options.pool) made->own_pool = std::make_unique<pool_executor>(options.threads);
+        made->pool = options.pool ? options.pool : made->own_pool.get();
+        const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
+        made->folded = std::make_unique<detail::context>(m.state_->folded, *made->pool, std::vector<device_state*>(), budget);
+        made->replaced = std::make_unique<detail::context>(m.state_->replaced, *made->pool, std::vector<device_state*>(), budget);
+        made->inputs.resize(m.state_->inputs.size());
+        made->views.resize(m.state_->inputs.size());
+        state_ = std::move(made);
+        return {};
+    });
+}
+GRAFT_INLINE status session::unusable() const { return made_.ok() ? detail::no_model("session") : status(made_.error()); }
+GRAFT_INLINE session::~session() = default;
+GRAFT_INLINE session::session(session&&) noexcept = default;
+GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
+
+GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
+    if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
+    const value_info& info = state_->model->inputs[i];
+    if (value && info.type != dtype::undefined && value.type() != info.type)
+        return fail(errc::input_dtype, info.name, std::string("it is ") + name(value.type()) + ", the model asks for " + name(info.type));
+    if (value && info.has_shape) {
+        bool fits = value.shape().rank() == info.extents.rank();
+        for (int d = 0; fits && d < info.extents.rank(); ++d) fits = info.extents[d] < 0 || info.extents[d] == value.shape()[d];
+        if (!fits) return fail(errc::input_shape, info.name, "its shape is " + text(value.shape()) + ", the model asks for " + text(info.extents));
+    }
+    state_->inputs[i] = value;
+    return {};
+}
+GRAFT_MEMORY_CATCH("session::set_input")
+
+GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
+// `next`: where input `coming` of the next run lies; null where that is not known.
+GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
+    bool replaces = false;
+    for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
+        const value_info& info = state_->model->inputs[i];
+        if (!state_->inputs[i] && !info.has_default) return fail(errc::input_name, info.name, "this input has no default and was not given");
+        replaces |= state_->inputs[i] && info.has_default;
+        state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
+    }
+    state_->last = replaces ? state_->replaced.get() : state_->folded.get();
+    return state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming));
+}
+GRAFT_MEMORY_CATCH("session::run")
+GRAFT_INLINE const tensor& session::output(std::size_t i) const {
+    static const tensor none;
+    return state_ && state_->last ? state_->last->output(i) : none;
+}
+
+GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
+    for (tensor& t : state_->inputs) t = tensor();
+    for (const named_tensor& given : inputs) {
+        std::size_t i = 0;
+        while (i < state_->inputs.size() && state_->model->inputs[i].name != given.name) ++i;
+        if (i == state_->inputs.size()) return fail(errc::input_name, given.name, "the model has no input of this name");
+        GRAFT_TRY(set_input(i, given.value));
+    }
+    GRAFT_TRY(run());
+    std::vector<named_tensor> outputs;
+    for (std::size_t i = 0; i < state_->model->outputs.size(); ++i) outputs.push_back({state_->model->outputs[i].name, output(i)});
+    return outputs;
+}
+GRAFT_MEMORY_CATCH("session::run")
+
+GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) GRAFT_MEMORY_TRY {
+    if (!state_) return unusable();
+    std::size_t only = state_->inputs.size();
+    for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
+        state_->inputs[i] = tensor();
+        if (state_->model->inputs[i].has_default) continue;
+        if (only != state_->inputs.size()) return fail(errc::input_name, state_->model->inputs[i].name, "the model has more than one input: name them");
+        only = i;
+    }
+    if (only == state_->inputs.size()) return fail(errc::input_name, "model", "it has no input without a default");
+    GRAFT_TRY(set_input(only, input));
+    const bool alike = next && next->shape() == input.shape() && next->type() == input.type();
+    GRAFT_TRY(run_inputs(only, alike ? next->raw() : nullptr));
+    return output(0);
+}
+GRAFT_MEMORY_CATCH("session::run")
+
+GRAFT_INLINE void session::trim() {
+    if (!state_) return;
+    state_->folded->trim();
+    state_->replaced->trim();
+    state_->last = nullptr;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// One answer of a classifier.
+struct prediction {
+    int index = 0;     ///< of the model's output
+    std::string label; ///< its name, or the index as text where there are no names
+    double probability = 0;
+};
+
+/// How a classifier is made.
+struct classifier_options {
+    std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
+    std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
+    std::string output;     ///< the output that names classes; empty: the first
+    load_options load;      ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
+    session_options session;
+};
+
+/// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
+class classifier {
+public:
+    /// Loads a model with one picture input. Errors: those of `load`; file.open and labels.count (the labels);
+    /// usage.preprocess; input.name and input.shape (the model does not take one picture); classify.output (what it gives is not one number
+    /// a class: seen here where the file tells the shape, else at the first picture).
+    static result<classifier> load(const std::string& path, const classifier_options& options = {});
+    /// The same of a model that is loaded already.
+    static result<classifier> make(const model& m, const classifier_options& options = {});
+
+    /// The `top` likeliest classes of a picture file, likeliest first; of equal ones the lower index first. Errors: image.*,
+    /// preprocess.crop, and those of a run.
+    result<std::vector<prediction>> classify(const std::string& path, int top = 5);
+    /// The same of a picture in memory, RGB.
+    result<std::vector<prediction>> classify(const image& picture, int top = 5);
+    /// The same of many pictures, in their order: at once as far as the model takes so many and they have one size when they are prepared.
+    result<std::vector<std::vector<prediction>>> classify(const std::vector<image>& pictures, int top = 5);
+    /// The probability of every class, by index.
+    result<std::vector<double>> probabilities(const image& picture);
+    /// The same of many pictures: a row for each.
+    result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
+
+    const graft::model& model() const& noexcept { return model_; }
+    /// The names of the classes by index; empty where there are none.
+    const std::vector<std::string>& labels() const& noexcept { return labels_; }
+    const preprocess_choice& preprocessing() const& noexcept { return preprocess_; }
+    /// The place of the output that names classes among the model's.
+    std::size_t output() const noexcept { return output_; }
+    /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
+    result<std::int64_t> classes();
+    // Of a temporary the thing itself.
+    graft::model model() && { return std::move(model_); }
+    std::vector<std::string> labels() && { return std::move(labels_); }
+    preprocess_choice preprocessing() && { return std::move(preprocess_); }
+
+private:
+    classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
+    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top);
+    status add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows);
+
+    graft::model model_;
+    graft::session session_;
+    preprocess_choice preprocess_;
+    input_format format_;
+    std::vector<std::string> labels_;
+    std::size_t input_ = 0, output_ = 0;
+    limits limits_;
+};
+
+/// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".
+/// Errors: file.open, labels.count.
+result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
+// ---- graft/exec/class_labels.hpp
+// How many classes a model tells apart, and what it calls them itself.
+
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
+// ---- graft/core/json.hpp
+// JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
+
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `json_reader::next` found.
+enum class json_token : std::uint8_t {
+    end,
+    begin_object,
+    end_object,
+    begin_array,
+    end_array,
+    key,
+    string,
+    number,
+    boolean,
+    null
+};
+
+/// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
+class json_reader {
+public:
+    /// `text` must outlive the reader; `name` stands for it in messages.
+    json_reader(std::string_view text, std::string name, const limits& limit = {});
+
+    json_token next();
+    /// Contents of the key or string that `next` found, escapes resolved.
+    const std::string& string() const noexcept { return string_; }
+    std::string& string() noexcept { return string_; }
+    bool boolean() const noexcept { return boolean_; }
+    /// The number as a double; as an integer, false unless it is written as one (no point, no exponent) and in range.
+    double real() const noexcept;
+    bool integer(std::int64_t& value) const noexcept;
+    /// Goes past a whole value whose first token was `first`.
+    bool skip(json_token first);
+    /// How many arrays and objects are open.
+    std::size_t depth() const noexcept { return open_.size(); }
+    /// Ends the reading with a fault of the caller's.
+    json_token fault(const char* what);
+    status finish() const;
+
+private:
+    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
+    json_token begin(char bracket, json_token token);
+    json_token close(char bracket, json_token token);
+    json_token scalar();
+    json_token value_done(json_token token);
+    bool read_string();
+    bool read_escape();
+    bool read_hex(std::uint32_t& unit);
+    bool read_number();
+    bool word(std::string_view w);
+    void space() noexcept;
+
+    std::string_view text_;
+    std::string name_, string_;
+    std::vector<char> open_;
+    std::string_view number_;
+    std::size_t at_ = 0, most_depth_;
+    state state_ = state::value;
+    bool boolean_ = false;
+    const char* fault_ = nullptr;
+    std::size_t fault_at_ = 0;
+};
+
+/// A JSON value with everything in it.
+struct json {
+    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
+    kind type = kind::null;
+    bool boolean = false;
+    bool is_integer = false; ///< a number written without point and exponent, in range of `integer`
+    std::int64_t integer = 0;
+    double real = 0;
+    std::string string;
+    std::vector<std::string> keys; ///< of an object, in the order of the text
+    std::vector<json> items;       ///< of an array, or of an object
+
+    /// Member of an object, the last of that name; null where there is none.
+    const json* find(std::string_view key) const noexcept;
+};
+
+/// Reads a whole text. Errors: json.malformed (also where it is longer or nests deeper than the limits).
+result<json> parse_json(std::string_view text, const std::string& name, const limits& limit = {});
+
+/// Appends a string with its quotes. What is not UTF-8 becomes U+FFFD, so that the text is well formed whatever comes in.
+void append_json_string(std::string& out, std::string_view text);
+/// Appends the shortest form that reads back as the same number; null for infinities and NaN.
+void append_json_number(std::string& out, double value);
+
+/// Writes JSON piece by piece; commas are put where they belong.
+class json_writer {
+public:
+    json_writer& begin_object() { return open('{'); }
+    json_writer& end_object() { return close('}'); }
+    json_writer& begin_array() { return open('['); }
+    json_writer& end_array() { return close(']'); }
+    json_writer& key(std::string_view name);
+    json_writer& string(std::string_view value);
+    json_writer& number(double value);
+    json_writer& integer(std::int64_t value);
+    json_writer& boolean(bool value);
+    json_writer& null();
+    const std::string& text() const noexcept { return out_; }
+
+private:
+    json_writer& open(char bracket);
+    json_writer& close(char bracket);
+    void comma();
+    std::string out_;
+    bool first_ = true;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+// ---- graft/core/json_body.hpp
+// Bodies of core/json.hpp.
+
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
+    : text_(text), name_(std::move(name)), most_depth_(static_cast<std::size_t>(limit.json_depth)) {
+    if (text.size() > static_cast<std::size_t>(limit.json_bytes)) fault("the text is longer than the limit");
+}
+
+GRAFT_INLINE GRAFT_COLD json_token json_reader::fault(const char* what) {
+    if (!fault_) fault_ = what, fault_at_ = at_;
+    state_ = state::done;
+    return json_token::end;
+}
+
+GRAFT_INLINE status json_reader::finish() const {
+    if (!fault_) return {};
+    return fail(errc::json_malformed, name_, std::string(fault_) + " at byte " + std::to_string(fault_at_));
+}
+
+GRAFT_INLINE void json_reader::space() noexcept {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+}
+
+GRAFT_INLINE json_token json_reader::value_done(json_token token) {
+    state_ = state::after;
+    return token;
+}
+
+GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
+    if (open_.size() >= most_depth_) return fault("arrays and objects nest deeper than the limit");
+    ++at_;
+    open_.push_back(bracket);
+    state_ = bracket == '{' ? state::first_key : state::first_item;
+    return token;
+}
+
+GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
+    if (open_.back() != bracket) return fault("a bracket closes what is not open");
+    ++at_;
+    open_.pop_back();
+    return value_done(token);
+}
+
+GRAFT_INLINE json_token json_reader::next() {
+    if (fault_) return json_token::end;
+    space();
+    if (state_ == state::after) {
+        if (open_.empty()) {
+            if (at_ != text_.size()) return fault("something follows the value");
+            state_ = state::done;
+            return json_token::end;
+        }
+        const char c = at_ < text_.size() ? text_[at_] : '\0';
+        if (c == '}') return close('{', json_token::end_object);
+        if (c == ']') return close('[', json_token::end_array);
+        if (c != ',') return fault("a comma or a closing bracket is missing");
+        ++at_;
+        space();
+        state_ = open_.back() == '{' ? state::key : state::value;
+    }
+    if (state_ == state::done) return json_token::end;
+    if (at_ >= text_.size()) return fault("the text ends too early");
+    const char c = text_[at_];
+    if (state_ == state::first_item && c == ']') return close('[', json_token::end_array);
+    if (state_ == state::first_key && c == '}') return close('{', json_token::end_object);
+    if (state_ == state::first_key || state_ == state::key) {
+        if (c != '"') return fault("a key is missing");
+        if (!read_string()) return json_token::end;
+        space();
+        if (at_ >= text_.size() || text_[at_] != ':') return fault("a colon is missing");
+        ++at_;
+        state_ = state::value;
+        return json_token::key;
+    }
+    if (c == '{') return begin('{', json_token::begin_object);
+    if (c == '[') return begin('[', json_token::begin_array);
+    return scalar();
+}
+
+GRAFT_INLINE bool json_reader::word(std::string_view w) {
+    if (text_.substr(at_, w.size()) != w) return false;
+    at_ += w.size();
+    return true;
+}
+
+GRAFT_INLINE json_token json_reader::scalar() {
+    const char c = text_[at_];
+    if (c == '"') return read_string() ? value_done(json_token::string) : json_token::end;
+    if (c == '-' || (c >= '0' && c <= '9')) return read_number() ? value_done(json_token::number) : json_token::end;
+    if (word("null")) return value_done(json_token::null);
+    if ((boolean_ = word("true")) || word("false")) return value_done(json_token::boolean);
+    return fault("this is no value");
+}
+
+GRAFT_INLINE bool json_reader::read_number() {
+    const std::size_t start = at_;
+    const auto digits = [&] {
+        const std::size_t from = at_;
+        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+        return at_ - from;
+    };
+    if (text_[at_] == '-') ++at_;
+    const std::size_t first = at_, whole = digits();
+    if (!whole || (whole > 1 && text_[first] == '0')) return fault("a number is not well formed"), false;
+    if (at_ < text_.size() && text_[at_] == '.') {
+        ++at_;
+        if (!digits()) return fault("a number is not well formed"), false;
+    }
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+        ++at_;
+        if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
+        if (!digits()) return fault("a number is not well formed"), false;
+    }
+    number_ = text_.substr(start, at_ - start);
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
+    return read.ec == std::errc() && read.ptr == number_.data() + number_.size();
+}
+
+GRAFT_INLINE double json_reader::real() const noexcept {
+#if defined(__cpp_lib_to_chars)
+    double value = 0;
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
+    if (read.ec == std::errc()) return value;
+#endif
+    // Too large, too small, or a library without from_chars for doubles.
+    return detail::read_number(std::string(number_).c_str());
+}
+
+GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
+    unit = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+        const char c = at_ < text_.size() ? text_[at_] : '\0';
+        const int digit = c >= '0' && c <= '9'   ? c - '0'
+                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                 : -1;
+        if (digit < 0) return fault("an escape is not well formed"), false;
+        unit = unit * 16 + static_cast<std::uint32_t>(digit);
+    }
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::read_escape() {
+    const char c = ++at_ < text_.size() ? text_[at_] : '\0';
+    ++at_;
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/': string_ += c; return true;
+    case 'b': string_ += '\b'; return true;
+    case 'f': string_ += '\f'; return true;
+    case 'n': string_ += '\n'; return true;
+    case 'r': string_ += '\r'; return true;
+    case 't': string_ += '\t'; return true;
+    case 'u': break;
+    default: return fault("an escape is not well formed"), false;
+    }
+    std::uint32_t unit = 0, low = 0;
+    if (!read_hex(unit)) return false;
+    if (unit >= 0xd800 && unit < 0xe000) {
+        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000)
+            return fault("half of a surrogate pair"), false;
+        unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    }
+    append_utf8(string_, unit);
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::read_string() {
+    string_.clear();
+    ++at_;
+    for (;;) {
+        if (at_ >= text_.size()) return fault("a string has no end"), false;
+        const auto c = static_cast<std::uint8_t>(text_[at_]);
+        if (c == '"') return ++at_, true;
+        if (c < 32) return fault("a string holds a control character"), false;
+        if (c == '\\') {
+            if (!read_escape()) return false;
+            continue;
+        }
+        const std::size_t n = c < 128 ? 1 : utf8_length(text_.substr(at_, 4));
+        if (!n) return fault("a string is not UTF-8"), false;
+        string_.append(text_.data() + at_, n);
+        at_ += n;
+    }
+}
+
+GRAFT_INLINE bool json_reader::skip(json_token first) {
+    if (first != json_token::begin_object && first != json_token::begin_array) return !fault_;
+    for (const std::size_t level = depth(); depth() >= level;)
+        if (next() == json_token::end) return false;
+    return true;
+}
+
+GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
+    for (std::size_t i = keys.size(); i-- > 0;)
+        if (keys[i] == key) return &items[i];
+    return nullptr;
+}
+
+GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
+    json_reader r(text, name, limit);
+    json root;
+    std::vector<json*> open;
+    json* into = &root;
+    for (json_token t = r.next(); t != json_token::end; t = r.next()) {
+        if (t == json_token::end_object || t == json_token::end_array) {
+            open.pop_back();
+            continue;
+        }
+        if (t == json_token::key) {
+            open.back()->keys.push_back(std::move(r.string()));
+            continue;
+        }
+        if (!open.empty()) {
+            open.back()->items.emplace_back();
+            into = &open.back()->items.back();
+        }
+        switch (t) {
+        case json_token::begin_object: into->type = json::kind::object; break;
+        case json_token::begin_array: into->type = json::kind::array; break;
+        case json_token::string: into->type = json::kind::string, into->string = std::move(r.string()); break;
+        case json_token::boolean: into->type = json::kind::boolean, into->boolean = r.boolean(); break;
+        case json_token::number:
+            into->type = json::kind::number;
+            into->real = r.real();
+            into->is_integer = r.integer(into->integer);
+            if (!(into->real - into->real == 0)) r.fault("a number is out of range");
+            break;
+        default: break;
+        }
+        if (t == json_token::begin_object || t == json_token::begin_array) open.push_back(into);
+    }
+    GRAFT_TRY(r.finish());
+    return root;
+}
+GRAFT_MEMORY_CATCH(name)
+
+GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
+    out += '"';
+    while (!text.empty()) {
+        const auto c = static_cast<std::uint8_t>(text.front());
+        const std::size_t n = utf8_length(text);
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += static_cast<char>(c);
+        } else if (c < 32 || c == 127) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+            out += escaped;
+        } else if (n)
+            out.append(text.data(), n);
+        else
+            out += "\xef\xbf\xbd";
+        text.remove_prefix(n ? n : 1);
+    }
+    out += '"';
+}
+
+GRAFT_INLINE void append_json_number(std::string& out, double value) {
+    if (!(value - value == 0)) {
+        out += "null";
+        return;
+    }
+#if defined(__cpp_lib_to_chars)
+    char digits[40];
+    const auto written = std::to_chars(digits, digits + sizeof digits, value);
+    out.append(digits, static_cast<std::size_t>(written.ptr - digits));
+#else
+    out += detail::number_text("%.17g", value);
+#endif
+}
+
+GRAFT_INLINE void json_writer::comma() {
+    if (!first_) out_ += ',';
+    first_ = false;
+}
+GRAFT_INLINE json_writer& json_writer::open(char bracket) {
+    comma();
+    out_ += bracket;
+    first_ = true;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::close(char bracket) {
+    out_ += bracket;
+    first_ = false;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::key(std::string_view name) {
+    comma();
+    append_json_string(out_, name);
+    out_ += ':';
+    first_ = true;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::string(std::string_view value) {
+    comma();
+    append_json_string(out_, value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::number(double value) {
+    comma();
+    append_json_number(out_, value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::integer(std::int64_t value) {
+    comma();
+    out_ += std::to_string(value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::boolean(bool value) {
+    comma();
+    out_ += value ? "true" : "false";
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::null() {
+    comma();
+    out_ += "null";
+    return *this;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
+    return fail(errc::labels_count, where,
+                std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
+}
+
+inline status fit_labels(std::vector<std::string>& names, const std::string& where, std::int64_t classes) {
+    if (static_cast<std::int64_t>(names.size()) + 1 == classes) names.insert(names.begin(), "background");
+    if (static_cast<std::int64_t>(names.size()) != classes) return labels_do_not_fit(where, names.size(), classes);
+    return {};
+}
+
+// The names that a model's own metadata give: graft.labels, a JSON array; or class_names of other tools, an array or an object by
+// index.
+inline result<std::vector<std::string>> labels_of(const model& m, std::int64_t classes, const limits& caps) {
+    std::vector<std::string> names;
+    for (const char* key : {"graft.labels", "class_names"}) {
+        const std::string text = m.metadata(key);
+        if (text.empty()) continue;
+        const bool own = key[0] == 'g';
+        auto parsed = parse_json(text, key, caps);
+        if (!parsed.ok()) {
+            if (own) return parsed.take_status();
+            continue;
+        }
+        const json& list = parsed.value();
+        const bool is_array = list.type == json::kind::array;
+        bool good = is_array || (!own && list.type == json::kind::object);
+        for (std::size_t i = 0; good && i < list.items.size(); ++i) {
+            const json* item = is_array ? &list.items[i] : list.find(std::to_string(i));
+            good = item && item->type == json::kind::string;
+            if (good) names.push_back(item->string);
+        }
+        if (good && (own || static_cast<std::int64_t>(names.size()) == classes)) {
+            if (classes >= 0) GRAFT_TRY(fit_labels(names, key, classes));
+            return names;
+        }
+        if (own) return fail(errc::json_malformed, key, "this metadata has to be a JSON array of names");
+        names.clear();
+    }
+    return names;
+}
+
+inline GRAFT_COLD status no_classes(const model& m, std::size_t output, const shape& scores) {
+    std::string others;
+    for (std::size_t i = 0; i < m.outputs().size() && i < 8 && m.outputs().size() > 1; ++i) others += (i ? ", " : "") + m.outputs()[i].name;
+    return fail(errc::classify_output, "output '" + m.outputs()[output].name + "'",
+                "it is " + text(scores) + ": a classifier gives one number a class for each picture" + (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
+}
+
+// The number of classes that an output has, -1 where only a run can tell. Errors: classify.output.
+inline result<std::int64_t> classes_of(const model& m, std::size_t output) {
+    const value_info& given = m.outputs()[output];
+    if (!given.has_shape) return -1;
+    shape one = given.extents;
+    if (one.rank() > 1 && one[0] < 0) one[0] = 1;
+    if (!one.known()) return -1;
+    const std::int64_t classes = classes_in(one, one.rank() > 1 ? one[0] : 1);
+    if (classes < 0) return no_classes(m, output, given.extents);
+    return classes;
+}
+
+} // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) GRAFT_MEMORY_TRY {
+    std::string text;
+    GRAFT_TRY_ASSIGN(text, read_file(path, std::int64_t(64) << 20, errc::file_open, errc::labels_count));
+    std::vector<std::string> names;
+    std::size_t at = text.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0;
+    while (at < text.size()) {
+        const std::size_t end = std::min(text.find('\n', at), text.size());
+        std::string line = text.substr(at, end - at);
+        if (!line.empty() && line.back() == '\r') line.pop_back();
+        names.push_back(std::move(line));
+        at = end + 1;
+    }
+    if (classes >= 0) GRAFT_TRY(detail::fit_labels(names, path, classes));
+    return names;
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) GRAFT_MEMORY_TRY {
+    classifier made(m, options.session);
+    made.limits_ = options.load.limits;
+    std::size_t pictures = 0;
+    for (std::size_t i = 0; i < m.inputs().size(); ++i)
+        if (!m.inputs()[i].has_default) {
+            made.input_ = i;
+            ++pictures;
+        }
+    if (pictures != 1)
+        return fail(errc::input_name, "classify",
+                    "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
+    const value_info& input = m.inputs()[made.input_];
+    if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
+    while (!options.output.empty() && made.output_ < m.outputs().size() && m.outputs()[made.output_].name != options.output) ++made.output_;
+    if (made.output_ == m.outputs().size()) return fail(errc::input_name, "--output " + options.output, "the model has no output of that name");
+    made.format_ = {input.type, input.extents, true};
+    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), made.format_));
+    // What the specification asks of the model can be told before the first picture.
+    auto complete_spec = complete(made.preprocess_.spec, made.format_);
+    if (!complete_spec.ok()) return complete_spec.take_status();
+
+    std::int64_t classes = -1;
+    GRAFT_TRY_ASSIGN(classes, detail::classes_of(m, made.output_));
+    if (!options.labels.empty())
+        GRAFT_TRY_ASSIGN(made.labels_, read_labels(options.labels, classes));
+    else
+        GRAFT_TRY_ASSIGN(made.labels_, detail::labels_of(m, classes, options.load.limits));
+    return made;
+}
+GRAFT_MEMORY_CATCH("classifier::make")
+
+GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) GRAFT_MEMORY_TRY {
+    graft::model m;
+    load_options how = options.load;
+    how.open_batch = true;
+    GRAFT_TRY_ASSIGN(m, graft::load(path, how));
+    return make(m, options);
+}
+GRAFT_MEMORY_CATCH(path)
+
+// Runs pictures of one shape, and adds a row for each.
+GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) GRAFT_MEMORY_TRY {
+    const value_info& input = model_.inputs()[input_];
+    const auto wanted = static_cast<std::int64_t>(prepared.size());
+    // A model with a fixed batch gets the last picture as often as there is room.
+    const std::int64_t fixed = input.has_shape && input.extents.rank() > 0 ? input.extents[0] : -1, batch = fixed > 0 ? fixed : wanted;
+    tensor all = prepared[0];
+    if (batch > 1) {
+        shape extents = all.shape();
+        extents[0] = batch;
+        GRAFT_TRY_ASSIGN(all, tensor::make(all.type(), extents));
+        for (std::int64_t i = 0; i < batch; ++i) {
+            const tensor& one = prepared[static_cast<std::size_t>(std::min(i, wanted - 1))];
+            std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
+        }
+    }
+    GRAFT_TRY(session_.set_input(input_, all));
+    GRAFT_TRY(session_.run());
+    const tensor& scores = session_.output(output_);
+    if (classes_in(scores.shape(), batch) < 1) return detail::no_classes(model_, output_, scores.shape());
+    for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
+    return {};
+}
+GRAFT_MEMORY_CATCH("classifier::add_rows")
+
+GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) GRAFT_MEMORY_TRY {
+    constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
+    const value_info& input = model_.inputs()[input_];
+    const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
+    std::vector<std::vector<double>> rows;
+    std::vector<tensor> prepared;
+    for (const image& picture : pictures) {
+        tensor pixels;
+        GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
+        if (!prepared.empty() && (prepared.size() == room || pixels.shape() != prepared[0].shape())) {
+            GRAFT_TRY(add_rows(prepared, rows));
+            prepared.clear();
+        }
+        prepared.push_back(std::move(pixels));
+    }
+    if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
+    return rows;
+}
+GRAFT_MEMORY_CATCH("classifier::probabilities")
+GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) GRAFT_MEMORY_TRY {
+    tensor pixels;
+    GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY(add_rows({pixels}, rows));
+    return std::move(rows[0]);
+}
+GRAFT_MEMORY_CATCH("classifier::probabilities")
+
+GRAFT_INLINE result<std::int64_t> classifier::classes() GRAFT_MEMORY_TRY {
+    std::int64_t told = -1;
+    GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
+    if (told > 0) return told;
+    preprocess_spec spec;
+    GRAFT_TRY_ASSIGN(spec, complete(preprocess_.spec, format_));
+    image gray;
+    const bool exact = spec.crop == preprocess_spec::crop_rule::exact;
+    GRAFT_TRY_ASSIGN(gray, image::make(exact ? spec.crop_height : 224, exact ? spec.crop_width : 224, 3));
+    std::memset(gray.data(), 128, static_cast<std::size_t>(gray.height * gray.width * 3));
+    if (!exact) spec.resize = preprocess_spec::size_rule::none;
+    tensor pixels;
+    GRAFT_TRY_ASSIGN(pixels, to_tensor(gray, spec, format_));
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY(add_rows({pixels}, rows));
+    return static_cast<std::int64_t>(rows[0].size());
+}
+GRAFT_MEMORY_CATCH("classifier::classes")
+
+GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) GRAFT_MEMORY_TRY {
+    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
+    std::vector<int> order(probabilities.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+    const std::size_t n = std::min(order.size(), static_cast<std::size_t>(std::max(top, 0)));
+    const double* p = probabilities.data();
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(), [p](int a, int b) {
+        const double x = std::isnan(p[a]) ? -1 : p[a], y = std::isnan(p[b]) ? -1 : p[b];
+        return x != y ? x > y : a < b;
+    });
+    std::vector<prediction> predictions;
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::size_t index = static_cast<std::size_t>(order[i]);
+        predictions.push_back(
+            {order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
+    }
+    return predictions;
+}
+GRAFT_MEMORY_CATCH("classifier::best")
+
+GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) GRAFT_MEMORY_TRY {
+    std::vector<double> p;
+    GRAFT_TRY_ASSIGN(p, probabilities(picture));
+    return best(p, top);
+}
+GRAFT_MEMORY_CATCH("classifier::classify")
+GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) GRAFT_MEMORY_TRY {
+    std::vector<std::vector<double>> rows;
+    GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
+    std::vector<std::vector<prediction>> named(rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
+    return named;
+}
+GRAFT_MEMORY_CATCH("classifier::classify")
+
+GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) GRAFT_MEMORY_TRY {
+    image picture;
+    GRAFT_TRY_ASSIGN(picture, decode_file(path, limits_));
+    return classify(picture, top);
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_END_NAMESPACE
+#endif
+
+// ---- graft/macros_end.inl
+// Brings back what macros_begin.inl has set aside.
+#pragma pop_macro("I")
+#pragma pop_macro("abs")
+#pragma pop_macro("border")
+#pragma pop_macro("check")
+#pragma pop_macro("columns")
+#pragma pop_macro("far")
+#pragma pop_macro("lines")
+#pragma pop_macro("max")
+#pragma pop_macro("min")
+#pragma pop_macro("near")
+#pragma pop_macro("newline")
+#pragma pop_macro("round")
+#pragma pop_macro("slots")
+#pragma pop_macro("small")
+#pragma pop_macro("word")
+#pragma pop_macro("GRAFT_MACROS_ASIDE")
 // ---- graft/cpu/isa.hpp
 // The instruction sets that kernels are compiled for: one list, detection, and the override by the environment.
 
@@ -20108,6 +28086,1202 @@ GRAFT_INLINE result<isa> active_isa() {
 } // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+// ---- graft/data/png_encode.hpp
+// Pictures as PNG files in memory: previews, sheets, reports.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The picture as a PNG file, 8 bits, gray or RGB; equal pixels give equal bytes. Errors: image.dimensions (no picture, or
+/// neither 1 nor 3 channels).
+result<std::string> encode_png(const image& picture);
+/// The same, written to a file that is there whole or not at all. Errors: those of `encode_png`, and file.write.
+status write_png(const std::string& path, const image& picture);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
+// ---- graft/data/deflate.hpp
+// DEFLATE (RFC 1951) in a zlib wrapper (RFC 1950), for writing: hash chains and Huffman codes made for each block.
+
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The bytes as a zlib stream that any inflater reads; equal input gives equal output. Size and speed are near zlib's level 6.
+std::string zlib_compress(const void* bytes, std::size_t size);
+
+namespace detail {
+// The checksum at the end of a zlib stream.
+inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
+    std::uint32_t a = 1, b = 0;
+    while (n) {
+        // As many as fit before b could pass 2^32.
+        std::size_t run = n < 5552 ? n : 5552;
+        n -= run;
+        for (; run; --run, ++p) b += a += *p;
+        a %= 65521;
+        b %= 65521;
+    }
+    return b << 16 | a;
+}
+} // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Lengths of a Huffman code for `n` <= 288 symbols, none over `most`; 0 where the count is 0. Where a length comes out over
+// `most`, counts are halved and it is tried again: they end up equal, and equal counts give 9 bits at the most.
+inline void huffman_lengths(const std::uint32_t* counts, int n, int most, std::uint8_t* lengths) {
+    std::uint32_t weight[288], inner[288];
+    int order[288], parent[576], depth[576], leaves = 0;
+    for (int i = 0; i < n; ++i) {
+        weight[i] = counts[i];
+        lengths[i] = 0;
+        if (counts[i]) order[leaves++] = i;
+    }
+    for (int longest = most + 1; leaves > 1 && longest > most;) {
+        std::sort(order, order + leaves,
+                  [&weight](int a, int b) { return weight[a] != weight[b] ? weight[a] < weight[b] : a < b; });
+        // Leaves in order and the nodes made so far are two sorted queues: the lightest two are at their fronts.
+        int leaf = 0, taken = 0;
+        for (int made = 0; made < leaves - 1; ++made) {
+            inner[made] = 0;
+            for (int k = 0; k < 2; ++k) {
+                const bool is_leaf = leaf < leaves && (taken == made || weight[order[leaf]] <= inner[taken]);
+                inner[made] += is_leaf ? weight[order[leaf]] : inner[taken];
+                parent[is_leaf ? leaf++ : leaves + taken++] = leaves + made;
+            }
+        }
+        longest = 0;
+        depth[2 * leaves - 2] = 0;
+        for (int node = 2 * leaves - 3; node >= 0; --node) {
+            depth[node] = depth[parent[node]] + 1;
+            longest = std::max(longest, depth[node]);
+        }
+        for (int i = 0; i < leaves; ++i) {
+            lengths[order[i]] = static_cast<std::uint8_t>(depth[i]);
+            weight[order[i]] = (weight[order[i]] + 1) / 2;
+        }
+    }
+    if (leaves == 1) lengths[order[0]] = 1;
+}
+
+// The codes of RFC 1951 3.2.2, their bits turned around, as they are sent.
+inline void huffman_codes(const std::uint8_t* lengths, int n, std::uint16_t* codes) {
+    std::uint32_t next = 0;
+    for (int length = 1; length <= 15; ++length, next <<= 1)
+        for (int i = 0; i < n; ++i) {
+            if (lengths[i] != length) continue;
+            std::uint32_t turned = 0;
+            for (int b = 0; b < length; ++b) turned |= (next >> b & 1) << (length - 1 - b);
+            codes[i] = static_cast<std::uint16_t>(turned);
+            ++next;
+        }
+}
+
+class deflater {
+public:
+    explicit deflater(std::string& out) : out_(out), head_(1 << hash_bits, -1), previous_(window, -1) {
+        for (int code = 0; code < 29; ++code)
+            for (int length = length_base(code); length <= 258 && (code == 28 || length < length_base(code + 1)); ++length)
+                length_code_[length] = static_cast<std::uint8_t>(code);
+    }
+
+    void run(const std::uint8_t* in, std::size_t n) {
+        in_ = in;
+        size_ = static_cast<std::int64_t>(n);
+        for (std::int64_t at = 0; at < size_;) {
+            int length = 0, distance = 0;
+            match(at, length, distance);
+            // One byte later there may be a better one.
+            if (length >= 3 && length < 64 && at + 1 < size_) {
+                int later = 0, unused = 0;
+                enter(at);
+                match(at + 1, later, unused);
+                if (later > length) length = 0;
+                push(length, length ? distance : in_[at]);
+                for (std::int64_t i = at + 1; i < at + length; ++i) enter(i);
+            } else {
+                push(length >= 3 ? length : 0, length >= 3 ? distance : in_[at]);
+                for (std::int64_t i = at; i < at + std::max(length, 1); ++i) enter(i);
+            }
+            at += std::max(length, 1);
+            if (symbols_.size() >= block_symbols) finish_block(false);
+        }
+        finish_block(true);
+        if (used_) out_ += static_cast<char>(bits_);
+    }
+
+private:
+    static constexpr int hash_bits = 15, window = 32768, chain = 48;
+    static constexpr std::size_t block_symbols = 1 << 15;
+    struct symbol {
+        std::uint16_t length, value; // 0 and a byte, or a length and a distance
+    };
+
+    static int length_base(int code) noexcept {
+        return code == 28 ? 258 : code < 8 ? code + 3 : ((4 + (code & 3)) << (code / 4 - 1)) + 3;
+    }
+    static int length_extra(int code) noexcept { return code < 8 || code == 28 ? 0 : code / 4 - 1; }
+    static int distance_base(int code) noexcept { return code < 4 ? code + 1 : ((2 + (code & 1)) << (code / 2 - 1)) + 1; }
+    static int distance_extra(int code) noexcept { return code < 4 ? 0 : code / 2 - 1; }
+    static int distance_code(int distance) noexcept {
+        int code = 0;
+        for (int over = distance - 1; over >= 4; over >>= 1) code += 2;
+        return code + ((distance - 1) >> (code / 2));
+    }
+
+    std::uint32_t hash(std::int64_t at) const noexcept {
+        const std::uint32_t three = in_[at] | std::uint32_t(in_[at + 1]) << 8 | std::uint32_t(in_[at + 2]) << 16;
+        return (three * 0x9e3779b1u) >> (32 - hash_bits);
+    }
+    void enter(std::int64_t at) noexcept {
+        if (at + 3 > size_) return;
+        std::int64_t& head = head_[hash(at)];
+        previous_[static_cast<std::size_t>(at % window)] = head;
+        head = at;
+    }
+    // The longest earlier match of what stands at `at`; positions from `at` on have not been entered.
+    void match(std::int64_t at, int& length, int& distance) const noexcept {
+        length = 0;
+        if (at + 3 > size_) return;
+        const int most = static_cast<int>(std::min<std::int64_t>(258, size_ - at));
+        std::int64_t from = head_[hash(at)];
+        for (int tries = chain; tries && from >= 0 && at - from <= window; --tries) {
+            if (in_[from + length] == in_[at + length] && std::memcmp(in_ + from, in_ + at, 3) == 0) {
+                int n = 3;
+                while (n < most && in_[from + n] == in_[at + n]) ++n;
+                if (n > length) {
+                    length = n;
+                    distance = static_cast<int>(at - from);
+                    if (n == most) return;
+                }
+            }
+            // A slot that has been taken again points forwards.
+            const std::int64_t before = previous_[static_cast<std::size_t>(from % window)];
+            if (before >= from) break;
+            from = before;
+        }
+    }
+    void push(int length, int value) {
+        symbols_.push_back({static_cast<std::uint16_t>(length), static_cast<std::uint16_t>(value)});
+        ++literals_[length ? 257 + length_code_[length] : value];
+        if (length) ++distances_[distance_code(value)];
+    }
+
+    void put(std::uint32_t value, int bits) {
+        bits_ |= std::uint64_t(value) << used_;
+        for (used_ += bits; used_ >= 8; used_ -= 8, bits_ >>= 8) out_ += static_cast<char>(bits_ & 255);
+    }
+
+    // How the lengths of both codes are sent: symbols of the third alphabet, with what follows 16, 17 and 18.
+    static std::size_t run_lengths(const std::uint8_t* lengths, std::size_t n, std::uint8_t (*runs)[2]) noexcept {
+        std::size_t count = 0;
+        for (std::size_t i = 0; i < n;) {
+            std::size_t same = 1;
+            while (i + same < n && lengths[i + same] == lengths[i]) ++same;
+            std::uint8_t code = lengths[i], extra = 0;
+            if (lengths[i] == 0 && same >= 3) {
+                same = std::min<std::size_t>(same, 138);
+                code = same < 11 ? 17 : 18;
+                extra = static_cast<std::uint8_t>(same - (same < 11 ? 3 : 11));
+            } else if (i && lengths[i - 1] == lengths[i] && same >= 3) {
+                same = std::min<std::size_t>(same, 6);
+                code = 16;
+                extra = static_cast<std::uint8_t>(same - 3);
+            } else
+                same = 1;
+            runs[count][0] = code;
+            runs[count++][1] = extra;
+            i += same;
+        }
+        return count;
+    }
+
+    void finish_block(bool last) {
+        // Two distances at least: some readers know no code of a single one.
+        std::uint8_t lengths[288 + 32] = {}, distance_lengths[30];
+        ++literals_[256];
+        for (int i = 0; i < 2; ++i) distances_[i] += distances_[i] == 0;
+        huffman_lengths(literals_, 286, 15, lengths);
+        huffman_lengths(distances_, 30, 15, distance_lengths);
+        huffman_codes(lengths, 286, literal_codes_);
+        huffman_codes(distance_lengths, 30, distance_codes_);
+        int literals = 286, distances = 30;
+        while (literals > 257 && !lengths[literals - 1]) --literals;
+        while (distances > 1 && !distance_lengths[distances - 1]) --distances;
+        std::copy(distance_lengths, distance_lengths + distances, lengths + literals);
+
+        std::uint8_t runs[320][2], order_lengths[19];
+        const std::size_t count = run_lengths(lengths, static_cast<std::size_t>(literals + distances), runs);
+        std::uint32_t run_counts[19] = {};
+        std::uint16_t run_codes[19];
+        for (std::size_t i = 0; i < count; ++i) ++run_counts[runs[i][0]];
+        huffman_lengths(run_counts, 19, 7, order_lengths);
+        huffman_codes(order_lengths, 19, run_codes);
+        static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
+        int sent = 19;
+        while (sent > 4 && !order_lengths[order[sent - 1]]) --sent;
+
+        put(last ? 1 : 0, 1);
+        put(2, 2);
+        put(static_cast<std::uint32_t>(literals - 257), 5);
+        put(static_cast<std::uint32_t>(distances - 1), 5);
+        put(static_cast<std::uint32_t>(sent - 4), 4);
+        for (int i = 0; i < sent; ++i) put(order_lengths[order[i]], 3);
+        for (std::size_t i = 0; i < count; ++i) {
+            const int code = runs[i][0];
+            put(run_codes[code], order_lengths[code]);
+            if (code >= 16) put(runs[i][1], code == 16 ? 2 : code == 17 ? 3 : 7);
+        }
+        for (const symbol& s : symbols_) send(s, lengths, distance_lengths);
+        put(literal_codes_[256], lengths[256]);
+        symbols_.clear();
+        std::memset(literals_, 0, sizeof literals_);
+        std::memset(distances_, 0, sizeof distances_);
+    }
+
+    void send(const symbol& s, const std::uint8_t* lengths, const std::uint8_t* distance_lengths) {
+        if (!s.length) return put(literal_codes_[s.value], lengths[s.value]);
+        const int code = length_code_[s.length], far = distance_code(s.value);
+        put(literal_codes_[257 + code], lengths[257 + code]);
+        put(static_cast<std::uint32_t>(s.length - length_base(code)), length_extra(code));
+        put(distance_codes_[far], distance_lengths[far]);
+        put(static_cast<std::uint32_t>(s.value - distance_base(far)), distance_extra(far));
+    }
+
+    std::string& out_;
+    const std::uint8_t* in_ = nullptr;
+    std::int64_t size_ = 0;
+    std::vector<std::int64_t> head_, previous_;
+    std::vector<symbol> symbols_;
+    std::uint32_t literals_[286] = {}, distances_[30] = {};
+    std::uint16_t literal_codes_[286] = {}, distance_codes_[30] = {};
+    std::uint8_t length_code_[259] = {};
+    std::uint64_t bits_ = 0;
+    int used_ = 0;
+};
+
+} // namespace detail
+
+GRAFT_INLINE std::string zlib_compress(const void* bytes, std::size_t size) {
+    const auto* p = static_cast<const std::uint8_t*>(bytes);
+    std::string out("\x78\x9c", 2);
+    detail::deflater(out).run(p, size);
+    const std::uint32_t sum = detail::adler32(p, size);
+    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(sum >> shift & 255);
+    return out;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// One row by one of PNG's five filters; the row above is null at the top.
+inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t* above, std::int64_t n, int step,
+                           std::uint8_t* out) noexcept {
+    for (std::int64_t i = 0; i < n; ++i) {
+        const int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0;
+        const int corner = above && i >= step ? above[i - step] : 0;
+        int guess = 0;
+        if (kind == 1) guess = left;
+        if (kind == 2) guess = up;
+        if (kind == 3) guess = (left + up) / 2;
+        if (kind == 4) {
+            const int to_left = std::abs(up - corner), to_up = std::abs(left - corner),
+                      to_corner = std::abs(left + up - 2 * corner);
+            guess = to_left <= to_up && to_left <= to_corner ? left : to_up <= to_corner ? up : corner;
+        }
+        out[i] = static_cast<std::uint8_t>(row[i] - guess);
+    }
+}
+
+inline void append_png_chunk(std::string& file, const char* type, const std::string& data) {
+    const auto append = [&file](std::uint32_t v) {
+        for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(v >> shift & 255);
+    };
+    append(static_cast<std::uint32_t>(data.size()));
+    const std::size_t start = file.size();
+    file += type;
+    file += data;
+    append(crc32(0, reinterpret_cast<const std::uint8_t*>(file.data()) + start, file.size() - start));
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_TRY {
+    if (!picture || (picture.channels != 1 && picture.channels != 3))
+        return fail(errc::image_dimensions, "png", "only pictures with 1 or 3 channels become PNG files");
+    // A row's filter is the one whose bytes, taken as signed, are the smallest together: PNG's own advice.
+    const std::int64_t n = picture.stride();
+    std::string rows, tried(static_cast<std::size_t>(n), '\0'), best;
+    rows.reserve(static_cast<std::size_t>(picture.bytes() + picture.height));
+    for (std::int64_t y = 0; y < picture.height; ++y) {
+        std::int64_t least = INT64_MAX;
+        int chosen = 0;
+        for (int kind = 0; kind < 5; ++kind) {
+            detail::filter_png_row(kind, picture.row(y), y ? picture.row(y - 1) : nullptr, n, picture.channels,
+                                   reinterpret_cast<std::uint8_t*>(&tried[0]));
+            std::int64_t sum = 0;
+            for (const char c : tried) sum += std::abs(static_cast<int>(static_cast<signed char>(c)));
+            if (sum >= least) continue;
+            least = sum;
+            chosen = kind;
+            best = tried;
+        }
+        rows += static_cast<char>(chosen);
+        rows += best;
+    }
+    std::string header;
+    for (const std::int64_t side : {picture.width, picture.height})
+        for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(side >> shift & 255);
+    header += {8, static_cast<char>(picture.channels == 3 ? 2 : 0), 0, 0, 0};
+    const std::string packed = zlib_compress(rows.data(), rows.size());
+    std::string file("\x89PNG\r\n\x1a\n", 8);
+    detail::append_png_chunk(file, "IHDR", header);
+    // A chunk cannot be longer than 2^31 - 1 bytes.
+    for (std::size_t at = 0; at < packed.size(); at += std::size_t(1) << 30)
+        detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
+    detail::append_png_chunk(file, "IEND", "");
+    return file;
+}
+GRAFT_MEMORY_CATCH("encode_png")
+
+GRAFT_INLINE status write_png(const std::string& path, const image& picture) GRAFT_MEMORY_TRY {
+    std::string png;
+    GRAFT_TRY_ASSIGN(png, encode_png(picture));
+    atomic_file file;
+    GRAFT_TRY(file.open(path));
+    GRAFT_TRY(file.write(png.data(), png.size()));
+    return file.commit();
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/data/to_image.hpp
+// From a tensor to a picture: what networks that make pictures give.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The picture that a tensor holds: [H,W], [C,H,W] or [H,W,C], with any extents of 1 before it, C being 1 (gray) or 3 (RGB); where both
+/// would do, the channels are the first. uint8 is taken as it is; of float types `low` becomes 0 and `high` 255, the nearest pixel value
+/// in between, and what is outside or NaN the nearest end (NaN: 0). Errors: input.dtype, input.shape (no picture, or several),
+/// memory.oom.
+result<image> to_image(const tensor& t, double low = 0, double high = 1);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline std::uint8_t pixel_of(double value, double low, double high) noexcept {
+    const double scaled = (value - low) / (high - low) * 255 + 0.5;
+    return static_cast<std::uint8_t>(scaled >= 255 ? 255 : scaled >= 0 ? scaled : 0);
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) GRAFT_MEMORY_TRY {
+    if (t.type() != dtype::uint8 && t.type() != dtype::float32 && t.type() != dtype::float64 && t.type() != dtype::float16 && t.type() != dtype::bfloat16)
+        return fail(errc::input_dtype, "to_image", std::string("pictures are made of uint8 or of floats, not of ") + name(t.type()));
+    if (!(low < high)) return fail(errc::usage, "to_image", "the value that is black has to be below the one that is white");
+    const auto refused = [&] {
+        return fail(errc::input_shape, "to_image", "a picture is [H,W], [C,H,W] or [H,W,C] with 1 or 3 channels, or a batch of one; this is " + text(t.shape()));
+    };
+    int first = 0;
+    while (t.shape().rank() - first > 3 && t.shape()[first] == 1) ++first;
+    const shape e = shape::from(t.shape().begin() + first, t.shape().end());
+    const auto is_channels = [](std::int64_t n) { return n == 1 || n == 3; };
+    if (e.rank() != 2 && (e.rank() != 3 || (!is_channels(e[0]) && !is_channels(e[2])))) return refused();
+    const bool planes = e.rank() == 3 && is_channels(e[0]);
+    const std::int64_t channels = e.rank() == 2 ? 1 : planes ? e[0] : e[2];
+    const std::int64_t height = e[planes ? 1 : 0], width = e[planes ? 2 : 1], places = height * width;
+    if (height < 1 || width < 1) return refused();
+    image made;
+    GRAFT_TRY_ASSIGN(made, image::make(height, width, static_cast<int>(channels)));
+    for (std::int64_t i = 0; i < places; ++i)
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const std::int64_t at = planes ? c * places + i : i * channels + c;
+            made.data()[i * channels + c] =
+                t.type() == dtype::uint8 ? t.data<std::uint8_t>()[at] : detail::pixel_of(element_as_double(t.type(), t.raw(), at), low, high);
+        }
+    return made;
+}
+GRAFT_MEMORY_CATCH("to_image")
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/cpu/backend.hpp
+// The CPU as a back end that apps name: runtime<backends::cpu>.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace backends {
+
+/// The CPU: every operator of the op table, with the fastest kernels that the machine can run.
+struct cpu {
+    static const backend& instance() noexcept;
+};
+
+}  // namespace backends
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CPU_DEVICE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_DEVICE_HPP
+// ---- graft/cpu/device.hpp
+// The CPU as a device: the fastest kernels that it has for a node, else the operator's reference kernel, on the host's memory.
+
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
+// ---- graft/lower/fuse.hpp
+// Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
+
+#ifndef GRAFT_SINGLE_GRAFT_OPS_PRODUCT_BATCHES_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_PRODUCT_BATCHES_HPP
+// ---- graft/ops/product_batches.hpp
+// The batches of a matrix product, as kernels walk them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+/// The batches of a product, for kernels that walk two of them: elements from one to the next, of the operands 0 where it is broadcast.
+struct product_batches {
+    std::int64_t extents[2] = {1, 1}, a_strides[2] = {0, 0}, b_strides[2] = {0, 0};
+};
+/// Joins neighbouring batch dimensions that both operands walk evenly. False where more than two are left.
+inline bool join_batches(const shape& a, const shape& b, const shape& y, product_batches& joined) {
+    int used = 0;
+    std::int64_t a_step = a.at(-1) * a.at(-2), b_step = b.at(-1) * b.at(-2), a_next = 0, b_next = 0;
+    for (int d = 3; d <= y.rank(); ++d) {
+        const std::int64_t e = y.at(-d), ae = a.at(-d), be = b.at(-d);
+        const std::int64_t as = ae == 1 ? 0 : a_step, bs = be == 1 ? 0 : b_step;
+        a_step *= ae, b_step *= be;
+        if (e == 1) continue;
+        if (used && a_next == as && b_next == bs)
+            joined.extents[2 - used] *= e;
+        else {
+            if (used == 2) return false;
+            ++used;
+            joined.extents[2 - used] = e, joined.a_strides[2 - used] = as, joined.b_strides[2 - used] = bs;
+        }
+        a_next = as * e, b_next = bs * e;
+    }
+    return true;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_PATTERN_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_PATTERN_HPP
+// ---- graft/lower/pattern.hpp
+// Patterns of nodes as text, matched from the last node backwards.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// "Mul(x, Sigmoid(x))": nodes by their ONNX operators, with all of their inputs. A letter is any value, the same letter the same value; a number is a
+// constant of one element, within 1e-6 of it. Operands swap where the operator's row says that they may. All nodes but the last are read by
+// nobody else.
+class pattern {
+public:
+    // What a match has found.
+    class match {
+    public:
+        value_id operator[](char letter) const { return letters_[letter - 'a']; }
+        // The nodes behind the last one, each before its operands.
+        const std::vector<node*>& inner() const { return inner_; }
+
+    private:
+        friend class pattern;
+        value_id letters_[26];
+        std::vector<node*> inner_;
+    };
+
+    explicit pattern(const char* text) {
+        well_formed_ = read_term(text) >= 0 && !*text && !terms_[0].op.empty();
+    }
+    // Whether the text was one; what is none matches nothing.
+    bool well_formed() const { return well_formed_; }
+
+    // Whether the node is the last one of such a pattern.
+    bool matches(rewriter& r, const node& last, match& made) const {
+        std::fill(std::begin(made.letters_), std::end(made.letters_), no_value);
+        made.inner_.clear();
+        return well_formed_ && matches_node(r, terms_[0], last, made);
+    }
+
+private:
+    struct term {
+        std::string op;              // of a node;
+        char letter = 0;             // else of a value;
+        double number = 0;           // else a constant
+        std::vector<int> operands;   // places in terms_
+    };
+
+    static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+    static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+    // Its place in terms_; -1 where the text is none.
+    int read_term(const char*& text) {
+        const std::size_t at = terms_.size();
+        terms_.emplace_back();
+        if (is_digit(*text)) {
+            terms_[at].number = read_number(text, &text);
+            return static_cast<int>(at);
+        }
+        const char* const begin = text;
+        while (is_letter(*text) || is_digit(*text)) ++text;
+        const std::string word(begin, text);
+        if (*text == '(') {
+            terms_[at].op = word;
+            return !word.empty() && read_operands(text, at) ? static_cast<int>(at) : -1;
+        }
+        if (word.size() != 1 || word[0] < 'a' || word[0] > 'z') return -1;
+        terms_[at].letter = word[0];
+        return static_cast<int>(at);
+    }
+    bool read_operands(const char*& text, std::size_t of) {
+        do {
+            for (++text; *text == ' ';) ++text;
+            const int operand = read_term(text);
+            if (operand < 0) return false;
+            terms_[of].operands.push_back(operand);
+        } while (*text == ',');
+        return *text++ == ')';
+    }
+
+    bool matches_value(rewriter& r, const term& t, value_id id, match& made) const {
+        if (id == no_value) return false;
+        if (t.letter) {
+            value_id& bound = made.letters_[t.letter - 'a'];
+            if (bound == no_value) bound = id;
+            return bound == id;
+        }
+        if (t.op.empty()) return r.is_scalar(id, t.number);
+        node* n = r.maker(id);
+        if (!n || !r.used_once(id)) return false;
+        made.inner_.push_back(n);
+        return matches_node(r, t, *n, made);
+    }
+    bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
+        const std::size_t count = t.operands.size();
+        if (!r.is(n, t.op.c_str()) || n.inputs.size() != count) return false;
+        const match before = made;
+        for (const bool swapped : {false, true}) {
+            if (swapped && (count != 2 || !r.row(n).is(op_flag::commutes))) break;
+            bool all = true;
+            for (std::size_t i = 0; i < count && all; ++i)
+                all = matches_value(r, terms_[static_cast<std::size_t>(t.operands[i])], n.inputs[swapped ? 1 - i : i], made);
+            if (all) return true;
+            made = before;
+        }
+        return false;
+    }
+
+    std::vector<term> terms_;
+    bool well_formed_ = false;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
+// 2: after it), the residual itself as the last input.
+//   graft.Conv(X, W, B?, R?)          as Conv
+//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB
+//   graft.ScaleShift(X, scale, shift) per channel (axis 1)
+//   graft.Sum(A, B)                   same shapes
+// A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
+class fuser : public rewriter {
+public:
+    fuser(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
+
+    // Errors: memory.oom; the graph is of no use then.
+    status run() {
+        static constexpr rewrite<fuser> pools[] = {{"ReduceMean", "", &fuser::mean_over_planes}};
+        // The lowered operators that take an epilogue.
+        static constexpr rewrite<fuser> linear_forms[] = {
+            {"Conv", "", &fuser::conv},
+            {"MatMul", "", &fuser::matmul},
+            {"Gemm", "", &fuser::gemm},
+            {"BatchNormalization", "", &fuser::batch_norm},
+        };
+        // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
+        // own, between images, they become ScaleShift, which works in either layout.
+        static constexpr rewrite<fuser> scales[] = {{"ScaleShift", "graft", &fuser::affine}, {"Mul", "", &fuser::product}, {"Add", "", &fuser::sum}};
+        // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
+        static constexpr rewrite<fuser> residuals[] = {{"Add", "", &fuser::residual}, {"Sum", "", &fuser::residual}};
+        sweep(*this, pools);
+        composites();
+        sweep(*this, linear_forms);
+        sweep(*this, scales);
+        activations();
+        sweep(*this, residuals);
+        activations();
+        return std::move(failure_);
+    }
+
+private:
+    // ReduceMean over height and width is a global average pool.
+    void mean_over_planes(node& n) {
+        if (n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) return;
+        std::int64_t axes[2] = {0, 0};
+        const attribute* a = n.find("axes");
+        if (a && a->integers.size() == 2)
+            axes[0] = a->integers[0], axes[1] = a->integers[1];
+        else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
+            for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
+        else
+            return;
+        for (std::int64_t& axis : axes)
+            if (axis < 0) axis += 4;
+        if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) return;
+        const bool keep = integer(n, "keepdims", 1) == 1;
+        const value_id y = n.outputs[0];
+        const shape source = at(n.inputs[0]).extents;
+        const value_id x = n.inputs[0];
+        if (!keep && !ops::find_op("", "Flatten", newest_opset)) return;
+        const value_id pooled = keep ? y : like(y, "_pooled");
+        edit(n, [&] {
+            become(n, "GlobalAveragePool", "");
+            n.inputs = {x};
+            n.outputs = {pooled};
+            n.attributes.clear();
+        });
+        if (keep) return;
+        at(pooled).extents = {source[0], source[1], 1, 1};
+        node flatten;
+        flatten.name = n.name;
+        become(flatten, "Flatten", "");
+        flatten.inputs = {pooled};
+        flatten.outputs = {y};
+        insert_behind(n, std::move(flatten));
+    }
+
+    // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
+    void composites() {
+        static constexpr struct {
+            const char* text;
+            activation act;
+            bool (fuser::*holds)(const node&, const pattern::match&);
+        } known[] = {
+            {"Mul(0.5, Mul(x, Add(1, Erf(Div(x, 1.4142135623730951)))))", activation::gelu, &fuser::same_shape},
+            {"Mul(0.5, Mul(x, Add(1, Erf(Mul(x, 0.70710678118654752)))))", activation::gelu, &fuser::same_shape},
+            {"Mul(Mul(0.5, x), Add(1, Erf(Div(x, 1.4142135623730951))))", activation::gelu, &fuser::same_shape},
+            {"Mul(Mul(0.5, x), Add(1, Erf(Mul(x, 0.70710678118654752))))", activation::gelu, &fuser::same_shape},
+            {"Mul(x, Sigmoid(x))", activation::silu, &fuser::same_shape},
+            {"Mul(x, HardSigmoid(x))", activation::hard_swish, &fuser::by_sixths},
+        };
+        std::vector<pattern> patterns;
+        for (const auto& c : known) patterns.emplace_back(c.text);
+        pattern::match m;
+        for (node& n : g.nodes)
+            for (std::size_t i = 0; i < patterns.size(); ++i) {
+                const auto& c = known[i];
+                if (!is_float32(n.outputs.empty() ? no_value : n.outputs[0]) || !patterns[i].matches(*this, n, m) || !(this->*c.holds)(n, m)) continue;
+                for (node* inner : m.inner()) drop(*inner);
+                activation_node(n, m['x'], c.act, 0, 0);
+                break;
+            }
+        finish();
+    }
+    bool same_shape(const node& n, const pattern::match& m) { return at(m['x']).extents == at(n.outputs[0]).extents; }
+    bool by_sixths(const node&, const pattern::match& m) {
+        epilogue e;
+        return is_activation(*m.inner()[0], e) && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
+    }
+    void activation_node(node& n, value_id x, activation kind, float alpha, float beta) {
+        edit(n, [&] {
+            n.inputs = {x};
+            n.attributes.clear();
+            become(n, "Activation", "graft");
+        });
+        set_activation(n, kind, alpha, beta);
+    }
+    static void set_activation(node& n, activation kind, float alpha, float beta) {
+        set(n, "activation", static_cast<std::int64_t>(kind));
+        set(n, "alpha", alpha);
+        set(n, "beta", beta);
+    }
+
+    bool makes_float32(const node& n) { return !n.outputs.empty() && is_float32(n.outputs[0]); }
+
+    // Kernels count in int what a window spans.
+    static bool small_window(const node& n, const shape& w) {
+        constexpr std::int64_t most = 1 << 27;
+        const attribute *dilations = n.find("dilations"), *group = n.find("group");
+        for (const char* name : {"strides", "dilations", "pads"})
+            if (const attribute* a = n.find(name))
+                for (std::int64_t v : a->integers)
+                    if (v > most) return false;
+        for (std::size_t i = 0; i < 2; ++i)
+            if (w[static_cast<int>(i) + 2] > most || (dilations && dilations->integers.size() == 2 && (w[static_cast<int>(i) + 2] - 1) * dilations->integers[i] > most)) return false;
+        return w[2] * w[3] <= most && !(group && group->integer > most);
+    }
+    void conv(node& n) {
+        if (!makes_float32(n)) return;
+        const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
+        if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && small_window(n, w)) become(n, "Conv", "graft");
+    }
+    void matmul(node& n) {
+        if (!makes_float32(n)) return;
+        const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
+        const shape& y = at(n.outputs[0]).extents;
+        ops::product_batches batches;
+        if (a.rank() >= 2 && b.rank() >= 2 && y.elements() && a.back() && ops::join_batches(a, b, y, batches)) become(n, "MatMul", "graft");
+    }
+
+    // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
+    void gemm(node& n) {
+        const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
+        const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
+        if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
+        const std::int64_t columns = at(n.outputs[0]).extents[1];
+        if (bias) {
+            const shape& c = at(n.inputs[2]).extents;
+            if (!is_float32(n.inputs[2]) || c.rank() < 1 || c.back() != columns || c.elements() != columns) return;
+        }
+        const bool scales_bias = bias && beta != 1, scales_weight = alpha != 1;
+        // Nothing is scaled before it is known that all can be: what stays a Gemm applies both factors itself.
+        if ((scales_bias && !is_constant(n.inputs[2])) || (scales_weight && !is_constant(n.inputs[1]))) return;
+        bool scaled = true;
+        edit(n, [&] { scaled = (!scales_bias || scale_constant(n.inputs[2], beta)) && (!scales_weight || scale_constant(n.inputs[1], alpha)); });
+        if (!scaled) return;
+        const std::int64_t trans_a = integer(n, "transA", 0), trans_b = integer(n, "transB", 0);
+        n.attributes.clear();
+        become(n, "MatMul", "graft");
+        if (trans_a) set(n, "transA", trans_a);
+        if (trans_b) set(n, "transB", trans_b);
+    }
+    // Replaces an input by a scaled copy of its constant.
+    bool scale_constant(value_id& id, float factor) {
+        tensor made;
+        if (!copy_floats(id, made)) return false;
+        float* const floats = made.data<float>();
+        for (std::int64_t i = 0, n = made.elements(); i < n; ++i) floats[i] *= factor;
+        derive(made, "times " + shortest_text(static_cast<double>(factor), true), {&at(id).constant});
+        id = g.add_constant(at(id).name + "_scaled", std::move(made));
+        return true;
+    }
+    // What is not fused for want of memory would give other sums than are promised, or none at all.
+    bool give_up(status why) {
+        failure_ = std::move(why);
+        return false;
+    }
+    bool copy_floats(value_id id, tensor& out) {
+        if (!is_constant(id) || at(id).type != dtype::float32) return false;
+        const tensor& source = at(id).constant;
+        auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
+        if (!made.ok()) return give_up(made.take_status());
+        if (made->bytes()) std::memcpy(made->raw(), source.storage().unaligned(), made->bytes());
+        out = std::move(made).value();
+        return true;
+    }
+    // What is made of constants here is made again for every plan; what is packed of it is shared.
+    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
+        if (with_.packed) with_.packed->derive(made, how, sources);
+    }
+
+    // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
+    void batch_norm(node& n) {
+        if (integer(n, "training_mode", 0) || integer(n, "spatial", 1) == 0 || at(n.inputs[0]).extents.rank() < 2 || n.inputs.size() < 5) return;
+        const std::int64_t channels = at(n.inputs[0]).extents[1];
+        for (int i = 1; i < 5; ++i)
+            if (!is_constant(n.inputs[static_cast<std::size_t>(i)]) || !is_float32(n.inputs[static_cast<std::size_t>(i)]) || at(n.inputs[static_cast<std::size_t>(i)]).constant.elements() != channels) return;
+        for (std::size_t i = 1; i < n.outputs.size(); ++i)
+            if (n.outputs[i] != no_value) return;
+        auto scale = tensor::make(dtype::float32, {channels}), shift = tensor::make(dtype::float32, {channels});
+        if (!scale.ok() || !shift.ok()) {
+            give_up(scale.ok() ? shift.take_status() : scale.take_status());
+            return;
+        }
+        const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
+        const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const double s = p(1, c) / std::sqrt(p(4, c) + epsilon);
+            scale->data<float>()[c] = static_cast<float>(s);
+            shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
+        }
+        const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
+        derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});
+        derive(*shift, "batch normalisation's shift", {constant(2), constant(3), &*scale});
+        edit(n, [&] {
+            n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
+            n.outputs.resize(1);
+            n.attributes.clear();
+            become(n, "ScaleShift", "graft");
+        });
+    }
+
+    // The factor of output channel c that a constant operand gives, where it is one number or one number a channel.
+    bool per_channel(value_id id, const shape& y, int axis) {
+        if (!is_constant(id) || at(id).type != dtype::float32) return false;
+        const shape& s = at(id).extents;
+        if (s.elements() == 1 && s.rank() <= y.rank()) return true;
+        for (int d = 1; d <= s.rank(); ++d)
+            if (s[s.rank() - d] != 1 && (y.rank() - d != axis || s[s.rank() - d] != y[axis])) return false;
+        return s.rank() <= y.rank();
+    }
+
+    void affine(node& n) { scale(n, n.inputs[0], n.inputs[1], n.inputs[2], true); }
+    void product(node& n) {
+        for (std::size_t side = 0; side < 2 && is(n, "Mul"); ++side) scale(n, n.inputs[side], n.inputs[1 - side], no_value, false);
+    }
+    void sum(node& n) {
+        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
+    }
+    void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
+        const shape& y = at(n.outputs[0]).extents;
+        if (!is_float32(x) || !is_float32(n.outputs[0]) || at(x).extents != y) return;
+        node* m = maker(x);
+        // Channels that a transposition has brought from the last place to the second.
+        node* through = nullptr;
+        if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
+            through = m;
+            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
+        }
+        const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
+        const int axis = conv || affine || through ? 1 : y.rank() - 1;
+        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
+            fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
+            replace(n, through ? *through : *m);
+            return;
+        }
+        const value_id constant = factor != no_value ? factor : term;
+        if (!affine && y.rank() == 4 && is_constant(constant) && fits_channels(constant, y, 1, false) && at(constant).constant.elements() == y[1] && y[1] > 1) {
+            edit(n, [&] {
+                n.inputs = {x, factor, term};
+                n.attributes.clear();
+                become(n, "ScaleShift", "graft");
+            });
+        }
+    }
+    static bool brings_channels_forward(const node& n) {
+        const attribute* perm = n.find("perm");
+        return perm && perm->integers.size() == 4 && perm->integers[0] == 0 && perm->integers[1] == 3 && perm->integers[2] == 1 && perm->integers[3] == 2;
+    }
+    bool fits_channels(value_id id, const shape& y, int axis, bool known) { return id == no_value || known || per_channel(id, y, axis); }
+
+    bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
+        const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
+        if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
+        tensor bias, weight;
+        auto zeros = tensor::zeros(dtype::float32, {channels});
+        if (!zeros.ok()) return give_up(zeros.take_status());
+        bias = std::move(zeros).value();
+        if (bias_id != no_value) std::memcpy(bias.raw(), at(bias_id).constant.raw(), bias.bytes());
+        const auto element = [&](value_id id, std::int64_t c) {
+            const tensor& t = at(id).constant;
+            return t.data<float>()[t.elements() == 1 ? 0 : c];
+        };
+        if (factor != no_value) {
+            const shape& extents = at(m.inputs[1]).extents;
+            // Convolutions have the output channel first; matrix products last, or first of two where B is transposed.
+            const bool first = conv || integer(m, "transB", 0);
+            const char* const how = first ? "scaled by rows" : "scaled by columns";
+            const std::initializer_list<const tensor*> sources = {&at(m.inputs[1]).constant, &at(factor).constant};
+            if (with_.packed && is_constant(m.inputs[1])) weight = with_.packed->derived(how, sources);
+            if (!weight) {
+                if (!copy_floats(m.inputs[1], weight)) return false;
+                const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
+                float *w = weight.data<float>(), *const end = w + weight.elements();
+                for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
+                    const float by = element(factor, c);
+                    for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
+                }
+                derive(weight, how, sources);
+            }
+            for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
+            edit(m, [&] { m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight)); });
+        }
+        if (term != no_value)
+            for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] += element(term, c);
+        const bool needed = term != no_value || bias_id != no_value;
+        if (needed)
+            edit(m, [&] {
+                m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
+                m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
+            });
+        return true;
+    }
+
+    // Whether a node is an activation, and which.
+    bool is_activation(const node& n, epilogue& e) {
+        const activation_reader reads = row(n).traits.activates;
+        if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
+        return reads({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, e);
+    }
+
+    // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
+    void activations() {
+        for (node& n : g.nodes) {
+            epilogue e;
+            if (!is_activation(n, e)) continue;
+            node* m = maker(n.inputs[0]);
+            if (m && row(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
+                set_activation(*m, e.act, e.alpha, e.beta);
+                replace(n, *m);
+            } else if (!is(n, "Activation", "graft"))
+                activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
+        }
+        finish();
+    }
+
+    // Which input of a node is a residual that its kernel adds; 0: it adds none.
+    std::size_t residual_slot(const node& n) const {
+        const op_traits& traits = row(n).traits;
+        // A normalisation's kernel has its activation behind the sum.
+        return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
+    }
+
+    void residual(node& n) {
+        if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) return;
+        const shape& y = at(n.outputs[0]).extents;
+        if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) return;
+        const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
+        for (const std::size_t side : {late, 1 - late}) {
+            const value_id x = n.inputs[side], other = n.inputs[1 - side];
+            node* m = maker(x);
+            const std::size_t slot = m ? residual_slot(*m) : 0;
+            if (!slot || !used_once(x) || m->find("residual") || position(other) > position(x) || is_constant(other)) continue;
+            set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
+            replace(n, *m);
+            edit(*m, [&] {
+                m->inputs.resize(std::max(m->inputs.size(), slot + 1), no_value);
+                m->inputs[slot] = other;
+            });
+            return;
+        }
+        n.attributes.clear();
+        become(n, "Sum", "graft");
+    }
+
+    const lowering& with_;
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_LOWER_WIDEN_HPP
+#define GRAFT_SINGLE_GRAFT_LOWER_WIDEN_HPP
+// ---- graft/lower/widen.hpp
+// Half-precision networks on a CPU: computed in float32, converted where they enter and leave.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// float16 and bfloat16 are storage formats to the CPU's kernels. Around operators that compute, values become float32, and stay so
+// from one to the next: like other engines, results are then more exact than the type asks for. A network without a convolution or a
+// matrix product keeps its types, and with them every rounding.
+class widener : public rewriter {
+public:
+    widener(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
+
+    status run() {
+        bool heavy = false;
+        for (const node& n : g.nodes) {
+            const op_row& row = this->row(n);
+            const bool sums = row.traits.role == op_role::convolution || row.traits.role == op_role::product;
+            heavy |= sums && row.is(op_flag::widens) && !n.outputs.empty() && is_half(n.outputs[0]);
+        }
+        if (!heavy) return {};
+        std::vector<node> nodes = std::move(g.nodes);
+        g.nodes.clear();
+        for (node& n : nodes) {
+            if (!computes(n)) {
+                for (value_id& id : n.inputs) GRAFT_TRY(as(id, false));
+                g.nodes.push_back(std::move(n));
+                continue;
+            }
+            for (value_id& id : n.inputs) GRAFT_TRY(as(id, true));
+            std::vector<value_id> narrow = n.outputs;
+            for (value_id& id : n.outputs)
+                if (id != no_value && is_half(id)) id = widened(id);
+            g.nodes.push_back(std::move(n));
+            // Bodies capture by name of the value, so what they read has to be there in its own type.
+            for (value_id id : narrow)
+                if (id != no_value && is_half(id) && captured(nodes, id)) GRAFT_TRY(as(id, false));
+        }
+        for (value_id id : g.outputs) GRAFT_TRY(as(id, false));
+        index();
+        return {};
+    }
+
+private:
+    bool is_half(value_id id) { return id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16); }
+
+    // Operators with float32 kernels, and those that only move elements.
+    bool computes(const node& n) {
+        return !n.inputs.empty() && !n.outputs.empty() && is_half(n.inputs[0]) && is_half(n.outputs[0]) && row(n).is(op_flag::widens);
+    }
+
+    bool captured(const std::vector<node>& nodes, value_id id) const {
+        std::vector<value_id> ids;
+        for (const node& n : nodes) append_captures(n, ids);
+        for (value_id c : ids)
+            if (c == id) return true;
+        return false;
+    }
+
+    // The float32 counterpart of a half value.
+    value_id widened(value_id id) {
+        wide_.resize(g.values.size(), no_value);
+        narrow_made_.resize(g.values.size(), 0);
+        if (wide_[id] == no_value) {
+            const value_id made = like(id, "_float32");
+            at(made).type = dtype::float32;
+            wide_.resize(g.values.size(), no_value);
+            narrow_made_.resize(g.values.size(), 0);
+            wide_[id] = made;
+            narrow_made_[id] = 2;  // made wide; a cast brings the half value when it is asked for
+        }
+        return wide_[id];
+    }
+
+    // Puts the value in the form asked for into `id`, with a Cast where it is not there yet.
+    status as(value_id& id, bool wide) {
+        if (!is_half(id)) return {};
+        wide_.resize(g.values.size(), no_value);
+        narrow_made_.resize(g.values.size(), 0);
+        const std::size_t i = static_cast<std::size_t>(id);
+        if (wide && wide_[i] == no_value) {
+            const tensor constant = at(id).constant;
+            const value_id from = id, made = like(id, "_float32");
+            at(made).type = dtype::float32;
+            wide_.resize(g.values.size(), no_value);
+            narrow_made_.resize(g.values.size(), 0);
+            wide_[i] = made;
+            if (constant)
+                GRAFT_TRY(widen_constant(constant, at(made).constant));
+            else
+                cast(from, made, dtype::float32);
+        } else if (!wide && wide_[i] != no_value && narrow_made_[i] == 2) {
+            cast(wide_[i], id, at(id).type);
+            narrow_made_[i] = 1;
+        }
+        if (wide) id = wide_[i];
+        return {};
+    }
+    status widen_constant(const tensor& from, tensor& to) {
+        // Shared by the plans of a model, so that what is packed from it is found again.
+        to = with_.packed ? with_.packed->derived("float32", {&from}) : tensor();
+        if (to) return {};
+        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape(), with_.budget));
+        tensor narrow;
+        GRAFT_TRY_ASSIGN(narrow, from.to_read_once());
+        float* const out = to.data<float>();
+        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), narrow.raw(), k));
+        if (with_.packed) with_.packed->derive(to, "float32", {&from});
+        return {};
+    }
+    void cast(value_id from, value_id to, dtype type) {
+        node n;
+        n.name = at(to).name;
+        become(n, "Cast", "");
+        set(n, "to", static_cast<std::int64_t>(type));
+        n.inputs = {from};
+        n.outputs = {to};
+        g.nodes.push_back(std::move(n));
+    }
+
+    const lowering& with_;
+    std::vector<value_id> wide_;
+    std::vector<char> narrow_made_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_HOST_CONTEXT_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_HOST_CONTEXT_HPP
+// ---- graft/plan/host_context.hpp
+// Runs host kernels, one after the other, on the memory of a place.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A place whose kernels read and write the host's memory. The host's own arena is the caller's; any other place has one of its own, from its
+/// first run on.
+class host_context final : public device_context {
+public:
+    host_context(std::shared_ptr<const plan> p, place_id place) : plan_(std::move(p)), place_(place) {
+        std::size_t most = 0;
+        for (const step& s : plan_->steps)
+            if (s.place == place_) most = std::max(most, std::max(s.in.size(), s.out.size()));
+        in_.resize(most);
+        out_.resize(most);
+    }
+
+    inline status run(int first, int last, const run_environment& around) override {
+        const auto bytes = static_cast<std::size_t>(plan_->places[place_].arena_bytes);
+        if (place_ && arena_.bytes() < bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(bytes, around.budget));
+        std::byte* const arena = place_ ? arena_.data() : around.arena;
+        const auto resolve = [&](const slot& s) -> tensor_view {
+            return {s.prototype.type, s.prototype.extents, s.kind == slot_kind::arena && s.place == place_ ? arena + s.index : around.address(s)};
+        };
+        for (int i = first; i < last; ++i) {
+            const step& s = plan_->steps[static_cast<std::size_t>(i)];
+            for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
+            for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = resolve(s.out[k]);
+            GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(), static_cast<int>(s.in.size()), out_.data(),
+                                                                     static_cast<int>(s.out.size()), arena + s.workspace_offset, s.seed, around}));
+        }
+        return {};
+    }
+
+private:
+    std::shared_ptr<const plan> plan_;
+    place_id place_;
+    buffer arena_;
+    std::vector<tensor_view> in_, out_;
+};
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_KERNEL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_KERNEL_HPP
+// ---- graft/cpu/kernel.hpp
+// How the CPU back end takes a node: rows that choose (or refuse, with a reason) once, and run without looking anything up.
+
 
 #include <cstring>
 #include <type_traits>
@@ -20186,552 +29360,131 @@ struct kernel_rows {
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
-// ---- graft/lower/device.hpp
-// What a device beside the CPU offers: kernels for the nodes that it takes, memory of its own, and runs of planned steps.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-struct lowering;
-struct plan;
-struct slot;
-
-/// A node with known shapes, asked of a device. `in_layout` and `out_layout` tell how each value lies, `memory` for each
-/// input the value whose memory it may lie in.
-struct device_query : op_context {
-    const layout* in_layout;
-    const layout* out_layout;
-    const value_id* memory;
-};
-
-/// What a device runs for one node of a lowered graph. Immutable; shared by contexts.
-class device_kernel {
-public:
-    inline virtual ~device_kernel() {}
-
-    std::int64_t workspace_bytes = 0;  ///< scratch memory of the device
-    bool in_place = false;             ///< output 0 may take the memory of input 0
-    std::string note;                  ///< for the placement table
-};
-
-/// What a device keeps for a plan: compiled kernels, and the constants that they read.
-class device_program {
-public:
-    inline virtual ~device_program() {}
-    inline virtual std::int64_t constant_bytes() const noexcept = 0;
-};
-
-/// State that stays on a device from run to run, known by the address that it has on the host. For one thread at a time.
-class device_state {
-public:
-    inline virtual ~device_state() {}
-    /// The host has written over its copy at `address`, or over all of them where that is null: the next run takes what lies there.
-    inline virtual void host_changed(const void* address) noexcept = 0;
-    /// Brings what runs have changed back into the host's copy at `address`, or into all of them where that is null. Errors: device.lost.
-    inline virtual status read_back(const void* address) = 0;
-};
-
-/// Where the host's side of a run lies.
-class host_addresses {
-public:
-    inline virtual ~host_addresses() {}
-    inline virtual void* address(const slot& s) const = 0;
-};
-
-/// The memory and the queue of one context on a device. Not for two threads at once.
-class device_context {
-public:
-    inline virtual ~device_context() {}
-    /// Runs the steps [first, last) of the plan, all of them the device's, and returns when what they bring to the host is there. `pool`
-    /// serves copies of the host.
-    inline virtual status run(int first, int last, const host_addresses& host, executor& pool) = 0;
-    /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
-    /// next run computes. A run whose input lies elsewhere takes it from there.
-    inline virtual status expect(std::int64_t input, const void* address) = 0;
-};
-
-/// A device that was opened. Safe from many threads.
-class device {
-public:
-    inline virtual ~device() {}
-    /// As users name it: "cuda:0".
-    inline virtual const std::string& name() const noexcept = 0;
-    /// Null where it takes the node, else the reason why not. Constants have their data, other inputs none.
-    inline virtual const char* refuse(const op_context& node) const = 0;
-    /// Rewrites the nodes that it has: fusion, precision, layout. New ones need node::on_device and a row (node::op); nodes of the host are
-    /// in domains that begin with "host:". Inputs and outputs of the graph stay row-major.
-    inline virtual status lower(graph& g, const lowering& with) = 0;
-    /// The kernel of a lowered node. Errors: op.unsupported, and device.* where a library fails.
-    inline virtual result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) = 0;
-    /// Compiles what a plan's kernels need and brings its constants over. Errors: memory.oom, device.*.
-    inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) = 0;
-    /// Memory and a queue for runs of a plan. `state` may be null where the plan has none. Errors: memory.oom, device.*.
-    inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) = 0;
-    inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
-};
-
-GRAFT_END_NAMESPACE
-// ---- graft/lower/pack_cache.hpp
-// Constants in the form that kernels want them, shared by the plans of a model.
-
-
-#include <initializer_list>
-#include <memory>
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What plans have made of constants, so that the next plan finds it. It keeps what was made, not what it was made of: an entry lives as
-/// long as the constants that it comes from. Safe from many threads.
-class pack_cache {
-public:
-    pack_cache();
-    ~pack_cache();
-    pack_cache(const pack_cache&) = delete;
-    pack_cache& operator=(const pack_cache&) = delete;
-    /// What was made of `source` under `key`, or an empty tensor.
-    tensor find(const tensor& source, const std::string& key) const;
-    /// Keeps `packed`.
-    void add(const tensor& source, const std::string& key, const tensor& packed);
-    /// Tells that `made` follows from `sources` in the way `how`: what is kept of it is found again by whoever makes it again of the same.
-    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources);
-    /// What was made so and somebody still holds, or an empty tensor.
-    tensor derived(const std::string& how, std::initializer_list<const tensor*> sources);
-    /// Forgets what comes from memory that was given back: before a plan is made.
-    void sweep();
-
-private:
-    struct state;
-    std::unique_ptr<state> state_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <mutex>
-#include <unordered_map>
-#include <utility>
-#include <vector>
-GRAFT_BEGIN_NAMESPACE
-
-struct pack_cache::state {
-    // What a tensor is known by: a number for each origin. An address says nothing once its memory has been given back.
-    struct known {
-        buffer::watch memory;
-        dtype type;
-        shape extents;
-        int origin;
-    };
-    struct origin {
-        std::string recipe;                 // "" of constants that came with the graph
-        std::vector<buffer::watch> leaves;  // those it comes from in the end
-    };
-    struct entry {
-        int origin;
-        std::string key;
-        tensor packed;
-    };
-    mutable std::mutex lock;
-    std::vector<known> tensors;
-    std::unordered_map<int, origin> origins;
-    std::vector<entry> entries;
-    int next = 0;
-
-    // -1: it was never seen.
-    int find(const tensor& t) const {
-        for (const known& k : tensors)
-            if (k.type == t.type() && k.memory.watches(t.storage())) return k.origin;
-        return -1;
-    }
-    int origin_of(const tensor& t) {
-        const int found = find(t);
-        if (found >= 0) return found;
-        origins[next] = {"", {buffer::watch(t.storage())}};
-        tensors.push_back({buffer::watch(t.storage()), t.type(), t.shape(), next});
-        return next++;
-    }
-    int origin_of(const std::string& how, std::initializer_list<const tensor*> sources) {
-        origin from{how, {}};
-        for (const tensor* s : sources) {
-            const int source = origin_of(*s);
-            from.recipe += " " + std::to_string(source);
-            const std::vector<buffer::watch>& leaves = origins[source].leaves;
-            from.leaves.insert(from.leaves.end(), leaves.begin(), leaves.end());
-        }
-        for (const auto& o : origins)
-            if (o.second.recipe == from.recipe) return o.first;
-        origins[next] = std::move(from);
-        return next++;
-    }
-    void sweep() {
-        tensors.erase(std::remove_if(tensors.begin(), tensors.end(), [](const known& k) { return k.memory.gone(); }), tensors.end());
-        for (auto i = origins.begin(); i != origins.end();)
-            i = std::any_of(i->second.leaves.begin(), i->second.leaves.end(), [](const buffer::watch& w) { return w.gone(); }) ? origins.erase(i) : std::next(i);
-        entries.erase(std::remove_if(entries.begin(), entries.end(), [this](const entry& e) { return !origins.count(e.origin); }), entries.end());
-    }
-};
-GRAFT_INLINE pack_cache::pack_cache() : state_(new state) {}
-GRAFT_INLINE pack_cache::~pack_cache() = default;
-GRAFT_INLINE tensor pack_cache::find(const tensor& source, const std::string& key) const {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    const int origin = state_->find(source);
-    for (const auto& e : state_->entries)
-        if (origin >= 0 && e.origin == origin && e.key == key) return e.packed;
-    return {};
-}
-GRAFT_INLINE void pack_cache::add(const tensor& source, const std::string& key, const tensor& packed) {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    state_->entries.push_back({state_->origin_of(source), key, packed});
-}
-GRAFT_INLINE void pack_cache::derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    state_->tensors.push_back({buffer::watch(made.storage()), made.type(), made.shape(), state_->origin_of(how, sources)});
-}
-GRAFT_INLINE tensor pack_cache::derived(const std::string& how, std::initializer_list<const tensor*> sources) {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    const int origin = state_->origin_of(how, sources);
-    for (const auto& k : state_->tensors)
-        if (k.origin == origin)
-            if (const buffer memory = k.memory.hold()) return tensor(k.type, k.extents, memory);
-    return {};
-}
-
-GRAFT_INLINE void pack_cache::sweep() {
-    std::lock_guard<std::mutex> guard(state_->lock);
-    state_->sweep();
-}
-
-GRAFT_END_NAMESPACE
 #endif
 
-#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <string>
-#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
+namespace cpu {
 
-/// What lowering is given.
-struct lowering {
-    const limits& limit;
-    executor& pool;
-    pack_cache* packed;  ///< null: constants are packed anew
-    bool exact;          ///< no reassociating algorithms
-    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
-};
-
-/// How the devices of a back end are used.
-struct device_options {
-    std::string precision = "auto";  ///< float32, tf32, float16, bfloat16; auto: tf32 where the device has it, else float32
-    bool deterministic = false;      ///< only algorithms that give the same bits every time
-    std::int64_t memory_bytes = 0;   ///< what it may take of the device's memory; 0: all of it
-};
-
-/// A back end, as planning sees it. Functions, so that an app compiles only the back ends that its runtime names. Either it runs on
-/// the host and has `lower` and `choose`, or it has devices and `open`.
-struct backend {
-    const char* name;
-    /// Null where the back end can be used on this machine; else a failed status says why not.
-    status (*available)();
-    /// Null where it takes the node, else the reason why not.
-    const char* (*refuse)(const node&);
-    /// Rewrites a graph with known shapes: fusion, layout, packing. Adds operators of the domain `graft`.
-    status (*lower)(graph&, const lowering&);
+/// What a program compiles of the CPU: to infer, or to train as well.
+struct kernel_set {
     /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
-    const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*& refusal);
-    /// Opens the device of a name such as "cuda" or "cuda:1"; contexts of a process share it. `warn`, which may be null, is told on any
-    /// thread what the device does in a slower way than it should. Errors: device.*.
-    result<std::shared_ptr<device>> (*open)(const std::string& name, const device_options& options, void (*warn)(const char* text));
-    /// Whether somebody is to be told where `auto` cannot open a device: that this machine has one, or that one was asked for. Null: always.
-    bool (*expected)() = nullptr;
+    const kernel_row* (*choose)(const kernel_query&, kernel_choice&, const char*& refusal);
+    /// Fusion across the forward and the backward part of a step; may be null.
+    void (*fuse)(graph&, place_id on);
+    /// Blocks of channels, and packed weights.
+    status (*lay_out)(graph&, const lowering&, isa level);
 };
 
-namespace detail {
+/// A kernel of an instruction set, with what it decided about its node.
+class fast_kernel final : public host_kernel {
+public:
+    const kernel_row* row = nullptr;
+    kernel_choice choice;
+    isa level = isa::baseline;
 
-// The CPU as a back end: everywhere, and whatever this build holds.
-constexpr backend cpu_backend(status (*lower)(graph&, const lowering&), const cpu::kernel_row* (*choose)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&)) {
-    return {"cpu", [] { return status(); }, [](const node& n) -> const char* { return n.op && n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; },
-            lower, choose, nullptr};
-}
-
-}  // namespace detail
-
-/// Where a node runs, and why not elsewhere.
-struct placement {
-    std::string node, op_type, device, kernel, reason;
-};
-
-GRAFT_END_NAMESPACE
-// ---- graft/tensor/print.hpp
-// Tensors, shapes and element types as text, for messages, logs and streams of any kind.
-
-
-#include <string>
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// As `name` has it: "float32".
-inline std::string to_string(dtype type) { return name(type); }
-/// As `text` has it: "[2,3,?]".
-inline std::string to_string(const shape& s) { return text(s); }
-/// The element type, the shape and the first elements: "float32 [2,3]: 0.5, 1, 2, 3, 4, 5".
-std::string to_string(const tensor& t);
-
-namespace detail {
-// Whatever text can be written to: std::ostream and its like, which are not included for it.
-template <class Stream> using stream_of_text = decltype(std::declval<Stream&>() << std::declval<const char*>());
-}  // namespace detail
-
-/// `std::cout << t.shape()`: what `to_string` says.
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, dtype type) { return out << name(type), out; }
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const shape& s) { return out << to_string(s).c_str(), out; }
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const tensor& t) { return out << to_string(t).c_str(), out; }
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstdio>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::string to_string(const tensor& t) {
-    constexpr std::int64_t shown = 8;
-    if (!t) return "no tensor";
-    std::string out = std::string(name(t.type())) + " " + text(t.shape());
-    for (std::int64_t i = 0; i < t.elements() && i < shown; ++i) {
-        const std::int64_t whole = is_float(t.type()) ? 0 : element_as_int64(t.type(), t.raw(), i);
-        out += (i ? ", " : ": ") + (is_float(t.type())      ? detail::number_text("%.6g", element_as_double(t.type(), t.raw(), i))
-                                    : is_unsigned(t.type()) ? std::to_string(static_cast<std::uint64_t>(whole))
-                                                            : std::to_string(whole));
+    inline status run(const host_call& c) const override {
+        row->run({c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level});
+        return {};
     }
-    return t.elements() > shown ? out + ", ..." : out;
+};
+
+/// The kernel of the operator's row.
+class reference_kernel final : public host_kernel {
+public:
+    inline status run(const host_call& c) const override {
+        const run_environment& around = c.around;
+        run_context with{{c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget};
+        return c.n.op->run(with);
+    }
+};
+
+/// Copies a value, row-major on both sides.
+class transfer_kernel final : public host_kernel {
+public:
+    inline status run(const host_call& c) const override {
+        if (const std::int64_t bytes = bytes_of(c.out->type, c.out->extents)) std::memcpy(c.out->data, c.in->data, static_cast<std::size_t>(bytes));
+        return {};
+    }
+};
+
+/// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
+class cpu_device final : public device {
+public:
+    cpu_device(std::string name, isa level, const kernel_set& kernels) : name_(std::move(name)), level_(level), kernels_(kernels) {}
+
+    inline const std::string& name() const noexcept override { return name_; }
+    inline bool in_host_memory() const noexcept override { return true; }
+    inline const char* refuse(const op_context& node) const override { return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; }
+    inline status lower(graph& g, const lowering& with) override {
+        GRAFT_TRY(graft::detail::widener(g, with).run());
+        GRAFT_TRY(graft::detail::fuser(g, with).run());
+        if (kernels_.fuse) kernels_.fuse(g, with.on);
+        GRAFT_TRY(kernels_.lay_out(g, with, level_));
+        drop_unread(g);  // weights that were packed
+        return {};
+    }
+    inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override {
+        if (node.n.op_type == "Transfer" && node.n.domain == "graft") return with_note(std::make_shared<transfer_kernel>(), "copy", "");
+        const kernel_query query{node, node.in_layout, node.out_layout, level_, node.exact};
+        const char* refusal = "";
+        if (!node.reference) {
+            auto fast = std::make_shared<fast_kernel>();
+            fast->row = kernels_.choose(query, fast->choice, refusal);
+            fast->level = level_;
+            if (fast->row) {
+                fast->workspace_bytes = fast->choice.workspace_bytes;
+                fast->in_place = fast->row->in_place && !node.shares_memory(0);
+                const char* note = fast->choice.note;
+                return with_note(std::move(fast), note, "");
+            }
+        }
+        if (!node.n.op->run) return fail(errc::op_unsupported, graft::place(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+        if (!query.all_row_major()) return fail(errc::internal, graft::place(node.n), "a blocked layout met an operator without a kernel for it");
+        auto reference = std::make_shared<reference_kernel>();
+        // They compute in doubles: copies of what they read and of what they make, and places among them.
+        for (int i = 0; i < node.inputs; ++i)
+            if (node.has(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.in[i].extents.elements());
+        for (int i = 0; i < node.outputs; ++i)
+            if (node.wants(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.out[i].extents.elements());
+        return with_note(std::move(reference), "reference", refusal);
+    }
+    inline result<std::shared_ptr<const device_program>> load(const plan&, place_id, executor&) override { return std::shared_ptr<const device_program>(); }
+    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state*) override {
+        return std::unique_ptr<device_context>(new host_context(std::move(p), place));
+    }
+    inline result<std::unique_ptr<device_state>> make_state() override { return std::unique_ptr<device_state>(); }
+
+private:
+    template <class Kernel>
+    static std::shared_ptr<const device_kernel> with_note(std::shared_ptr<Kernel> made, const char* note, const char* refusal) {
+        made->note = note;
+        made->refusal = refusal;
+        return made;
+    }
+
+    std::string name_;
+    isa level_;
+    const kernel_set& kernels_;
+};
+
+/// Opens the CPU with the instruction set of this process. Errors: cpu.isa.
+inline result<std::shared_ptr<device>> open(const std::string& name, const kernel_set& kernels) {
+    isa level = isa::baseline;
+    GRAFT_TRY_ASSIGN(level, active_isa());
+    return std::shared_ptr<device>(std::make_shared<cpu_device>(name, level, kernels));
 }
 
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-namespace detail {
-class executable;
-class context;
-struct model_state;
-}  // namespace detail
-
-/// An input or output of a model. Open extents are shape::unknown, with their names in `dimensions` where the file has any.
-struct value_info {
-    std::string name;
-    dtype type = dtype::undefined;
-    bool has_shape = false;
-    graft::shape extents;
-    std::vector<std::string> dimensions;
-    bool has_default = false;  ///< inputs only: an initializer serves where the caller gives nothing
-};
-
-/// Its shape, "[N,3,224,224]", or "of any rank".
-std::string shape_text(const value_info& v);
-/// Its name, type and shape: "input float32 [N,3,224,224]".
-std::string to_string(const value_info& v);
-/// `std::cout << model.inputs()[0]`: what `to_string` says.
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const value_info& v) { return out << to_string(v).c_str(), out; }
-
-/// A tensor with the name of an input or an output.
-struct named_tensor {
-    std::string name;
-    tensor value;
-};
-
-/// Prints "graft: warning: " and the text as a line on stderr.
-void warn_on_stderr(const char* text);
-
-/// How a model is loaded.
-struct load_options {
-    graft::limits limits;
-    bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
-    bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
-    std::uint64_t seed = 0;        ///< of random operators that have none of their own
-    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning where the machine has a device; cpu; or a device such as cuda or cuda:1
-    device_options on_device;      ///< how that device is used
-    std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
-    bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
-    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread, what this does in a slower way
-    op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
-    bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
-};
-
-/// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
-inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
-    load_options options;
-    options.operators = operators;
-    if (!opened) options.device = "cpu";
-    options.opened = std::move(opened);
-    return options;
-}
-
-/// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
-/// inputs, and what has to run or write it is `usage`.
-class model {
-public:
-    model() = default;
-    /// Inputs in the file's order; those with a default come too.
-    const std::vector<value_info>& inputs() const&;
-    const std::vector<value_info>& outputs() const&;
-    /// The graph as it was loaded, verified, before any pass.
-    const graft::graph& graph() const&;
-    // Of a temporary a copy, for loops over `load(path).value().inputs()`.
-    std::vector<value_info> inputs() &&;
-    std::vector<value_info> outputs() &&;
-    graft::graph graph() &&;
-    /// A metadata property, or "" where there is none.
-    std::string metadata(const std::string& key) const;
-    /// Writes the model as ONNX, at the opset it came with. Errors: file.write, op.unsupported (an operator that no file can hold).
-    status save(const std::string& path) const;
-    /// What one run with these input shapes needs at most, in bytes: `arena` for intermediates and the scratch memory of kernels, `scratch` for
-    /// that of reference kernels, `outputs`; `constants` for the model. Open extents have to be given. What only a run can shape is not counted.
-    struct memory_use {
-        std::int64_t arena = 0, scratch = 0, constants = 0, outputs = 0;
-        std::int64_t device = 0;  ///< of the device's memory, constants included
-        std::int64_t multiply_adds = 0;
-    };
-    result<memory_use> memory(const std::vector<value_info>& inputs) const;
-    /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
-    result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
-    /// The device that it runs on: "cpu", or as "cuda:0". Static or the model's own storage.
-    const char* device() const noexcept;
-    explicit operator bool() const noexcept { return state_ != nullptr; }
-
-private:
-    friend class session;
-    friend result<model> load_graph(graft::graph, const load_options&, const backend* const*, int, bool);
-    std::shared_ptr<const detail::model_state> state_;
-};
-
-/// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
-result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
-
-/// Verifies a graph and makes it a model for the back ends given, first choice first. `typed_outputs`: what makes an output has to give the type
-/// that the graph declares it with, as in files; else a plan is op.type.
-result<model> load_graph(graft::graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs = false);
-/// Reads an ONNX file and makes it a model. Errors: file.open, model.*, graph.*, tensor.*, external.*, op.*.
-result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count);
-/// The same from memory, which is only read during the call; external data is refused.
-result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count);
-
-/// The back ends that an app compiles, first choice first: `runtime<backends::cpu>::load("net.onnx")`.
-template <class... Backends>
-struct runtime {
-    /// Opens the device of a name (as load_options::device has it); null stands for the CPU. Give it to load_options::opened and
-    /// step_options::on. Errors: device.*.
-    static result<std::shared_ptr<device>> open(const std::string& name, const device_options& options = {}, void (*warn)(const char*) = warn_on_stderr) {
-        const backend* list[] = {&Backends::instance()...};
-        return open_device(name, options, warn, list, static_cast<int>(sizeof...(Backends)));
-    }
-    static result<model> load(const std::string& path, const load_options& options = {}) {
-        const backend* list[] = {&Backends::instance()...};
-        return load_file(path, options, list, static_cast<int>(sizeof...(Backends)));
-    }
-    static result<model> load(const void* bytes, std::size_t size, const load_options& options = {}) {
-        const backend* list[] = {&Backends::instance()...};
-        return load_memory(bytes, size, options, list, static_cast<int>(sizeof...(Backends)));
-    }
-    static result<model> load(graft::graph g, const load_options& options = {}) {
-        const backend* list[] = {&Backends::instance()...};
-        return load_graph(std::move(g), options, list, static_cast<int>(sizeof...(Backends)));
-    }
-};
-
-/// Loads a model for the CPU from a file, from memory, or from a graph made in code.
-result<model> load(const std::string& path, const load_options& options = {});
-result<model> load(const void* bytes, std::size_t size, const load_options& options = {});
-result<model> load(graph g, const load_options& options = {});
-
-/// How a session runs.
-struct session_options {
-    int threads = 0;              ///< 0: default_threads()
-    executor* pool = nullptr;     ///< the app's own way of running loops; must outlive the session
-};
-
-/// One caller's way into a model: its scratch memory and its outputs. Cheap; bring one a thread. A shape that has been run before
-/// allocates nothing, as long as the outputs of the run before are not held on to.
-class session {
-public:
-    /// Where there is no memory for it, every run of it is memory.oom.
-    explicit session(const model& m, const session_options& options = {});
-    ~session();
-    session(session&&) noexcept;
-    session& operator=(session&&) noexcept;
-
-    /// Runs on inputs by name; those with a default may be left out. Errors: input.name, input.shape, input.dtype, memory.*, op.*.
-    result<std::vector<named_tensor>> run(const std::vector<named_tensor>& inputs);
-    /// Runs a model with one input that has no default, and returns its first output. `next`: what the run after this one will be
-    /// given, where that is known: a device brings it over while it computes. It has to stay as it is until that run has ended.
-    result<tensor> run(const tensor& input, const tensor* next = nullptr);
-    /// The same in steps, without any allocation once a shape has been seen: give the inputs by place, run, read the outputs.
-    status set_input(std::size_t i, const tensor& value);
-    status run();
-    /// Output i of the last run, row-major; empty before the first run. It stays as it is for as long as it is held.
-    const tensor& output(std::size_t i) const;
-    /// Gives memory back; the next run allocates anew.
-    void trim();
-
-private:
-    struct state;
-    status run_inputs(std::size_t coming, const void* next);
-    status unusable() const;
-    std::unique_ptr<state> state_;
-    status made_;  // memory.oom where there was no memory for the state
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_EXEC_SESSION_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_EXEC_SESSION_BODY_HPP
-// ---- graft/exec/session_body.hpp
-// Bodies of exec/session.hpp.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
-// ---- graft/cpu/backend.hpp
-// The back ends as types, so that an app compiles the ones its runtime names.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace backends {
-
-/// The CPU: every operator of the op table, with the fastest kernels that the machine can run.
-struct cpu {
-    static const backend& instance() noexcept;
-};
-
-}  // namespace backends
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_OPS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_OPS_HPP
-// ---- graft/cpu/ops/ops.hpp
-// The kernels of the CPU back end, best first; where all refuse a node, the reference kernel of the op table runs it.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
-// ---- graft/cpu/ops/conv.hpp
-// Kernels of graft.Conv and graft.PackConvWeights.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
+// ---- graft/cpu/lower/layout.hpp
+// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_CONV_HPP
@@ -32426,6 +41179,11 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_HPP
+// ---- graft/cpu/ops/conv.hpp
+// Kernels of graft.Conv and graft.PackConvWeights.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_ATTRIBUTES_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_ATTRIBUTES_HPP
 // ---- graft/cpu/ops/attributes.hpp
@@ -32633,271 +41391,11 @@ inline kernel_rows conv_kernel_rows() {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
-// ---- graft/cpu/ops/conv_transpose.hpp
-// The kernel of ConvTranspose.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
+// ---- graft/cpu/ops/matmul.hpp
+// The kernel of graft.MatMul.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
-// ---- graft/cpu/conv_transpose.hpp
-// Transposed convolution of float32 NCHW tensors: a matrix product, whose columns are then added into the image.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_HPP
-// ---- graft/cpu/elementwise.hpp
-// Elementwise float32 functions over whole tensors: unary, binary with broadcasting, per channel.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
-// ---- graft/cpu/elementwise_kernels.hpp
-// Elementwise float32 kernels that each instruction set fills, and what they are given.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// Functions of one element beyond the activations. round: half to even; erf and exp within 2 ulp, log within 2.
-enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
-
-/// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
-enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
-
-/// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
-constexpr bool unary_wanted(unary op) noexcept {
-    constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
-    return op == unary::square || wanted(names[static_cast<int>(op)]);
-}
-
-/// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
-struct binary_rows {
-    binary op;
-    const float* a;
-    const float* b;
-    float* y;
-    std::int64_t rows, n;
-    std::int64_t a_row, b_row, y_row; ///< elements from one row to the next
-    int a_step, b_step;               ///< 1, or 0 where a row has one element for all i
-    float low, high;                  ///< bounds; -infinity and infinity for none
-};
-
-/// Rows of a per-channel function: y = clamp(x * scale[c] + shift[c]), or x < 0 ? x * scale[c] : x.
-/// A row is a channel of `run` elements, or (`width` > 1) a block of `width` channels, interleaved.
-struct channel_rows {
-    const float* x;
-    float* y;
-    const float* scale; ///< null: 1
-    const float* shift; ///< null: 0
-    std::int64_t first, rows, run;
-    std::int64_t channels, rows_per_image;
-    std::int64_t scale_image, shift_image; ///< elements from one image's scales to the next's; 0: the same for all
-    int width;
-    bool prelu;
-    float low, high;
-};
-
-/// The elementwise kernels of one instruction set.
-struct elementwise_kernels {
-    void (*unary_run)(unary op, const float* x, float* y, std::int64_t n);
-    void (*activation_run)(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n);
-    void (*binary_run)(const binary_rows&);
-    void (*channel_run)(const channel_rows&);
-};
-
-} // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// y[i] = op(x[i]) for n elements; x may be y.
-void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool);
-/// y[i] = act(x[i]) for n elements; x may be y.
-void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n, executor& pool);
-
-/// Two operands, broadcast to `rank` <= 8 extents. A stride counts elements; 0 repeats the operand along that dimension.
-struct binary_problem {
-    binary op = binary::add;
-    int rank = 0;
-    std::int64_t extents[8] = {}, a_strides[8] = {}, b_strides[8] = {};
-    epilogue ep; ///< only the activation is looked at
-};
-
-/// The problem of y = op(a, b) for two row-major operands whose shapes (of rank a_rank, b_rank <= 8) broadcast as in numpy.
-/// The shapes must fit each other.
-binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape, int b_rank);
-
-/// y = act(op(a, b)); y is row-major. y may be an operand that is not broadcast.
-void run_binary(isa set, const binary_problem& problem, const float* a, const float* b, float* y, executor& pool);
-
-/// y = act(x * scale[c] + shift[c]) or, with `prelu`, y = x < 0 ? x * scale[c] : x.
-struct channel_problem {
-    std::int64_t n = 0, c = 0, area = 0;           ///< area: height times width
-    bool blocked = false;                          ///< layout of x and y: NCHWc with c = vector_width(set), else NCHW
-    std::int64_t scale_image = 0, shift_image = 0; ///< elements from one image's scales to the next's; 0: one set for all images
-    bool prelu = false;
-    epilogue ep; ///< only the activation is looked at
-};
-
-/// scale and shift hold `c` numbers an image, in the order of the channels (as [N,C] row-major or [N][C/c][1][c] both do);
-/// a null scale is 1, a null shift is 0. x may be y.
-void run_channel(isa set, const channel_problem& problem, const float* x, const float* scale, const float* shift, float* y,
-                 executor& pool);
-
-} // namespace cpu
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <algorithm>
-#include <limits>
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-namespace detail {
-
-// Elements a task: some microseconds of work, and twice that fits the second cache.
-constexpr std::int64_t elementwise_grain = 16384;
-
-// The bounds of none, relu and clip; true where the activation needs a pass of its own.
-inline bool activation_bounds(const epilogue& ep, float& low, float& high) noexcept {
-    const float infinity = std::numeric_limits<float>::infinity();
-    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
-    high = ep.act == activation::clip ? ep.beta : infinity;
-    return ep.act > activation::clip;
-}
-
-// A problem in as few dimensions as it needs; one more than problems have, for an inner run of one element.
-struct binary_dims {
-    int rank = 0;
-    std::int64_t extents[9], a[9], b[9];
-};
-
-// Drops dimensions of extent 1 and joins neighbours that both operands walk through evenly; the innermost is last.
-inline binary_dims collapse(const binary_problem& p) noexcept {
-    binary_dims r;
-    for (int d = 0; d < p.rank; ++d) {
-        const std::int64_t e = p.extents[d], a = p.a_strides[d], b = p.b_strides[d];
-        if (e == 1) continue;
-        if (r.rank && r.a[r.rank - 1] == a * e && r.b[r.rank - 1] == b * e)
-            r.extents[r.rank - 1] *= e, r.a[r.rank - 1] = a, r.b[r.rank - 1] = b;
-        else
-            r.extents[r.rank] = e, r.a[r.rank] = a, r.b[r.rank] = b, ++r.rank;
-    }
-    const int last = r.rank - 1;
-    if (last < 0 || (r.a[last] != 0 && r.a[last] != 1) || (r.b[last] != 0 && r.b[last] != 1))
-        r.extents[r.rank] = 1, r.a[r.rank] = 0, r.b[r.rank] = 0, ++r.rank;
-    return r;
-}
-
-} // namespace detail
-
-GRAFT_INLINE void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool) {
-    const elementwise_kernels& k = *kernels(set).elementwise;
-    const std::int64_t grain = detail::elementwise_grain;
-    parallel_for(pool, (n + grain - 1) / grain,
-                 [&](std::int64_t t) { k.unary_run(op, x + t * grain, y + t * grain, std::min(grain, n - t * grain)); });
-}
-
-GRAFT_INLINE void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n,
-                                 executor& pool) {
-    const elementwise_kernels& k = *kernels(set).elementwise;
-    const std::int64_t grain = detail::elementwise_grain;
-    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
-        k.activation_run(kind, alpha, beta, x + t * grain, y + t * grain, std::min(grain, n - t * grain));
-    });
-}
-
-GRAFT_INLINE binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape,
-                                      int b_rank) {
-    binary_problem p;
-    p.op = op;
-    p.rank = std::max(a_rank, b_rank);
-    std::int64_t a_stride = 1, b_stride = 1;
-    for (int d = p.rank - 1; d >= 0; --d) {
-        const int at_a = d - (p.rank - a_rank), at_b = d - (p.rank - b_rank);
-        const std::int64_t a = at_a >= 0 ? a_shape[at_a] : 1, b = at_b >= 0 ? b_shape[at_b] : 1;
-        p.extents[d] = a == 1 ? b : a;
-        p.a_strides[d] = a == 1 ? 0 : a_stride;
-        p.b_strides[d] = b == 1 ? 0 : b_stride;
-        a_stride *= a, b_stride *= b;
-    }
-    return p;
-}
-
-GRAFT_INLINE void run_binary(isa set, const binary_problem& problem, const float* a, const float* b, float* y, executor& pool) {
-    const elementwise_kernels& k = *kernels(set).elementwise;
-    std::int64_t elements = 1;
-    for (int i = 0; i < problem.rank; ++i) elements *= problem.extents[i];
-    if (elements == 0) return;
-    const detail::binary_dims d = detail::collapse(problem);
-    const int rank = d.rank;
-    const std::int64_t n = d.extents[rank - 1], middle = rank > 1 ? d.extents[rank - 2] : 1, lines = elements / n;
-    binary_rows base{};
-    base.op = problem.op;
-    base.n = n;
-    base.y_row = n;
-    base.a_row = rank > 1 ? d.a[rank - 2] : 0, base.b_row = rank > 1 ? d.b[rank - 2] : 0;
-    base.a_step = static_cast<int>(d.a[rank - 1]), base.b_step = static_cast<int>(d.b[rank - 1]);
-    const bool second_pass = detail::activation_bounds(problem.ep, base.low, base.high);
-    const std::int64_t grain = detail::elementwise_grain;
-    const std::int64_t columns = std::min(n, grain), rows = std::max<std::int64_t>(1, grain / n);
-    const std::int64_t across = (n + columns - 1) / columns, down = (lines + rows - 1) / rows;
-    parallel_for(pool, across * down, [&](std::int64_t task) {
-        const std::int64_t column = task % across * columns, end = std::min(lines, (task / across + 1) * rows);
-        for (std::int64_t line = task / across * rows; line < end;) {
-            binary_rows g = base;
-            std::int64_t rest = line / middle, at_a = line % middle * base.a_row, at_b = line % middle * base.b_row;
-            for (int i = rank - 3; i >= 0; --i) {
-                at_a += rest % d.extents[i] * d.a[i], at_b += rest % d.extents[i] * d.b[i];
-                rest /= d.extents[i];
-            }
-            g.a = a + at_a + column * g.a_step, g.b = b + at_b + column * g.b_step;
-            g.y = y + line * n + column;
-            g.n = std::min(columns, n - column);
-            g.rows = std::min(end - line, middle - line % middle);
-            k.binary_run(g);
-            // Several rows are whole ones, so what was stored is one run.
-            if (second_pass) k.activation_run(problem.ep.act, problem.ep.alpha, problem.ep.beta, g.y, g.y, g.n * g.rows);
-            line += g.rows;
-        }
-    });
-}
-
-GRAFT_INLINE void run_channel(isa set, const channel_problem& p, const float* x, const float* scale, const float* shift, float* y,
-                              executor& pool) {
-    const elementwise_kernels& k = *kernels(set).elementwise;
-    channel_rows base{};
-    base.x = x, base.y = y, base.scale = scale, base.shift = shift;
-    base.width = p.blocked ? vector_width(set) : 1;
-    base.channels = p.c;
-    base.rows_per_image = (p.c + base.width - 1) / base.width;
-    base.run = p.area * base.width;
-    base.scale_image = p.scale_image, base.shift_image = p.shift_image;
-    base.prelu = p.prelu;
-    const bool second_pass = detail::activation_bounds(p.ep, base.low, base.high);
-    const std::int64_t lines = p.n * base.rows_per_image;
-    if (lines == 0 || base.run == 0) return;
-    const std::int64_t rows = std::max<std::int64_t>(1, detail::elementwise_grain / base.run);
-    parallel_for(pool, (lines + rows - 1) / rows, [&](std::int64_t task) {
-        channel_rows g = base;
-        g.first = task * rows;
-        g.rows = std::min(rows, lines - g.first);
-        k.channel_run(g);
-        if (second_pass) {
-            float* out = y + g.first * g.run;
-            k.activation_run(p.ep.act, p.ep.alpha, p.ep.beta, out, out, g.rows * g.run);
-        }
-    });
-}
-
-} // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_GEMM_HPP
 // ---- graft/cpu/gemm.hpp
@@ -33166,6 +41664,326 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// The product of two shapes of rank >= 2, batches broadcast as in numpy. False where the batches cannot be walked in two steps.
+inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
+    p.trans_a = integer_of(n, "transA", 0) != 0;
+    p.trans_b = integer_of(n, "transB", 0) != 0;
+    p.m = y.at(-2);
+    p.n = y.at(-1);
+    p.k = p.trans_a ? a.at(-2) : a.at(-1);
+    if (p.m == 0 || p.n == 0 || p.k == 0) return false;
+    p.c_strides[1] = p.m * p.n;
+    ops::product_batches batches;
+    if (!ops::join_batches(a, b, y, batches)) return false;
+    for (int i = 0; i < 2; ++i) p.batch[i] = batches.extents[i], p.a_strides[i] = batches.a_strides[i], p.b_strides[i] = batches.b_strides[i];
+    p.c_strides[0] = p.c_strides[1] * p.batch[1];
+    p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
+    p.ep = epilogue_of(n);
+    p.packed_b = integer_of(n, "packed", 0) != 0;
+    if (n.inputs.size() > 2 && n.inputs[2] != no_value) p.bias = bias_kind::column;
+    return true;
+}
+
+inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
+    gemm_problem p;
+    shape b = q.in[1].extents;
+    // A packed operand is bytes; the node keeps the shape that it had.
+    if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
+    if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
+    choice.workspace_bytes = gemm_workspace_bytes(q.level, p);
+    choice.note = p.packed_b ? "matrix product, packed weights" : "matrix product";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_product(const kernel_call& c) {
+    run_gemm(c.level, c.parameters<gemm_problem>(), c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
+}
+
+inline kernel_rows matmul_kernel_rows() {
+    constexpr bool used = wanted("MatMul") || wanted("Gemm");
+    static constexpr kernel_row rows[] = {
+        {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
+    };
+    return {rows, 1};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_OPS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_OPS_HPP
+// ---- graft/cpu/ops/ops.hpp
+// The kernels of the CPU back end, best first; where all refuse a node, the reference kernel of the op table runs it.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_CONV_TRANSPOSE_HPP
+// ---- graft/cpu/ops/conv_transpose.hpp
+// The kernel of ConvTranspose.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_CONV_TRANSPOSE_HPP
+// ---- graft/cpu/conv_transpose.hpp
+// Transposed convolution of float32 NCHW tensors: a matrix product, whose columns are then added into the image.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_HPP
+// ---- graft/cpu/elementwise.hpp
+// Elementwise float32 functions over whole tensors: unary, binary with broadcasting, per channel.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_ELEMENTWISE_KERNELS_HPP
+// ---- graft/cpu/elementwise_kernels.hpp
+// Elementwise float32 kernels that each instruction set fills, and what they are given.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Functions of one element beyond the activations. round: half to even; erf and exp within 2 ulp, log within 2.
+enum class unary : std::uint8_t { abs, neg, exp, log, sqrt, reciprocal, floor, ceil, round, sign, erf, square };
+
+/// Functions of two elements. max and min hand NaN on; pow is powf; prelu is a < 0 ? a * b : a.
+enum class binary : std::uint8_t { add, sub, mul, div, max, min, pow, prelu };
+
+/// Whether an operator that this build holds can come to need the function: by itself, or fused from several.
+constexpr bool unary_wanted(unary op) noexcept {
+    constexpr const char* names[] = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Reciprocal", "Floor", "Ceil", "Round", "Sign", "Erf"};
+    return op == unary::square || wanted(names[static_cast<int>(op)]);
+}
+
+/// Rows of a binary function: y[r][i] = clamp(op(a[r][i], b[r][i])), r < rows, i < n.
+struct binary_rows {
+    binary op;
+    const float* a;
+    const float* b;
+    float* y;
+    std::int64_t rows, n;
+    std::int64_t a_row, b_row, y_row; ///< elements from one row to the next
+    int a_step, b_step;               ///< 1, or 0 where a row has one element for all i
+    float low, high;                  ///< bounds; -infinity and infinity for none
+};
+
+/// Rows of a per-channel function: y = clamp(x * scale[c] + shift[c]), or x < 0 ? x * scale[c] : x.
+/// A row is a channel of `run` elements, or (`width` > 1) a block of `width` channels, interleaved.
+struct channel_rows {
+    const float* x;
+    float* y;
+    const float* scale; ///< null: 1
+    const float* shift; ///< null: 0
+    std::int64_t first, rows, run;
+    std::int64_t channels, rows_per_image;
+    std::int64_t scale_image, shift_image; ///< elements from one image's scales to the next's; 0: the same for all
+    int width;
+    bool prelu;
+    float low, high;
+};
+
+/// The elementwise kernels of one instruction set.
+struct elementwise_kernels {
+    void (*unary_run)(unary op, const float* x, float* y, std::int64_t n);
+    void (*activation_run)(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n);
+    void (*binary_run)(const binary_rows&);
+    void (*channel_run)(const channel_rows&);
+};
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// y[i] = op(x[i]) for n elements; x may be y.
+void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool);
+/// y[i] = act(x[i]) for n elements; x may be y.
+void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n, executor& pool);
+
+/// Two operands, broadcast to `rank` <= 8 extents. A stride counts elements; 0 repeats the operand along that dimension.
+struct binary_problem {
+    binary op = binary::add;
+    int rank = 0;
+    std::int64_t extents[8] = {}, a_strides[8] = {}, b_strides[8] = {};
+    epilogue ep; ///< only the activation is looked at
+};
+
+/// The problem of y = op(a, b) for two row-major operands whose shapes (of rank a_rank, b_rank <= 8) broadcast as in numpy.
+/// The shapes must fit each other.
+binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape, int b_rank);
+
+/// y = act(op(a, b)); y is row-major. y may be an operand that is not broadcast.
+void run_binary(isa set, const binary_problem& problem, const float* a, const float* b, float* y, executor& pool);
+
+/// y = act(x * scale[c] + shift[c]) or, with `prelu`, y = x < 0 ? x * scale[c] : x.
+struct channel_problem {
+    std::int64_t n = 0, c = 0, area = 0;           ///< area: height times width
+    bool blocked = false;                          ///< layout of x and y: NCHWc with c = vector_width(set), else NCHW
+    std::int64_t scale_image = 0, shift_image = 0; ///< elements from one image's scales to the next's; 0: one set for all images
+    bool prelu = false;
+    epilogue ep; ///< only the activation is looked at
+};
+
+/// scale and shift hold `c` numbers an image, in the order of the channels (as [N,C] row-major or [N][C/c][1][c] both do);
+/// a null scale is 1, a null shift is 0. x may be y.
+void run_channel(isa set, const channel_problem& problem, const float* x, const float* scale, const float* shift, float* y,
+                 executor& pool);
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <limits>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+// Elements a task: some microseconds of work, and twice that fits the second cache.
+constexpr std::int64_t elementwise_grain = 16384;
+
+// The bounds of none, relu and clip; true where the activation needs a pass of its own.
+inline bool activation_bounds(const epilogue& ep, float& low, float& high) noexcept {
+    const float infinity = std::numeric_limits<float>::infinity();
+    low = ep.act == activation::relu ? 0.0f : ep.act == activation::clip ? ep.alpha : -infinity;
+    high = ep.act == activation::clip ? ep.beta : infinity;
+    return ep.act > activation::clip;
+}
+
+// A problem in as few dimensions as it needs; one more than problems have, for an inner run of one element.
+struct binary_dims {
+    int rank = 0;
+    std::int64_t extents[9], a[9], b[9];
+};
+
+// Drops dimensions of extent 1 and joins neighbours that both operands walk through evenly; the innermost is last.
+inline binary_dims collapse(const binary_problem& p) noexcept {
+    binary_dims r;
+    for (int d = 0; d < p.rank; ++d) {
+        const std::int64_t e = p.extents[d], a = p.a_strides[d], b = p.b_strides[d];
+        if (e == 1) continue;
+        if (r.rank && r.a[r.rank - 1] == a * e && r.b[r.rank - 1] == b * e)
+            r.extents[r.rank - 1] *= e, r.a[r.rank - 1] = a, r.b[r.rank - 1] = b;
+        else
+            r.extents[r.rank] = e, r.a[r.rank] = a, r.b[r.rank] = b, ++r.rank;
+    }
+    const int last = r.rank - 1;
+    if (last < 0 || (r.a[last] != 0 && r.a[last] != 1) || (r.b[last] != 0 && r.b[last] != 1))
+        r.extents[r.rank] = 1, r.a[r.rank] = 0, r.b[r.rank] = 0, ++r.rank;
+    return r;
+}
+
+} // namespace detail
+
+GRAFT_INLINE void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool) {
+    const elementwise_kernels& k = *kernels(set).elementwise;
+    const std::int64_t grain = detail::elementwise_grain;
+    parallel_for(pool, (n + grain - 1) / grain,
+                 [&](std::int64_t t) { k.unary_run(op, x + t * grain, y + t * grain, std::min(grain, n - t * grain)); });
+}
+
+GRAFT_INLINE void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n,
+                                 executor& pool) {
+    const elementwise_kernels& k = *kernels(set).elementwise;
+    const std::int64_t grain = detail::elementwise_grain;
+    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
+        k.activation_run(kind, alpha, beta, x + t * grain, y + t * grain, std::min(grain, n - t * grain));
+    });
+}
+
+GRAFT_INLINE binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape,
+                                      int b_rank) {
+    binary_problem p;
+    p.op = op;
+    p.rank = std::max(a_rank, b_rank);
+    std::int64_t a_stride = 1, b_stride = 1;
+    for (int d = p.rank - 1; d >= 0; --d) {
+        const int at_a = d - (p.rank - a_rank), at_b = d - (p.rank - b_rank);
+        const std::int64_t a = at_a >= 0 ? a_shape[at_a] : 1, b = at_b >= 0 ? b_shape[at_b] : 1;
+        p.extents[d] = a == 1 ? b : a;
+        p.a_strides[d] = a == 1 ? 0 : a_stride;
+        p.b_strides[d] = b == 1 ? 0 : b_stride;
+        a_stride *= a, b_stride *= b;
+    }
+    return p;
+}
+
+GRAFT_INLINE void run_binary(isa set, const binary_problem& problem, const float* a, const float* b, float* y, executor& pool) {
+    const elementwise_kernels& k = *kernels(set).elementwise;
+    std::int64_t elements = 1;
+    for (int i = 0; i < problem.rank; ++i) elements *= problem.extents[i];
+    if (elements == 0) return;
+    const detail::binary_dims d = detail::collapse(problem);
+    const int rank = d.rank;
+    const std::int64_t n = d.extents[rank - 1], middle = rank > 1 ? d.extents[rank - 2] : 1, lines = elements / n;
+    binary_rows base{};
+    base.op = problem.op;
+    base.n = n;
+    base.y_row = n;
+    base.a_row = rank > 1 ? d.a[rank - 2] : 0, base.b_row = rank > 1 ? d.b[rank - 2] : 0;
+    base.a_step = static_cast<int>(d.a[rank - 1]), base.b_step = static_cast<int>(d.b[rank - 1]);
+    const bool second_pass = detail::activation_bounds(problem.ep, base.low, base.high);
+    const std::int64_t grain = detail::elementwise_grain;
+    const std::int64_t columns = std::min(n, grain), rows = std::max<std::int64_t>(1, grain / n);
+    const std::int64_t across = (n + columns - 1) / columns, down = (lines + rows - 1) / rows;
+    parallel_for(pool, across * down, [&](std::int64_t task) {
+        const std::int64_t column = task % across * columns, end = std::min(lines, (task / across + 1) * rows);
+        for (std::int64_t line = task / across * rows; line < end;) {
+            binary_rows g = base;
+            std::int64_t rest = line / middle, at_a = line % middle * base.a_row, at_b = line % middle * base.b_row;
+            for (int i = rank - 3; i >= 0; --i) {
+                at_a += rest % d.extents[i] * d.a[i], at_b += rest % d.extents[i] * d.b[i];
+                rest /= d.extents[i];
+            }
+            g.a = a + at_a + column * g.a_step, g.b = b + at_b + column * g.b_step;
+            g.y = y + line * n + column;
+            g.n = std::min(columns, n - column);
+            g.rows = std::min(end - line, middle - line % middle);
+            k.binary_run(g);
+            // Several rows are whole ones, so what was stored is one run.
+            if (second_pass) k.activation_run(problem.ep.act, problem.ep.alpha, problem.ep.beta, g.y, g.y, g.n * g.rows);
+            line += g.rows;
+        }
+    });
+}
+
+GRAFT_INLINE void run_channel(isa set, const channel_problem& p, const float* x, const float* scale, const float* shift, float* y,
+                              executor& pool) {
+    const elementwise_kernels& k = *kernels(set).elementwise;
+    channel_rows base{};
+    base.x = x, base.y = y, base.scale = scale, base.shift = shift;
+    base.width = p.blocked ? vector_width(set) : 1;
+    base.channels = p.c;
+    base.rows_per_image = (p.c + base.width - 1) / base.width;
+    base.run = p.area * base.width;
+    base.scale_image = p.scale_image, base.shift_image = p.shift_image;
+    base.prelu = p.prelu;
+    const bool second_pass = detail::activation_bounds(p.ep, base.low, base.high);
+    const std::int64_t lines = p.n * base.rows_per_image;
+    if (lines == 0 || base.run == 0) return;
+    const std::int64_t rows = std::max<std::int64_t>(1, detail::elementwise_grain / base.run);
+    parallel_for(pool, (lines + rows - 1) / rows, [&](std::int64_t task) {
+        channel_rows g = base;
+        g.first = task * rows;
+        g.rows = std::min(rows, lines - g.first);
+        k.channel_run(g);
+        if (second_pass) {
+            float* out = y + g.first * g.run;
+            k.activation_run(p.ep.act, p.ep.alpha, p.ep.beta, out, out, g.rows * g.run);
+        }
+    });
+}
+
+} // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
 /// Extents of a transposed convolution; the weight is [ic][oc / groups][kh][kw]. oh and ow are given, pads at the end follow from
 /// them.
 struct conv_transpose_problem {
@@ -33422,76 +42240,6 @@ inline kernel_rows elementwise_kernel_rows() {
 #undef GRAFT_UNARY
 #undef GRAFT_BINARY
     return {rows, sizeof rows / sizeof rows[0]};
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_MATMUL_HPP
-// ---- graft/cpu/ops/matmul.hpp
-// The kernel of graft.MatMul.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-/// The product of two shapes of rank >= 2, batches broadcast as in numpy. False where the batches cannot be walked in two steps.
-inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const shape& y, gemm_problem& p) {
-    p.trans_a = integer_of(n, "transA", 0) != 0;
-    p.trans_b = integer_of(n, "transB", 0) != 0;
-    p.m = y.at(-2);
-    p.n = y.at(-1);
-    p.k = p.trans_a ? a.at(-2) : a.at(-1);
-    if (p.m == 0 || p.n == 0 || p.k == 0) return false;
-    p.c_strides[1] = p.m * p.n;
-    // Neighbouring batch dimensions that both operands walk evenly are one.
-    int used = 0;
-    std::int64_t a_step = p.m * p.k, b_step = p.k * p.n, a_next = 0, b_next = 0;
-    std::int64_t extents[2] = {1, 1}, a_strides[2] = {0, 0}, b_strides[2] = {0, 0};
-    for (int d = 3; d <= y.rank(); ++d) {
-        const std::int64_t e = y.at(-d), ae = a.at(-d), be = b.at(-d);
-        const std::int64_t as = ae == 1 ? 0 : a_step, bs = be == 1 ? 0 : b_step;
-        a_step *= ae, b_step *= be;
-        if (e == 1) continue;
-        if (used && a_next == as && b_next == bs)
-            extents[used - 1] *= e;
-        else {
-            if (used == 2) return false;
-            extents[used] = e, a_strides[used] = as, b_strides[used] = bs, ++used;
-        }
-        a_next = as * e, b_next = bs * e;
-    }
-    for (int i = 0; i < 2; ++i) p.batch[1 - i] = extents[i], p.a_strides[1 - i] = a_strides[i], p.b_strides[1 - i] = b_strides[i];
-    p.c_strides[0] = p.c_strides[1] * p.batch[1];
-    p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
-    p.ep = epilogue_of(n);
-    p.packed_b = integer_of(n, "packed", 0) != 0;
-    if (n.inputs.size() > 2 && n.inputs[2] != no_value) p.bias = bias_kind::column;
-    return true;
-}
-
-inline const char* choose_product(const kernel_query& q, kernel_choice& choice) {
-    gemm_problem p;
-    shape b = q.in[1].extents;
-    // A packed operand is bytes; the node keeps the shape that it had.
-    if (const attribute* unpacked = q.n.find("unpacked")) b = shape::from(unpacked->integers.begin(), unpacked->integers.end());
-    if (!q.all_row_major() || !gemm_problem_of(q.n, q.in[0].extents, b, q.out[0].extents, p)) return "its batches do not fit";
-    choice.workspace_bytes = gemm_workspace_bytes(q.level, p);
-    choice.note = p.packed_b ? "matrix product, packed weights" : "matrix product";
-    choice.set(p);
-    return nullptr;
-}
-inline void run_product(const kernel_call& c) {
-    run_gemm(c.level, c.parameters<gemm_problem>(), c.input(0), c.input(1), c.input(2), c.input(3), c.output(0), c.workspace, c.pool);
-}
-
-inline kernel_rows matmul_kernel_rows() {
-    constexpr bool used = wanted("MatMul") || wanted("Gemm");
-    static constexpr kernel_row rows[] = {
-        {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
-    };
-    return {rows, 1};
 }
 
 }  // namespace cpu
@@ -34580,1184 +43328,6 @@ inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& cho
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LOWER_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LOWER_HPP
-// ---- graft/cpu/lower/lower.hpp
-// Lowering for the CPU: fusion, the blocked layout, packed weights.
-
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
-// ---- graft/passes/specialize.hpp
-// Gives every value its shape for one set of input shapes, and folds whatever is constant then.
-
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
-// ---- graft/graph/captures.hpp
-// What the bodies of If, Loop and Scan read of the graph around them.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Values that the bodies of a node read from around it, in the order in which a runner is given them.
-inline void append_captures(const node& n, std::vector<value_id>& ids) {
-    for (const attribute& a : n.attributes)
-        if (a.graph)
-            for (const capture& c : a.graph->captures) ids.push_back(c.outer);
-}
-
-// What the bodies of a node capture, after values around it were renamed. Bodies are shared, so they are copied first.
-inline void rename_captures(node& n, const std::vector<value_id>& map) {
-    for (attribute& a : n.attributes)
-        if (a.graph && !a.graph->captures.empty()) {
-            auto copy = std::make_shared<graph>(*a.graph);
-            for (capture& c : copy->captures) c.outer = map[c.outer];
-            a.graph = std::move(copy);
-        }
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-// ---- graft/passes/count.hpp
-// Counts the arithmetic of a graph whose shapes are known.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
-/// nothing. Nodes whose shapes only a run can tell count nothing either.
-std::int64_t count_multiply_adds(const graph& g);
-
-/// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
-std::int64_t count_multiply_adds(const op_context& c);
-
-/// Elements that the reference kernel of a node reads, writes or multiplies, at most; INT64_MAX where that overflows.
-std::int64_t count_work(const op_context& c);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
-    const work_function work = ops::row_of(c.n).traits.work;
-    return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
-}
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
-    std::int64_t total = 0;
-    std::vector<tensor_view> in, out;
-    const limits none;
-    const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
-        to.clear();
-        for (value_id id : ids) {
-            const value* v = id == no_value ? nullptr : &g.at(id);
-            to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
-        }
-    };
-    for (const node& n : g.nodes) {
-        views(n.inputs, in);
-        views(n.outputs, out);
-        total += std::max<std::int64_t>(0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
-    }
-    return total;
-}
-GRAFT_INLINE std::int64_t count_work(const op_context& c) {
-    std::int64_t read = 0, made = 0;
-    for (int i = 0; i < c.inputs; ++i)
-        if (c.has(i)) read = checked_add(read, elements_of(c.in[i].extents));
-    for (int i = 0; i < c.outputs; ++i)
-        if (c.out[i].type != dtype::undefined) made = checked_add(made, elements_of(c.out[i].extents));
-    if (c.n.op->flags & op_flag::allocates) made = read;  // what only its run can tell
-    std::int64_t work = (c.n.op->flags & op_flag::shape_only) ? made : checked_add(read, made);
-    if (c.n.op->flags & op_flag::combines) {
-        const std::int64_t products = count_multiply_adds(c);
-        const std::int64_t combined = products ? products : checked_mul(std::max<std::int64_t>(read, 1), std::max<std::int64_t>(made, 1));
-        work = combined < 0 ? -1 : checked_add(work, combined);
-    }
-    return work < 0 ? INT64_MAX : work;
-}
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
-// ---- graft/passes/evaluate.hpp
-// Runs one node by its reference kernel: what folding and late nodes are made of.
-
-
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What an evaluation needs beside the node.
-struct evaluation {
-    const limits& limit;
-    executor& pool;
-    subgraph_runner* bodies = nullptr;
-    std::uint64_t seed = 0;
-    std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that is made counts against
-};
-
-/// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
-/// for every capture of the node's bodies; `made` gets a tensor for every output.
-status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with) {
-    const int outputs = static_cast<int>(n.outputs.size());
-    std::vector<tensor_view> out(n.outputs.size());
-    made.assign(n.outputs.size(), tensor());
-    infer_context infer{{n, in, inputs, out.data(), outputs, with.limit}};
-    GRAFT_TRY(n.op->infer(infer));
-    // Kernels look at the output that is wanted: one at least has to be.
-    bool wanted = false;
-    for (value_id id : n.outputs) wanted |= id != no_value;
-    if (!wanted) return {};
-    const bool allocates = (n.op->flags & op_flag::allocates) != 0;
-    if (infer.deferred && !allocates) return infer.fail(errc::op_value, "its output shapes cannot be known");
-    run_context run{{n, in, inputs, out.data(), outputs, with.limit}, with.pool, with.bodies, &made, with.seed, nullptr, with.budget};
-    if (!allocates)
-        for (int i = 0; i < outputs; ++i)
-            if (out[static_cast<std::size_t>(i)].type != dtype::undefined)
-                GRAFT_TRY(run.allocate(i, out[static_cast<std::size_t>(i)].type, out[static_cast<std::size_t>(i)].extents));
-    return n.op->run(run);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <deque>
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The graph with the shapes of its inputs fixed: shapes of all values that follow from them, constants where contents follow,
-/// bodies of If written out where the condition is known. Nodes whose outputs depend on contents that only a run can tell keep
-/// outputs without a shape, and so do the nodes behind them. An input without a type keeps its default; `inputs` null: nothing is
-/// known of the inputs without a default, and only what is constant for all of them is folded.
-result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
-
-/// The same where only the shape of the first input without a default is new; the others have theirs from the graph. Inputs with a
-/// default become constants.
-result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit);
-
-/// Drops nodes whose outputs nobody reads, copies (Identity, Dropout without training) and the contents of unread constants.
-void prune(graph& g);
-
-/// Drops nodes whose outputs nobody reads, and the contents of unread constants.
-void drop_unread(graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What a file or a builder says of a value that a node makes is a claim: memory is laid out by what inference says alone.
-inline void forget(value& v) {
-    if (v.constant) return;
-    v.type = dtype::undefined;
-    v.has_shape = false;
-    v.extents = shape();
-}
-
-// Whether a node only gives its input another name.
-inline bool is_copy(const node& n) {
-    const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value, third = n.inputs.size() > 2;
-    return !second && !third && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value && ops::row_of(n).is(op_flag::copies);
-}
-
-class specializer {
-public:
-    specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
-
-    status run() {
-        std::int64_t given = 0;
-        for (const value& v : g_.values) given += static_cast<std::int64_t>(v.constant.bytes());
-        most_bytes_ = with_.limit.fold_bytes + 4 * given;
-        most_work_ = with_.limit.load_work + 8 * given;
-        for (const node& n : g_.nodes) count_readers(n, 1);
-        for (value_id id : g_.outputs) ++readers(id);
-        std::deque<node> pending(std::make_move_iterator(g_.nodes.begin()), std::make_move_iterator(g_.nodes.end()));
-        g_.nodes.clear();
-        while (!pending.empty()) {
-            node n = std::move(pending.front());
-            pending.pop_front();
-            std::vector<node> written_out;
-            bool keep = true;
-            GRAFT_TRY(visit(n, keep, written_out));
-            for (const node& added : written_out) count_readers(added, 1);
-            if (keep)
-                g_.nodes.push_back(std::move(n));
-            else
-                count_readers(n, -1);
-            for (std::size_t i = written_out.size(); i-- > 0;) pending.push_front(std::move(written_out[i]));
-        }
-        return {};
-    }
-
-private:
-    value& at(value_id id) { return g_.at(id); }
-    int& readers(value_id id) {
-        if (readers_.size() < g_.values.size()) readers_.resize(g_.values.size(), 0);
-        return readers_[id];
-    }
-    // What nobody reads any more is given back at once: a chain of constants takes no more than its longest links.
-    void count_readers(const node& n, int by) {
-        ids_ = n.inputs;
-        append_captures(n, ids_);
-        for (value_id id : ids_) {
-            if (id == no_value || (readers(id) += by) > 0 || by > 0) continue;
-            made_bytes_ -= made_here(id);
-            made_here(id) = 0;
-            at(id).constant = tensor();
-        }
-    }
-    std::int64_t& made_here(value_id id) {
-        if (made_here_.size() < g_.values.size()) made_here_.resize(g_.values.size(), 0);
-        return made_here_[id];
-    }
-
-    status visit(node& n, bool& keep, std::vector<node>& written_out) {
-        ids_ = n.inputs;
-        append_captures(n, ids_);
-        const int inputs = static_cast<int>(n.inputs.size());
-        bool shapes_known = true, constant = true;
-        in_.assign(ids_.size(), tensor_view{});
-        for (std::size_t i = 0; i < ids_.size(); ++i) {
-            if (ids_[i] == no_value) continue;
-            const value& v = at(ids_[i]);
-            in_[i] = view_at_hand(v);
-            if (!v.constant) {
-                constant = false;
-                if (!v.has_shape || !v.extents.known() || v.type == dtype::undefined) shapes_known = false;
-            }
-        }
-        if (n.op->is(op_flag::branches) && inputs && at(n.inputs[0]).constant) return write_out_if(n, keep, written_out);
-        if (!shapes_known || !n.op->infer) return {};
-        std::vector<tensor_view> out(n.outputs.size());
-        infer_context c{{n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}};
-        GRAFT_TRY(n.op->infer(c));
-        const unsigned flags = n.op->flags;
-        const bool fold = (constant || (flags & op_flag::shape_only)) && !(flags & (op_flag::random | op_flag::bodies)) && n.op->run;
-        if (c.deferred && !(fold && (flags & op_flag::allocates))) return {};
-        if (c.deferred) return evaluate_now(n, inputs, keep, 0, count_work(c));
-        std::int64_t bytes = 0;
-        for (std::size_t i = 0; i < out.size(); ++i) {
-            if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
-            const std::int64_t b = bytes_of(out[i].type, out[i].extents);
-            if (b < 0 || b > with_.limit.memory_bytes)
-                return fail(errc::memory_budget, place(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
-            bytes += b;
-            value& v = at(n.outputs[i]);
-            v.type = out[i].type;
-            v.extents = out[i].extents;
-            v.has_shape = true;
-        }
-        // Small results always pay; large ones only where they are not blown up from nothing.
-        std::int64_t read = 1 << 20;
-        for (const tensor_view& v : in_) read += bytes_of(v.type, v.extents);
-        if (!fold || bytes > 4 * read) return {};
-        return evaluate_now(n, inputs, keep, bytes, count_work({n, in_.data(), inputs, out.data(), static_cast<int>(out.size()), with_.limit}));
-    }
-
-    // Computes the node, whose outputs take `bytes` and their making `work`; beyond the limits each run does.
-    status evaluate_now(node& n, int inputs, bool& keep, std::int64_t bytes, std::int64_t work) {
-        if (bytes > most_bytes_ - made_bytes_ || work > most_work_) return {};
-        most_work_ -= work;
-        std::vector<tensor> made;
-        // A view of a constant shares its memory.
-        if (n.outputs[0] != no_value && n.op->is(op_flag::view)) {
-            const value& y = at(n.outputs[0]);
-            made.push_back(tensor(y.type, y.extents, at(n.inputs[0]).constant.storage()));
-            made_here(n.outputs[0]) = std::exchange(made_here(n.inputs[0]), 0);
-        } else {
-            std::vector<tensor> read(static_cast<std::size_t>(inputs));
-            for (std::size_t i = 0; i < read.size(); ++i) {
-                if (n.inputs[i] == no_value || !at(n.inputs[i]).constant) continue;
-                GRAFT_TRY_ASSIGN(read[i], at(n.inputs[i]).constant.to_read_once());
-                in_[i] = view(read[i]);
-            }
-            GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
-            for (std::size_t i = 0; i < made.size(); ++i)
-                if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
-        }
-        for (std::size_t i = 0; i < made.size(); ++i) {
-            if (n.outputs[i] == no_value || !made[i]) continue;
-            value& v = at(n.outputs[i]);
-            v.type = made[i].type();
-            v.extents = made[i].shape();
-            v.has_shape = true;
-            v.constant = std::move(made[i]);
-        }
-        keep = false;
-        return {};
-    }
-
-    // If with a condition that is known: its branch takes its place.
-    status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
-        const tensor& condition = at(n.inputs[0]).constant;
-        const attribute* branch = condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
-        if (!branch || !branch->graph || branch->graph->outputs.size() != n.outputs.size())
-            return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
-        const graph& body = *branch->graph;
-        std::vector<value_id> map(body.values.size(), no_value);
-        for (const capture& c : body.captures) map[c.inner] = c.outer;
-        for (std::size_t i = 0; i < body.values.size(); ++i)
-            if (map[i] == no_value) {
-                g_.values.push_back(body.values[i]);
-                forget(g_.values.back());
-                map[i] = static_cast<value_id>(g_.values.size() - 1);
-            }
-        for (node inner : body.nodes) {
-            rename_captures(inner, map);
-            for (value_id& id : inner.inputs)
-                if (id != no_value) id = map[id];
-            for (value_id& id : inner.outputs)
-                if (id != no_value) id = map[id];
-            written_out.push_back(std::move(inner));
-        }
-        // The branch's outputs may be captured or constant values, so they are copied to the node's by Identity.
-        for (std::size_t i = 0; i < n.outputs.size(); ++i) {
-            if (n.outputs[i] == no_value) continue;
-            node copy_node;
-            copy_node.op_type = "Identity";
-            copy_node.name = n.name;
-            copy_node.version = n.version;
-            copy_node.op = identity_;
-            copy_node.inputs = {map[body.outputs[i]]};
-            copy_node.outputs = {n.outputs[i]};
-            if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
-            written_out.push_back(std::move(copy_node));
-        }
-        keep = false;
-        return {};
-    }
-
-    graph& g_;
-    const evaluation& with_;
-    const op_row* identity_;
-    std::vector<value_id> ids_;
-    std::vector<tensor_view> in_;
-    std::vector<int> readers_;             // by value: nodes to come and outputs of the graph
-    std::vector<std::int64_t> made_here_;  // by value: bytes of constants that folding has made
-    std::int64_t made_bytes_ = 0, most_bytes_ = 0, most_work_ = 0;
-};
-
-}  // namespace detail
-
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
-    for (const node& n : g.nodes)
-        for (value_id id : n.outputs)
-            if (id != no_value) detail::forget(g.at(id));
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) {
-        value& v = g.at(g.inputs[i]);
-        if (inputs && inputs[i].type != dtype::undefined) {
-            v.constant = tensor();
-            v.type = inputs[i].type;
-            v.extents = inputs[i].extents;
-            v.has_shape = true;
-        } else if (!v.constant)
-            v.has_shape = false;
-    }
-    // What a file declares an initializer as, where it is an input too, is a claim as well.
-    for (value& v : g.values)
-        if (v.constant) {
-            v.type = v.constant.type();
-            v.extents = v.constant.shape();
-            v.has_shape = true;
-        }
-    GRAFT_TRY(detail::specializer(g, with, ops::find_op("", "Identity", newest_opset)).run());
-    prune(g);
-    return g;
-}
-GRAFT_MEMORY_CATCH("specialize")
-
-GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    std::vector<value_id> open;
-    std::vector<tensor_view> views;
-    for (value_id id : g.inputs) {
-        const value& v = g.at(id);
-        if (v.constant) continue;
-        views.push_back({v.type, open.empty() ? first : v.extents, nullptr});
-        open.push_back(id);
-    }
-    g.inputs = std::move(open);
-    return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
-}
-GRAFT_MEMORY_CATCH("specialize_first_input")
-
-GRAFT_INLINE void prune(graph& g) {
-    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
-    // Copies first, in order, so that chains of them collapse.
-    std::vector<value_id> alias(g.values.size());
-    for (std::size_t i = 0; i < alias.size(); ++i) alias[i] = static_cast<value_id>(i);
-    std::vector<char> is_output(g.values.size(), 0);
-    for (value_id id : g.outputs) at(is_output, id) = 1;
-    std::vector<node> kept;
-    for (node& n : g.nodes) {
-        for (value_id& id : n.inputs)
-            if (id != no_value) id = alias[id];
-        detail::rename_captures(n, alias);
-        if (detail::is_copy(n) && !at(is_output, n.outputs[0])) {
-            alias[n.outputs[0]] = n.inputs[0];
-            continue;
-        }
-        kept.push_back(std::move(n));
-    }
-    g.nodes = std::move(kept);
-    drop_unread(g);
-}
-
-GRAFT_INLINE void drop_unread(graph& g) {
-    const auto at = [](std::vector<char>& flags, value_id id) -> char& { return flags[id]; };
-    std::vector<char> read(g.values.size(), 0);
-    for (value_id id : g.outputs) at(read, id) = 1;
-    std::vector<char> live(g.nodes.size(), 0);
-    std::vector<value_id> ids;
-    for (std::size_t i = g.nodes.size(); i-- > 0;) {
-        const node& n = g.nodes[i];
-        for (value_id id : n.outputs)
-            if (id != no_value && at(read, id)) live[i] = 1;
-        if (!live[i]) continue;
-        ids = n.inputs;
-        detail::append_captures(n, ids);
-        for (value_id id : ids)
-            if (id != no_value) at(read, id) = 1;
-    }
-    std::vector<node> kept;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i)
-        if (live[i]) kept.push_back(std::move(g.nodes[i]));
-    g.nodes = std::move(kept);
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (!read[i]) g.values[i].constant = tensor();
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
-#define GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
-// ---- graft/lower/fuse.hpp
-// Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
-
-#ifndef GRAFT_SINGLE_GRAFT_LOWER_PATTERN_HPP
-#define GRAFT_SINGLE_GRAFT_LOWER_PATTERN_HPP
-// ---- graft/lower/pattern.hpp
-// Patterns of nodes as text, matched from the last node backwards.
-
-#ifndef GRAFT_SINGLE_GRAFT_LOWER_REWRITER_HPP
-#define GRAFT_SINGLE_GRAFT_LOWER_REWRITER_HPP
-// ---- graft/lower/rewriter.hpp
-// What rewriting passes share: who makes and who reads a value, kept up to date through every change; constants, attributes.
-
-
-#include <algorithm>
-#include <cmath>
-#include <initializer_list>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// A graph under change. Who makes and who reads a value is known at any time: nodes are changed by `edit` and `drop`, which keep that exact, and
-// new ones are put in by `insert_before` and `insert_behind`. Dropped nodes have no `op_type`; `finish` takes them out, and the new ones in.
-class rewriter {
-public:
-    explicit rewriter(graph& target) : g(target) { index(); }
-
-    // Looks at the whole graph anew: after its list of nodes was changed.
-    void index() {
-        maker_.assign(g.values.size(), -1);
-        uses_.assign(g.values.size(), 0);
-        readers_.clear();
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            if (!g.nodes[i].op_type.empty()) link(g.nodes[i]);
-        // An output of the graph is read by the caller, so it cannot vanish into a fused node.
-        for (value_id id : g.outputs) uses_[id] += 2;
-    }
-
-    // Changes one node of the graph, or a few together, which may exchange what they make.
-    template <class Change>
-    void edit(node& n, Change change) {
-        unlink(n);
-        change();
-        link(n);
-    }
-    template <class Change>
-    void edit(std::initializer_list<node*> nodes, Change change) {
-        for (node* n : nodes) unlink(*n);
-        change();
-        for (node* n : nodes) link(*n);
-    }
-    void drop(node& n) {
-        unlink(n);
-        n.op_type.clear();
-    }
-    // What a pass does with nodes of an operator.
-    template <class Pass>
-    struct rewrite {
-        const char* op;
-        const char* domain;
-        void (Pass::*rewrites)(node&);
-    };
-    // Goes through the nodes in order: each row that its operator has is applied, until it has another one or is gone.
-    template <class Pass, std::size_t N>
-    void sweep(Pass& pass, const rewrite<Pass> (&rows)[N]) {
-        for (node& n : g.nodes)
-            for (const rewrite<Pass>& row : rows)
-                if (is(n, row.op, row.domain)) (pass.*row.rewrites)(n);
-        finish();
-    }
-    // Puts a node into a place that a dropped one has left.
-    void put(node& dropped, node n) {
-        dropped = std::move(n);
-        link(dropped);
-    }
-    // The node takes the place of one that reads its first output and has one output: it makes what that one made.
-    void replace(node& reader, node& by) {
-        const value_id y = reader.outputs[0];
-        drop(reader);
-        edit(by, [&] { by.outputs[0] = y; });
-    }
-    // New nodes are in the graph when `finish` has been called.
-    void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
-    void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
-
-    value& at(value_id id) { return g.at(id); }
-    node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[position(id)]; }
-    // Index of the node that makes the value; -1 for inputs and constants.
-    int position(value_id id) const { return id == no_value || static_cast<std::size_t>(id) >= maker_.size() ? -1 : maker_[id]; }
-    // By one node, and not by the caller.
-    bool used_once(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] == 1; }
-    bool used_at_all(value_id id) const { return static_cast<std::size_t>(id) < uses_.size() && uses_[id] > 0; }
-    // The nodes that read the value, in order.
-    const std::vector<int>& readers(value_id id) {
-        if (readers_.empty()) {
-            readers_.resize(g.values.size());
-            for (std::size_t i = 0; i < g.nodes.size(); ++i) note_reader(g.nodes[i]);
-        }
-        readers_.resize(g.values.size());
-        // Those that read it no more are taken out when somebody asks.
-        std::vector<int>& found = readers_[id];
-        std::sort(found.begin(), found.end());
-        found.erase(std::unique(found.begin(), found.end()), found.end());
-        found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
-        return found;
-    }
-    static bool is(const node& n, const char* op, const char* domain = "") { return n.op_type == op && n.domain == domain; }
-    bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
-    bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
-    // The one element of a float constant.
-    bool scalar(value_id id, float& out) {
-        if (!is_constant(id) || at(id).constant.elements() != 1 || !is_float(at(id).type)) return false;
-        out = static_cast<float>(element_as_double(at(id).type, at(id).constant.raw(), 0));
-        return true;
-    }
-    bool is_scalar(value_id id, double wanted_value) {
-        float v = 0;
-        return scalar(id, v) && std::fabs(static_cast<double>(v) - wanted_value) <= 1e-6 * std::fabs(wanted_value);
-    }
-    // A new value with the type and shape of another.
-    value_id like(value_id id, const char* suffix) {
-        const value source = at(id);
-        const value_id made = g.add_value(source.name + suffix);
-        at(made).type = source.type;
-        at(made).has_shape = source.has_shape;
-        at(made).extents = source.extents;
-        return made;
-    }
-    // Makes a node another operator; attributes stay.
-    static void become(node& n, const char* op, const char* domain) {
-        n.op_type = op;
-        n.domain = domain;
-        n.op = ops::find_op(domain, op, newest_opset);
-        n.version = newest_opset;
-    }
-    static void set(node& n, const char* name, std::int64_t v) {
-        attribute& a = attribute_of(n, name);
-        a.kind = attribute_kind::integer;
-        a.integer = v;
-    }
-    static void set(node& n, const char* name, float v) {
-        attribute& a = attribute_of(n, name);
-        a.kind = attribute_kind::real;
-        a.real = v;
-    }
-    static std::int64_t integer(const node& n, const char* name, std::int64_t otherwise) {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-    static float real(const node& n, const char* name, float otherwise) {
-        const attribute* a = n.find(name);
-        return a ? a->real : otherwise;
-    }
-    void finish() {
-        std::stable_sort(inserted_.begin(), inserted_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        std::vector<node> kept;
-        auto next = inserted_.begin();
-        for (std::size_t i = 0; i <= g.nodes.size(); ++i) {
-            for (; next != inserted_.end() && next->first == i; ++next) kept.push_back(std::move(next->second));
-            if (i < g.nodes.size() && !g.nodes[i].op_type.empty()) kept.push_back(std::move(g.nodes[i]));
-        }
-        inserted_.clear();
-        g.nodes = std::move(kept);
-        index();
-    }
-
-    graph& g;
-
-private:
-    static attribute& attribute_of(node& n, const char* name) {
-        for (attribute& a : n.attributes)
-            if (a.name == name) return a;
-        n.attributes.emplace_back();
-        n.attributes.back().name = name;
-        return n.attributes.back();
-    }
-
-    std::size_t place_of(const node& n) const { return static_cast<std::size_t>(&n - g.nodes.data()); }
-    // What a node reads, bodies among it.
-    const std::vector<value_id>& inputs_of(const node& n) {
-        ids_ = n.inputs;
-        append_captures(n, ids_);
-        return ids_;
-    }
-    bool is_read_by(const node& n, value_id id) {
-        const std::vector<value_id>& ids = inputs_of(n);
-        return !n.op_type.empty() && std::find(ids.begin(), ids.end(), id) != ids.end();
-    }
-    void link(const node& n) {
-        maker_.resize(g.values.size(), -1);
-        uses_.resize(g.values.size(), 0);
-        for (value_id id : n.outputs)
-            if (id != no_value) maker_[id] = static_cast<int>(place_of(n));
-        for (value_id id : inputs_of(n))
-            if (id != no_value) ++uses_[id];
-        if (!readers_.empty()) note_reader(n);
-    }
-    void unlink(const node& n) {
-        for (value_id id : n.outputs)
-            if (position(id) == static_cast<int>(place_of(n))) maker_[id] = -1;
-        for (value_id id : inputs_of(n))
-            if (id != no_value) --uses_[id];
-    }
-    void note_reader(const node& n) {
-        readers_.resize(g.values.size());
-        for (value_id id : inputs_of(n))
-            if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
-    }
-
-    std::vector<int> maker_, uses_;           // by value
-    std::vector<std::vector<int>> readers_;   // by value; empty until somebody asks
-    std::vector<std::pair<std::size_t, node>> inserted_;  // each with the node that it goes before
-    std::vector<value_id> ids_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// "Mul(x, Sigmoid(x))": nodes by their ONNX operators, with all of their inputs. A letter is any value, the same letter the same value; a number is a
-// constant of one element, within 1e-6 of it. Operands swap where the operator's row says that they may. All nodes but the last are read by
-// nobody else.
-class pattern {
-public:
-    // What a match has found.
-    class match {
-    public:
-        value_id operator[](char letter) const { return letters_[letter - 'a']; }
-        // The nodes behind the last one, each before its operands.
-        const std::vector<node*>& inner() const { return inner_; }
-
-    private:
-        friend class pattern;
-        value_id letters_[26];
-        std::vector<node*> inner_;
-    };
-
-    explicit pattern(const char* text) {
-        well_formed_ = read_term(text) >= 0 && !*text && !terms_[0].op.empty();
-    }
-    // Whether the text was one; what is none matches nothing.
-    bool well_formed() const { return well_formed_; }
-
-    // Whether the node is the last one of such a pattern.
-    bool matches(rewriter& r, const node& last, match& made) const {
-        std::fill(std::begin(made.letters_), std::end(made.letters_), no_value);
-        made.inner_.clear();
-        return well_formed_ && matches_node(r, terms_[0], last, made);
-    }
-
-private:
-    struct term {
-        std::string op;              // of a node;
-        char letter = 0;             // else of a value;
-        double number = 0;           // else a constant
-        std::vector<int> operands;   // places in terms_
-    };
-
-    static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-    static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-    // Its place in terms_; -1 where the text is none.
-    int read_term(const char*& text) {
-        const std::size_t at = terms_.size();
-        terms_.emplace_back();
-        if (is_digit(*text)) {
-            terms_[at].number = read_number(text, &text);
-            return static_cast<int>(at);
-        }
-        const char* const begin = text;
-        while (is_letter(*text) || is_digit(*text)) ++text;
-        const std::string word(begin, text);
-        if (*text == '(') {
-            terms_[at].op = word;
-            return !word.empty() && read_operands(text, at) ? static_cast<int>(at) : -1;
-        }
-        if (word.size() != 1 || word[0] < 'a' || word[0] > 'z') return -1;
-        terms_[at].letter = word[0];
-        return static_cast<int>(at);
-    }
-    bool read_operands(const char*& text, std::size_t of) {
-        do {
-            for (++text; *text == ' ';) ++text;
-            const int operand = read_term(text);
-            if (operand < 0) return false;
-            terms_[of].operands.push_back(operand);
-        } while (*text == ',');
-        return *text++ == ')';
-    }
-
-    bool matches_value(rewriter& r, const term& t, value_id id, match& made) const {
-        if (id == no_value) return false;
-        if (t.letter) {
-            value_id& bound = made.letters_[t.letter - 'a'];
-            if (bound == no_value) bound = id;
-            return bound == id;
-        }
-        if (t.op.empty()) return r.is_scalar(id, t.number);
-        node* n = r.maker(id);
-        if (!n || !r.used_once(id)) return false;
-        made.inner_.push_back(n);
-        return matches_node(r, t, *n, made);
-    }
-    bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
-        const std::size_t count = t.operands.size();
-        if (!rewriter::is(n, t.op.c_str()) || n.inputs.size() != count) return false;
-        const match before = made;
-        for (const bool swapped : {false, true}) {
-            if (swapped && (count != 2 || !ops::row_of(n).is(op_flag::commutes))) break;
-            bool all = true;
-            for (std::size_t i = 0; i < count && all; ++i)
-                all = matches_value(r, terms_[static_cast<std::size_t>(t.operands[i])], n.inputs[swapped ? 1 - i : i], made);
-            if (all) return true;
-            made = before;
-        }
-        return false;
-    }
-
-    std::vector<term> terms_;
-    bool well_formed_ = false;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <cmath>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Lowered operators that end in an epilogue; attributes "activation", "alpha", "beta", "residual" (1: before the activation,
-// 2: after it), the residual itself as the last input.
-//   graft.Conv(X, W, B?, R?)          as Conv
-//   graft.MatMul(A, B, bias?, R?)     Y = A * B (+ bias along the last axis); attributes transA, transB
-//   graft.ScaleShift(X, scale, shift) per channel (axis 1)
-//   graft.Sum(A, B)                   same shapes
-// A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
-class fuser : public rewriter {
-public:
-    fuser(graph& target, const lowering& with) : rewriter(target), with_(with) {}
-
-    // Errors: memory.oom; the graph is of no use then.
-    status run() {
-        static constexpr rewrite<fuser> pools[] = {{"ReduceMean", "", &fuser::mean_over_planes}};
-        // The lowered operators that take an epilogue.
-        static constexpr rewrite<fuser> linear_forms[] = {
-            {"Conv", "", &fuser::conv},
-            {"MatMul", "", &fuser::matmul},
-            {"Gemm", "", &fuser::gemm},
-            {"BatchNormalization", "", &fuser::batch_norm},
-        };
-        // Products and sums with per-channel constants behind a convolution or a matrix product go into its weights and bias; on their
-        // own, between images, they become ScaleShift, which works in either layout.
-        static constexpr rewrite<fuser> scales[] = {{"ScaleShift", "graft", &fuser::affine}, {"Mul", "", &fuser::product}, {"Add", "", &fuser::sum}};
-        // A sum goes into the later of the two nodes that make its terms; sums of equal shapes that are left take an epilogue themselves.
-        static constexpr rewrite<fuser> residuals[] = {{"Add", "", &fuser::residual}, {"Sum", "", &fuser::residual}};
-        sweep(*this, pools);
-        composites();
-        sweep(*this, linear_forms);
-        sweep(*this, scales);
-        activations();
-        sweep(*this, residuals);
-        activations();
-        return std::move(failure_);
-    }
-
-private:
-    // ReduceMean over height and width is a global average pool.
-    void mean_over_planes(node& n) {
-        if (n.inputs.empty() || !is_float32(n.inputs[0]) || at(n.inputs[0]).extents.rank() != 4) return;
-        std::int64_t axes[2] = {0, 0};
-        const attribute* a = n.find("axes");
-        if (a && a->integers.size() == 2)
-            axes[0] = a->integers[0], axes[1] = a->integers[1];
-        else if (!a && n.inputs.size() > 1 && is_constant(n.inputs[1]) && at(n.inputs[1]).constant.elements() == 2)
-            for (int k = 0; k < 2; ++k) axes[k] = element_as_int64(at(n.inputs[1]).type, at(n.inputs[1]).constant.raw(), k);
-        else
-            return;
-        for (std::int64_t& axis : axes)
-            if (axis < 0) axis += 4;
-        if (!((axes[0] == 2 && axes[1] == 3) || (axes[0] == 3 && axes[1] == 2)) || !ops::find_op("", "GlobalAveragePool", newest_opset)) return;
-        const bool keep = integer(n, "keepdims", 1) == 1;
-        const value_id y = n.outputs[0];
-        const shape source = at(n.inputs[0]).extents;
-        const value_id x = n.inputs[0];
-        if (!keep && !ops::find_op("", "Flatten", newest_opset)) return;
-        const value_id pooled = keep ? y : like(y, "_pooled");
-        edit(n, [&] {
-            become(n, "GlobalAveragePool", "");
-            n.inputs = {x};
-            n.outputs = {pooled};
-            n.attributes.clear();
-        });
-        if (keep) return;
-        at(pooled).extents = {source[0], source[1], 1, 1};
-        node flatten;
-        flatten.name = n.name;
-        become(flatten, "Flatten", "");
-        flatten.inputs = {pooled};
-        flatten.outputs = {y};
-        insert_behind(n, std::move(flatten));
-    }
-
-    // Sequences that exporters write for one function of x: x * sigmoid(x), x * hard_sigmoid(x), and the orders of 0.5 * x * (1 + erf(x / sqrt 2)).
-    void composites() {
-        static constexpr struct {
-            const char* text;
-            activation act;
-            bool (fuser::*holds)(const node&, const pattern::match&);
-        } known[] = {
-            {"Mul(0.5, Mul(x, Add(1, Erf(Div(x, 1.4142135623730951)))))", activation::gelu, &fuser::same_shape},
-            {"Mul(0.5, Mul(x, Add(1, Erf(Mul(x, 0.70710678118654752)))))", activation::gelu, &fuser::same_shape},
-            {"Mul(Mul(0.5, x), Add(1, Erf(Div(x, 1.4142135623730951))))", activation::gelu, &fuser::same_shape},
-            {"Mul(Mul(0.5, x), Add(1, Erf(Mul(x, 0.70710678118654752))))", activation::gelu, &fuser::same_shape},
-            {"Mul(x, Sigmoid(x))", activation::silu, &fuser::same_shape},
-            {"Mul(x, HardSigmoid(x))", activation::hard_swish, &fuser::by_sixths},
-        };
-        std::vector<pattern> patterns;
-        for (const auto& c : known) patterns.emplace_back(c.text);
-        pattern::match m;
-        for (node& n : g.nodes)
-            for (std::size_t i = 0; i < patterns.size(); ++i) {
-                const auto& c = known[i];
-                if (!is_float32(n.outputs.empty() ? no_value : n.outputs[0]) || !patterns[i].matches(*this, n, m) || !(this->*c.holds)(n, m)) continue;
-                for (node* inner : m.inner()) drop(*inner);
-                activation_node(n, m['x'], c.act, 0, 0);
-                break;
-            }
-        finish();
-    }
-    bool same_shape(const node& n, const pattern::match& m) { return at(m['x']).extents == at(n.outputs[0]).extents; }
-    bool by_sixths(const node&, const pattern::match& m) {
-        epilogue e;
-        return is_activation(*m.inner()[0], e) && std::fabs(e.alpha - 1.0f / 6) < 1e-5f && e.beta == 0.5f;
-    }
-    void activation_node(node& n, value_id x, activation kind, float alpha, float beta) {
-        edit(n, [&] {
-            n.inputs = {x};
-            n.attributes.clear();
-            become(n, "Activation", "graft");
-        });
-        set_activation(n, kind, alpha, beta);
-    }
-    static void set_activation(node& n, activation kind, float alpha, float beta) {
-        set(n, "activation", static_cast<std::int64_t>(kind));
-        set(n, "alpha", alpha);
-        set(n, "beta", beta);
-    }
-
-    bool makes_float32(const node& n) { return !n.outputs.empty() && is_float32(n.outputs[0]); }
-
-    void conv(node& n) {
-        if (!makes_float32(n)) return;
-        const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
-        cpu::conv_problem p;
-        if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
-    }
-    void matmul(node& n) {
-        if (!makes_float32(n)) return;
-        const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
-        cpu::gemm_problem p;
-        if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
-    }
-
-    // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
-    void gemm(node& n) {
-        const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
-        const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
-        if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
-        const std::int64_t columns = at(n.outputs[0]).extents[1];
-        if (bias) {
-            const shape& c = at(n.inputs[2]).extents;
-            if (!is_float32(n.inputs[2]) || c.rank() < 1 || c.back() != columns || c.elements() != columns) return;
-        }
-        const bool scales_bias = bias && beta != 1, scales_weight = alpha != 1;
-        // Nothing is scaled before it is known that all can be: what stays a Gemm applies both factors itself.
-        if ((scales_bias && !is_constant(n.inputs[2])) || (scales_weight && !is_constant(n.inputs[1]))) return;
-        bool scaled = true;
-        edit(n, [&] { scaled = (!scales_bias || scale_constant(n.inputs[2], beta)) && (!scales_weight || scale_constant(n.inputs[1], alpha)); });
-        if (!scaled) return;
-        const std::int64_t trans_a = integer(n, "transA", 0), trans_b = integer(n, "transB", 0);
-        n.attributes.clear();
-        become(n, "MatMul", "graft");
-        if (trans_a) set(n, "transA", trans_a);
-        if (trans_b) set(n, "transB", trans_b);
-    }
-    // Replaces an input by a scaled copy of its constant.
-    bool scale_constant(value_id& id, float factor) {
-        tensor made;
-        if (!copy_floats(id, made)) return false;
-        float* const floats = made.data<float>();
-        for (std::int64_t i = 0, n = made.elements(); i < n; ++i) floats[i] *= factor;
-        derive(made, "times " + shortest_text(static_cast<double>(factor), true), {&at(id).constant});
-        id = g.add_constant(at(id).name + "_scaled", std::move(made));
-        return true;
-    }
-    // What is not fused for want of memory would give other sums than are promised, or none at all.
-    bool give_up(status why) {
-        failure_ = std::move(why);
-        return false;
-    }
-    bool copy_floats(value_id id, tensor& out) {
-        if (!is_constant(id) || at(id).type != dtype::float32) return false;
-        const tensor& source = at(id).constant;
-        auto made = tensor::make(dtype::float32, source.shape(), with_.budget);
-        if (!made.ok()) return give_up(made.take_status());
-        if (made->bytes()) std::memcpy(made->raw(), source.storage().unaligned(), made->bytes());
-        out = std::move(made).value();
-        return true;
-    }
-    // What is made of constants here is made again for every plan; what is packed of it is shared.
-    void derive(const tensor& made, const std::string& how, std::initializer_list<const tensor*> sources) {
-        if (with_.packed) with_.packed->derive(made, how, sources);
-    }
-
-    // y = scale * x + shift with scale = gamma / sqrt(variance + epsilon), in double.
-    void batch_norm(node& n) {
-        if (integer(n, "training_mode", 0) || integer(n, "spatial", 1) == 0 || at(n.inputs[0]).extents.rank() < 2 || n.inputs.size() < 5) return;
-        const std::int64_t channels = at(n.inputs[0]).extents[1];
-        for (int i = 1; i < 5; ++i)
-            if (!is_constant(n.inputs[static_cast<std::size_t>(i)]) || !is_float32(n.inputs[static_cast<std::size_t>(i)]) || at(n.inputs[static_cast<std::size_t>(i)]).constant.elements() != channels) return;
-        for (std::size_t i = 1; i < n.outputs.size(); ++i)
-            if (n.outputs[i] != no_value) return;
-        auto scale = tensor::make(dtype::float32, {channels}), shift = tensor::make(dtype::float32, {channels});
-        if (!scale.ok() || !shift.ok()) {
-            give_up(scale.ok() ? shift.take_status() : scale.take_status());
-            return;
-        }
-        const double epsilon = static_cast<double>(real(n, "epsilon", 1e-5f));
-        const auto p = [&](int i, std::int64_t c) { return static_cast<double>(at(n.inputs[static_cast<std::size_t>(i)]).constant.data<float>()[c]); };
-        for (std::int64_t c = 0; c < channels; ++c) {
-            const double s = p(1, c) / std::sqrt(p(4, c) + epsilon);
-            scale->data<float>()[c] = static_cast<float>(s);
-            shift->data<float>()[c] = static_cast<float>(p(2, c) - p(3, c) * s);
-        }
-        const auto constant = [&](int i) { return &at(n.inputs[static_cast<std::size_t>(i)]).constant; };
-        derive(*scale, "batch normalisation's scale " + shortest_text(epsilon, false), {constant(1), constant(4)});
-        derive(*shift, "batch normalisation's shift", {constant(2), constant(3), &*scale});
-        edit(n, [&] {
-            n.inputs = {n.inputs[0], g.add_constant(n.name + "_scale", std::move(scale).value()), g.add_constant(n.name + "_shift", std::move(shift).value())};
-            n.outputs.resize(1);
-            n.attributes.clear();
-            become(n, "ScaleShift", "graft");
-        });
-    }
-
-    // The factor of output channel c that a constant operand gives, where it is one number or one number a channel.
-    bool per_channel(value_id id, const shape& y, int axis) {
-        if (!is_constant(id) || at(id).type != dtype::float32) return false;
-        const shape& s = at(id).extents;
-        if (s.elements() == 1 && s.rank() <= y.rank()) return true;
-        for (int d = 1; d <= s.rank(); ++d)
-            if (s[s.rank() - d] != 1 && (y.rank() - d != axis || s[s.rank() - d] != y[axis])) return false;
-        return s.rank() <= y.rank();
-    }
-
-    void affine(node& n) { scale(n, n.inputs[0], n.inputs[1], n.inputs[2], true); }
-    void product(node& n) {
-        for (std::size_t side = 0; side < 2 && is(n, "Mul"); ++side) scale(n, n.inputs[side], n.inputs[1 - side], no_value, false);
-    }
-    void sum(node& n) {
-        for (std::size_t side = 0; side < 2 && is(n, "Add"); ++side) scale(n, n.inputs[side], no_value, n.inputs[1 - side], false);
-    }
-    void scale(node& n, value_id x, value_id factor, value_id term, bool affine) {
-        const shape& y = at(n.outputs[0]).extents;
-        if (!is_float32(x) || !is_float32(n.outputs[0]) || at(x).extents != y) return;
-        node* m = maker(x);
-        // Channels that a transposition has brought from the last place to the second.
-        node* through = nullptr;
-        if (m && is(*m, "Transpose") && used_once(x) && brings_channels_forward(*m)) {
-            through = m;
-            m = used_once(m->inputs[0]) ? maker(m->inputs[0]) : nullptr;
-        }
-        const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
-        const int axis = conv || affine || through ? 1 : y.rank() - 1;
-        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
-            fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
-            replace(n, through ? *through : *m);
-            return;
-        }
-        const value_id constant = factor != no_value ? factor : term;
-        if (!affine && y.rank() == 4 && is_constant(constant) && fits_channels(constant, y, 1, false) && at(constant).constant.elements() == y[1] && y[1] > 1) {
-            edit(n, [&] {
-                n.inputs = {x, factor, term};
-                n.attributes.clear();
-                become(n, "ScaleShift", "graft");
-            });
-        }
-    }
-    static bool brings_channels_forward(const node& n) {
-        const attribute* perm = n.find("perm");
-        return perm && perm->integers.size() == 4 && perm->integers[0] == 0 && perm->integers[1] == 3 && perm->integers[2] == 1 && perm->integers[3] == 2;
-    }
-    bool fits_channels(value_id id, const shape& y, int axis, bool known) { return id == no_value || known || per_channel(id, y, axis); }
-
-    bool absorb(node& m, bool conv, std::int64_t channels, value_id factor, value_id term) {
-        const value_id bias_id = m.inputs.size() > 2 ? m.inputs[2] : no_value;
-        if (bias_id != no_value && (!is_constant(bias_id) || at(bias_id).constant.elements() != channels)) return false;
-        tensor bias, weight;
-        auto zeros = tensor::zeros(dtype::float32, {channels});
-        if (!zeros.ok()) return give_up(zeros.take_status());
-        bias = std::move(zeros).value();
-        if (bias_id != no_value) std::memcpy(bias.raw(), at(bias_id).constant.raw(), bias.bytes());
-        const auto element = [&](value_id id, std::int64_t c) {
-            const tensor& t = at(id).constant;
-            return t.data<float>()[t.elements() == 1 ? 0 : c];
-        };
-        if (factor != no_value) {
-            const shape& extents = at(m.inputs[1]).extents;
-            // Convolutions have the output channel first; matrix products last, or first of two where B is transposed.
-            const bool first = conv || integer(m, "transB", 0);
-            const char* const how = first ? "scaled by rows" : "scaled by columns";
-            const std::initializer_list<const tensor*> sources = {&at(m.inputs[1]).constant, &at(factor).constant};
-            if (with_.packed && is_constant(m.inputs[1])) weight = with_.packed->derived(how, sources);
-            if (!weight) {
-                if (!copy_floats(m.inputs[1], weight)) return false;
-                const std::int64_t inner = first ? extents.product(1, extents.rank()) : 1;
-                float *w = weight.data<float>(), *const end = w + weight.elements();
-                for (std::int64_t c = 0; w < end; c = (c + 1) % channels) {
-                    const float by = element(factor, c);
-                    for (std::int64_t i = 0; i < inner; ++i) *w++ *= by;
-                }
-                derive(weight, how, sources);
-            }
-            for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] *= element(factor, c);
-            edit(m, [&] { m.inputs[1] = g.add_constant(at(m.inputs[1]).name + "_scaled", std::move(weight)); });
-        }
-        if (term != no_value)
-            for (std::int64_t c = 0; c < channels; ++c) bias.data<float>()[c] += element(term, c);
-        const bool needed = term != no_value || bias_id != no_value;
-        if (needed)
-            edit(m, [&] {
-                m.inputs.resize(std::max<std::size_t>(m.inputs.size(), 3), no_value);
-                m.inputs[2] = g.add_constant(m.name + "_bias", std::move(bias));
-            });
-        return true;
-    }
-
-    // Whether a node is an activation, and which.
-    bool is_activation(const node& n, epilogue& e) {
-        const activation_reader reads = ops::row_of(n).traits.activates;
-        if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
-        std::vector<tensor_view> in;
-        for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
-        return reads({n, in.data(), static_cast<int>(in.size()), nullptr, 0, with_.limit}, e);
-    }
-
-    // An activation goes into the node that makes its input; what is left becomes graft.Activation, so that one kernel serves all.
-    void activations() {
-        for (node& n : g.nodes) {
-            epilogue e;
-            if (!is_activation(n, e)) continue;
-            node* m = maker(n.inputs[0]);
-            if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
-                set_activation(*m, e.act, e.alpha, e.beta);
-                replace(n, *m);
-            } else if (!is(n, "Activation", "graft"))
-                activation_node(n, n.inputs[0], e.act, e.alpha, e.beta);
-        }
-        finish();
-    }
-
-    // Which input of a node is a residual that its kernel adds; 0: it adds none.
-    static std::size_t residual_slot(const node& n) {
-        const op_traits& traits = ops::row_of(n).traits;
-        // A normalisation's kernel has its activation behind the sum.
-        return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
-    }
-
-    void residual(node& n) {
-        if (n.inputs.size() != 2 || n.inputs[0] == n.inputs[1] || !is_float32(n.outputs[0])) return;
-        const shape& y = at(n.outputs[0]).extents;
-        if (at(n.inputs[0]).extents != y || at(n.inputs[1]).extents != y) return;
-        const std::size_t late = position(n.inputs[0]) > position(n.inputs[1]) ? 0 : 1;
-        for (const std::size_t side : {late, 1 - late}) {
-            const value_id x = n.inputs[side], other = n.inputs[1 - side];
-            node* m = maker(x);
-            const std::size_t slot = m ? residual_slot(*m) : 0;
-            if (!slot || !used_once(x) || m->find("residual") || position(other) > position(x) || is_constant(other)) continue;
-            set(*m, "residual", std::int64_t(m->find("activation") ? 2 : 1));
-            replace(n, *m);
-            edit(*m, [&] {
-                m->inputs.resize(std::max(m->inputs.size(), slot + 1), no_value);
-                m->inputs[slot] = other;
-            });
-            return;
-        }
-        n.attributes.clear();
-        become(n, "Sum", "graft");
-    }
-
-    const lowering& with_;
-    status failure_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_LAYOUT_HPP
-// ---- graft/cpu/lower/layout.hpp
-// Layout for the CPU: convolutions and what stands between them work on blocks of channels; weights are packed once.
-
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -35767,7 +43337,7 @@ namespace detail {
 class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, cpu::isa level)
-        : rewriter(target), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
+        : rewriter(target, with.on), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
     inline virtual ~layouter() {}
 
     status run() {
@@ -35798,6 +43368,7 @@ protected:
         if (other_[id] != no_value) return other_[id];
         const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
         at(made).layout = wanted;
+        at(made).place = on_;
         node n;
         n.name = at(made).name;
         become(n, "Reorder", "graft");
@@ -35815,7 +43386,7 @@ protected:
 
     // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
     inline virtual status place_node(node& n) {
-        if (n.on_device) return place_device_node(n);
+        if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         const layout lies = takes_blocks(n) ? blocks_ : layout();
@@ -35845,10 +43416,10 @@ protected:
         return {};
     }
 
-    // The device has layouts of its own; what is copied to it lies row-major.
-    status place_device_node(node& n) {
+    // Other places have layouts of their own; what is copied to them lies row-major.
+    status place_other(node& n) {
         for (value_id& id : n.inputs)
-            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, {});
+            if (id != no_value && at(id).place == on_ && !at(id).constant) id = as(id, {});
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -36042,7389 +43613,27 @@ protected:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_LOWER_WIDEN_HPP
-#define GRAFT_SINGLE_GRAFT_LOWER_WIDEN_HPP
-// ---- graft/lower/widen.hpp
-// Half-precision networks on a CPU: computed in float32, converted where they enter and leave.
-
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
+namespace cpu {
 
-// float16 and bfloat16 are storage formats to the CPU's kernels. Around operators that compute, values become float32, and stay so
-// from one to the next: like other engines, results are then more exact than the type asks for. A network without a convolution or a
-// matrix product keeps its types, and with them every rounding.
-class widener : public rewriter {
-public:
-    explicit widener(graph& target, const lowering& with) : rewriter(target), with_(with) {}
-
-    status run() {
-        bool heavy = false;
-        for (const node& n : g.nodes) {
-            const op_row& row = ops::row_of(n);
-            const bool sums = row.traits.role == op_role::convolution || row.traits.role == op_role::product;
-            heavy |= sums && row.is(op_flag::widens) && !n.outputs.empty() && is_half(n.outputs[0]);
-        }
-        if (!heavy) return {};
-        std::vector<node> nodes = std::move(g.nodes);
-        g.nodes.clear();
-        for (node& n : nodes) {
-            if (!computes(n)) {
-                for (value_id& id : n.inputs) GRAFT_TRY(as(id, false));
-                g.nodes.push_back(std::move(n));
-                continue;
-            }
-            for (value_id& id : n.inputs) GRAFT_TRY(as(id, true));
-            std::vector<value_id> narrow = n.outputs;
-            for (value_id& id : n.outputs)
-                if (id != no_value && is_half(id)) id = widened(id);
-            g.nodes.push_back(std::move(n));
-            // Bodies capture by name of the value, so what they read has to be there in its own type.
-            for (value_id id : narrow)
-                if (id != no_value && is_half(id) && captured(nodes, id)) GRAFT_TRY(as(id, false));
-        }
-        for (value_id id : g.outputs) GRAFT_TRY(as(id, false));
-        index();
-        return {};
-    }
-
-private:
-    bool is_half(value_id id) { return id != no_value && (at(id).type == dtype::float16 || at(id).type == dtype::bfloat16); }
-
-    // Operators with float32 kernels, and those that only move elements.
-    bool computes(const node& n) {
-        return !n.inputs.empty() && !n.outputs.empty() && is_half(n.inputs[0]) && is_half(n.outputs[0]) && ops::row_of(n).is(op_flag::widens);
-    }
-
-    bool captured(const std::vector<node>& nodes, value_id id) const {
-        std::vector<value_id> ids;
-        for (const node& n : nodes) append_captures(n, ids);
-        for (value_id c : ids)
-            if (c == id) return true;
-        return false;
-    }
-
-    // The float32 counterpart of a half value.
-    value_id widened(value_id id) {
-        wide_.resize(g.values.size(), no_value);
-        narrow_made_.resize(g.values.size(), 0);
-        if (wide_[id] == no_value) {
-            const value_id made = like(id, "_float32");
-            at(made).type = dtype::float32;
-            wide_.resize(g.values.size(), no_value);
-            narrow_made_.resize(g.values.size(), 0);
-            wide_[id] = made;
-            narrow_made_[id] = 2;  // made wide; a cast brings the half value when it is asked for
-        }
-        return wide_[id];
-    }
-
-    // Puts the value in the form asked for into `id`, with a Cast where it is not there yet.
-    status as(value_id& id, bool wide) {
-        if (!is_half(id)) return {};
-        wide_.resize(g.values.size(), no_value);
-        narrow_made_.resize(g.values.size(), 0);
-        const std::size_t i = static_cast<std::size_t>(id);
-        if (wide && wide_[i] == no_value) {
-            const tensor constant = at(id).constant;
-            const value_id from = id, made = like(id, "_float32");
-            at(made).type = dtype::float32;
-            wide_.resize(g.values.size(), no_value);
-            narrow_made_.resize(g.values.size(), 0);
-            wide_[i] = made;
-            if (constant)
-                GRAFT_TRY(widen_constant(constant, at(made).constant));
-            else
-                cast(from, made, dtype::float32);
-        } else if (!wide && wide_[i] != no_value && narrow_made_[i] == 2) {
-            cast(wide_[i], id, at(id).type);
-            narrow_made_[i] = 1;
-        }
-        if (wide) id = wide_[i];
-        return {};
-    }
-    status widen_constant(const tensor& from, tensor& to) {
-        // Shared by the plans of a model, so that what is packed from it is found again.
-        to = with_.packed ? with_.packed->derived("float32", {&from}) : tensor();
-        if (to) return {};
-        GRAFT_TRY_ASSIGN(to, tensor::make(dtype::float32, from.shape(), with_.budget));
-        tensor narrow;
-        GRAFT_TRY_ASSIGN(narrow, from.to_read_once());
-        float* const out = to.data<float>();
-        for (std::int64_t k = 0; k < from.elements(); ++k) out[k] = static_cast<float>(element_as_double(from.type(), narrow.raw(), k));
-        if (with_.packed) with_.packed->derive(to, "float32", {&from});
-        return {};
-    }
-    void cast(value_id from, value_id to, dtype type) {
-        node n;
-        n.name = at(to).name;
-        become(n, "Cast", "");
-        set(n, "to", static_cast<std::int64_t>(type));
-        n.inputs = {from};
-        n.outputs = {to};
-        g.nodes.push_back(std::move(n));
-    }
-
-    const lowering& with_;
-    std::vector<value_id> wide_;
-    std::vector<char> narrow_made_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Rewrites a graph with known shapes for the CPU. Nodes whose shapes only a run can tell stay as they are.
-inline status lower_for_cpu(graph& g, const lowering& with) {
-    cpu::isa level = cpu::isa::baseline;
-    GRAFT_TRY_ASSIGN(level, cpu::active_isa());
-    GRAFT_TRY(detail::widener(g, with).run());
-    GRAFT_TRY(detail::fuser(g, with).run());
-    GRAFT_TRY(detail::layouter(g, with, level).run());
-    drop_unread(g);  // weights that were packed
-    return {};
+/// What inference needs.
+inline const kernel_set& inference_set() noexcept {
+    static constexpr kernel_set self = {choose_kernel, nullptr, [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); }};
+    return self;
 }
 
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
+}  // namespace cpu
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self = detail::cpu_backend(lower_for_cpu, graft::cpu::choose_kernel);
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::inference_set()); }, nullptr, true};
     return self;
 }
 
 }  // namespace backends
 GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_EXEC_CONTEXT_HPP
-#define GRAFT_SINGLE_GRAFT_EXEC_CONTEXT_HPP
-// ---- graft/exec/context.hpp
-// Runs plans: an executable shared by threads, and the context that each of them brings.
-
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
-// ---- graft/plan/plan.hpp
-// The plan: which kernel runs each node of a graph whose shapes are known, and where every value lies.
-
-#ifndef GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
-// ---- graft/core/fnv1a.hpp
-// FNV-1a of 64 bits: a small hash, one byte after the other. Not against attackers.
-
-
-#include <cstddef>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The hash of no bytes: the algorithm's offset basis.
-constexpr std::uint64_t fnv1a_basis = 0xcbf29ce484222325u;
-
-/// FNV-1a of the bytes, by Fowler, Noll and Vo (RFC 9923): hash = (hash ^ byte) * 0x100000001b3. `hash` is that of the
-/// bytes before these, so that fnv1a(b, m, fnv1a(a, n)) is the hash of a and b together. Equal on every machine.
-std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash = fnv1a_basis) noexcept;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash) noexcept {
-    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
-// ---- graft/graph/memory_roots.hpp
-// Which values may share memory: the one rule that whoever writes over an input, or orders writers behind readers, has to ask.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Of each value the one whose memory it may lie in: a view shares that of what it looks at, every other value has its own. Nodes are in
-// running order.
-inline std::vector<value_id> memory_roots(const graph& g) {
-    std::vector<value_id> roots(g.values.size());
-    for (std::size_t i = 0; i < roots.size(); ++i) roots[i] = static_cast<value_id>(i);
-    for (const node& n : g.nodes)
-        if (n.op && (n.op->flags & op_flag::view) && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value)
-            roots[n.outputs[0]] = roots[n.inputs[0]];
-    return roots;
-}
-
-// The roots of a node's inputs, in their order.
-inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<value_id>& roots) {
-    std::vector<value_id> memory;
-    for (value_id id : n.inputs) memory.push_back(id == no_value ? no_value : roots[id]);
-    return memory;
-}
-
-// Whether input `i` may share the memory of another one. `memory` as memory_of_inputs makes it.
-inline bool shares_memory(const std::vector<value_id>& memory, std::size_t i) {
-    for (std::size_t k = 0; k < memory.size(); ++k)
-        if (k != i && memory[k] != no_value && memory[k] == memory[i]) return true;
-    return false;
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_MEMORY_HPP
-// ---- graft/plan/memory.hpp
-// Memory from lifetimes: where in one arena every intermediate value lies.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A run of bytes that is in use from step `first` to step `last`, both included. `offset` is the answer.
-struct lifetime {
-    std::int64_t bytes = 0;
-    int first = 0, last = 0;
-    std::int64_t offset = 0;
-};
-
-/// Gives each lifetime an offset, so that no two which overlap in time overlap in memory; returns the bytes of the arena.
-/// Largest first, each into the tightest gap (greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
-/// Inference", 2020). Offsets are multiples of `alignment`, and as many bytes of slack follow each, so that vector loads may run past
-/// the end.
-std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment = 64);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int64_t alignment) {
-    const auto padded = [alignment](const lifetime& l) { return (l.bytes + 2 * alignment - 1) / alignment * alignment; };
-    std::vector<std::size_t> order(lifetimes.size()), placed;
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return lifetimes[a].bytes > lifetimes[b].bytes; });
-    std::int64_t arena = 0;
-    for (std::size_t index : order) {
-        lifetime& l = lifetimes[index];
-        if (l.bytes == 0) continue;
-        // `placed` is sorted by offset, so gaps show up in one walk.
-        std::int64_t best = -1, best_gap = INT64_MAX, end = 0;
-        for (std::size_t other : placed) {
-            const lifetime& o = lifetimes[other];
-            if (o.last < l.first || o.first > l.last) continue;
-            const std::int64_t gap = o.offset - end;
-            if (gap >= padded(l) && gap < best_gap) best = end, best_gap = gap;
-            end = std::max(end, o.offset + padded(o));
-        }
-        l.offset = best >= 0 ? best : end;
-        arena = std::max(arena, l.offset + padded(l));
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
-                                       [&](std::size_t a, std::size_t b) { return lifetimes[a].offset < lifetimes[b].offset; }),
-                      index);
-    }
-    return arena;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Where the memory of a value is found in a run.
-enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
-
-/// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena, or the number
-/// of an input, an output, or a value with a constant.
-struct slot {
-    slot_kind kind = slot_kind::none;
-    bool on_device = false;  ///< in the device's arena; of inputs, the state that it holds; of constants, its copy
-    std::int64_t index = 0;
-    tensor_view prototype;
-};
-
-/// One node of the plan with its kernel.
-struct step {
-    int node = 0;                              ///< in plan::lowered
-    const cpu::kernel_row* kernel = nullptr;   ///< null: the reference kernel of the op table
-    cpu::kernel_choice choice;
-    const char* refusal = "";                  ///< why no faster kernel took it
-    const char* device_refusal = "";           ///< why the device did not take it
-    std::shared_ptr<const device_kernel> on_device;  ///< set: the device runs this step
-    std::vector<slot> in, out;                 ///< captures of bodies follow the inputs
-    std::int64_t workspace_offset = 0;
-    cpu::isa level = cpu::isa::baseline;
-    std::uint64_t seed = 0;
-};
-
-/// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
-struct plan {
-    std::shared_ptr<device> on;      ///< the device beside the CPU; null: there is none. Its kernels, in the steps, go before it does
-    graph lowered;                   ///< keeps constants alive; its nodes are in running order
-    std::vector<step> steps;
-    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
-    std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
-    std::vector<slot> value_slots;   ///< of every value; none for those made late
-    std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
-    std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
-    std::int64_t arena_bytes = 0;    ///< intermediates and scratch together
-    std::int64_t scratch_bytes = 0;  ///< at most, of reference kernels, beside the arena
-    std::int64_t constant_bytes = 0;
-    std::int64_t multiply_adds = 0;  ///< of the graph before lowering
-    std::vector<tensor_view> inputs; ///< the shapes that this plan is for
-
-    std::int64_t device_arena_bytes = 0;
-    std::shared_ptr<const device_program> loaded;  ///< what the device keeps for this plan; null: no step is its
-};
-
-/// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
-inline std::int64_t output_bytes(const plan& p) noexcept {
-    std::int64_t bytes = 0;
-    for (const slot& s : p.outputs)
-        if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
-    return bytes;
-}
-
-/// How plans are made.
-struct plan_options {
-    const limits& limit;
-    executor& pool;
-    const backend* const* backends = nullptr;
-    int backend_count = 0;
-    bool exact = false;
-    bool reference = false;   ///< reference kernels only
-    std::uint64_t seed = 0;
-    pack_cache* packed = nullptr;
-    std::shared_ptr<device> on = {};
-    bool strict_placement = false;  ///< a node that the device refuses ends the planning
-    int nesting = 0;                ///< bodies that this graph is the body of
-    std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
-};
-
-/// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default).
-result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLACE_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_PLACE_HPP
-// ---- graft/plan/place.hpp
-// Placement: which nodes the device beside the CPU takes, and the copies between its memory and the host's.
-
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_LATE_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_LATE_HPP
-// ---- graft/plan/late.hpp
-// What only a run can shape: which nodes wait for it, and those behind them as the body of one node, planned when its inputs have shapes.
-
-
-#include <algorithm>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Why a node runs late, which the host's reference kernels do.
-inline const char* late_reason(const node& n) noexcept {
-    if (n.op->flags & op_flag::bodies) return "its bodies are run step by step";
-    return n.op->flags & op_flag::allocates ? "the extents of its output depend on what its inputs hold" : "its shapes are known only in a run";
-}
-
-// Whether a node runs late: when what it reads or makes is known only in a run. `late` tells it of the values that nodes before it make.
-inline bool runs_late(const graph& g, const node& n, const std::vector<char>& late, std::vector<value_id>& ids) {
-    const auto known = [&](value_id id) {
-        const value& v = g.at(id);
-        return v.constant || (v.has_shape && v.extents.known());
-    };
-    if (n.op->flags & (op_flag::allocates | op_flag::bodies)) return true;
-    ids = n.inputs;
-    append_captures(n, ids);
-    for (value_id id : ids)
-        if (id != no_value && (late[id] || !known(id))) return true;
-    for (value_id id : n.outputs)
-        if (id != no_value && !known(id)) return true;
-    return false;
-}
-
-// Bodies in bodies at which late nodes are gathered no more, but run one by one: each is a context of its own, with all that comes behind it,
-// and a call in a call. Long chains end earlier: the nodes of all bodies together take memory.
-constexpr int most_calls = 8;
-constexpr std::size_t most_called_nodes = 8192;
-
-// Constants that the bodies of a node read from around it become constants of theirs, so that they can be folded and packed there.
-inline void bind_constants(graph& body, const std::vector<value>& around) {
-    std::vector<capture> open;
-    for (const capture& c : body.captures) {
-        const tensor& constant = around[c.outer].constant;
-        if (!constant) {
-            open.push_back(c);
-            continue;
-        }
-        value& v = body.at(c.inner);
-        v.type = constant.type();
-        v.has_shape = true;
-        v.extents = constant.shape();
-        v.constant = constant;
-    }
-    body.captures = std::move(open);
-}
-
-// What is known of the shapes of late values before a run: each extent that depends on a run is tried with two numbers, and what comes out
-// alike does not depend on it. A guess, by which nodes are grouped, and no more: bodies are planned by the shapes that they are given.
-class shape_probe {
-public:
-    shape_probe(const graph& g, const limits& limit) : limit_(limit) {
-        for (const value& v : g.values) {
-            for (int trial = 0; trial < 2; ++trial) {
-                tried_[trial].push_back(v.constant || v.has_shape ? view_at_hand(v) : tensor_view{});
-                guess(trial, tried_[trial].back().extents);
-            }
-        }
-    }
-
-    // Infers the outputs of a node whose shape the graph does not know. Whether all that it reads and makes has one shape in every run.
-    bool fixed(const node& n) {
-        bool alike = true, known = n.op->infer != nullptr;
-        for (value_id id : n.inputs) {
-            if (id == no_value) continue;
-            known = known && at(0, id).type != dtype::undefined;
-            alike = alike && at(0, id).extents == at(1, id).extents;
-        }
-        for (int trial = 0; trial < 2 && known; ++trial) known = infer(n, trial);
-        for (value_id id : n.outputs) {
-            if (id == no_value) continue;
-            if (!known) at(0, id) = at(1, id) = tensor_view{};
-            alike = alike && at(0, id).type != dtype::undefined && at(0, id).extents == at(1, id).extents;
-        }
-        return known && alike;
-    }
-    // The element type of a value that a node makes which `fixed` has been asked of, where that can be told.
-    dtype type(value_id id) { return at(0, id).type; }
-
-private:
-    static void guess(int trial, shape& extents) {
-        for (int d = 0; d < extents.rank(); ++d)
-            if (extents[d] < 0) extents[d] = trial ? 7 : 3;
-    }
-    // No type: its shape is not known even so.
-    tensor_view& at(int trial, value_id id) { return tried_[trial][id]; }
-    bool infer(const node& n, int trial) {
-        in_.clear();
-        for (value_id id : n.inputs) in_.push_back(id == no_value ? tensor_view{} : at(trial, id));
-        out_.assign(n.outputs.size(), tensor_view{});
-        infer_context c{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_}};
-        if (!n.op->infer(c).ok()) return false;
-        for (std::size_t i = 0; i < n.outputs.size(); ++i) {
-            if (n.outputs[i] == no_value) continue;
-            guess(trial, out_[i].extents);
-            at(trial, n.outputs[i]) = out_[i];
-        }
-        return true;
-    }
-
-    const limits& limit_;
-    std::vector<tensor_view> tried_[2];  // by value
-    std::vector<tensor_view> in_, out_;
-};
-
-// Gathers the nodes that read late values into bodies of `Call`, in their order, so that they are planned when a run has given the shapes
-// of what they capture. What is left late in the graph reads nothing late. Three bodies: what stands at once behind it and changes its
-// shapes from run to run; what stands behind that and does not, so that one plan does for every run; and the rest.
-class late_gatherer {
-public:
-    late_gatherer(graph& g, const limits& limit, int nesting) : g_(g), limit_(limit), nesting_(nesting) {}
-
-    void run() {
-        const std::size_t values = g_.values.size();
-        std::vector<char> late(values, 0), stage(values, 0);  // stage of a late value: 0 the graph's own, then the body that makes it
-        if (!worth_it(late)) return;
-        shape_probe probe(g_, limit_);
-        std::vector<node> kept, gathered[bodies];
-        for (node& n : g_.nodes) {
-            if (!runs_late(g_, n, late, ids_)) {
-                kept.push_back(std::move(n));
-                continue;
-            }
-            const bool behind = reads(n, late), fixed = probe.fixed(n) && !(n.op->flags & (op_flag::allocates | op_flag::bodies));
-            int place = behind ? 1 : 0;
-            if (behind) {
-                for (value_id id : ids_)
-                    if (id != no_value) place = std::max(place, static_cast<int>(stage[id]));
-                // 1 moves, 2 is fixed, 3 takes whatever follows.
-                if (place == 1 && fixed) place = 2;
-                if (place == 2 && !fixed) place = 3;
-            }
-            for (value_id id : n.outputs)
-                if (id != no_value) late[id] = 1, stage[id] = static_cast<char>(place);
-            (place ? gathered[place - 1] : kept).push_back(std::move(n));
-        }
-        g_.nodes = std::move(kept);
-        for (int i = 0; i < bodies; ++i) {
-            const std::vector<char> read_behind = read_by(gathered, i + 1);
-            if (!gathered[i].empty()) g_.nodes.push_back(call(std::move(gathered[i]), read_behind));
-        }
-    }
-
-private:
-    static constexpr int bodies = 3;
-
-    bool reads(const node& n, const std::vector<char>& late) {
-        ids_ = n.inputs;
-        append_captures(n, ids_);
-        for (value_id id : ids_)
-            if (id != no_value && late[id]) return true;
-        return false;
-    }
-    // By value: whether the caller or a body from `first` on reads it.
-    std::vector<char> read_by(const std::vector<node> (&gathered)[bodies], int first) {
-        std::vector<char> read(g_.values.size(), 0);
-        for (value_id id : g_.outputs) read[id] = 1;
-        for (int i = first; i < bodies; ++i)
-            for (const node& n : gathered[i]) {
-                ids_ = n.inputs;
-                append_captures(n, ids_);
-                for (value_id id : ids_)
-                    if (id != no_value) read[id] = 1;
-            }
-        return read;
-    }
-
-    value_id made(value_id id) {
-        value_id& inner = inner_[id];
-        if (inner == no_value) inner = body_->add_value(g_.at(id).name);
-        return inner;
-    }
-    value_id read(value_id id) {
-        if (inner_[id] == no_value) body_->captures.push_back({made(id), id});
-        return inner_[id];
-    }
-
-    node call(std::vector<node> nodes, const std::vector<char>& read_behind) {
-        body_ = std::make_shared<graph>();
-        inner_.assign(g_.values.size(), no_value);
-        node caller;
-        body_->name = caller.name = g_.name;
-        body_->opsets = g_.opsets;
-        for (node& n : nodes) {
-            for (value_id& id : n.inputs)
-                if (id != no_value) id = read(id);
-            ids_.clear();
-            append_captures(n, ids_);
-            for (value_id id : ids_) read(id);
-            if (!ids_.empty()) rename_captures(n, inner_);
-            for (value_id& id : n.outputs) {
-                if (id == no_value) continue;
-                const value_id inner = made(id);
-                if (read_behind[id]) {
-                    caller.outputs.push_back(id);
-                    body_->outputs.push_back(inner);
-                }
-                id = inner;
-            }
-        }
-        body_->nodes = std::move(nodes);
-        caller.op_type = "Call";
-        caller.domain = "graft";
-        caller.version = 1;
-        caller.op = ops::find_op("graft", "Call", 1);
-        bind_constants(*body_, g_.values);
-        attribute a;
-        a.name = "body";
-        a.kind = attribute_kind::graph;
-        a.graph = std::move(body_);
-        caller.attributes.push_back(std::move(a));
-        return caller;
-    }
-
-    graph& g_;
-    // Whether any node is late, and not too many for bodies in this depth.
-    bool worth_it(const std::vector<char>& late) {
-        const auto behind = std::find_if(g_.nodes.begin(), g_.nodes.end(), [&](const node& n) { return runs_late(g_, n, late, ids_); });
-        const auto count = static_cast<std::size_t>(g_.nodes.end() - behind);
-        return count && nesting_ < most_calls && (nesting_ == 0 || count * static_cast<std::size_t>(nesting_ + 1) <= most_called_nodes);
-    }
-
-    const limits& limit_;
-    int nesting_;
-    std::shared_ptr<graph> body_;  // the one at work
-    std::vector<value_id> inner_;  // by value: its place in that
-    std::vector<value_id> ids_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace ops {
-
-/// Copies between the host's memory and a device's; both are the device's nodes.
-///   Upload(X)    from the host
-///   Download(X)  to the host, row-major whatever X is
-inline op_table copy_ops() {
-    static constexpr op_row rows[] = {make_op("Upload", "device").inputs(1), make_op("Download", "device").inputs(1)};
-    return {rows, 2};
-}
-
-}  // namespace ops
-
-namespace detail {
-
-// Nodes of the device have domains of their own, so that no pass or kernel of the CPU that knows an operator by its name takes them.
-inline std::string device_domain(const std::string& domain) { return domain.empty() ? "device" : domain == "graft" ? "device.graft" : domain; }
-inline std::string plain_domain(const std::string& domain) { return domain == "device" ? "" : domain == "device.graft" ? "graft" : domain; }
-// And while the device lowers its nodes, those of the host have.
-inline bool is_host_domain(const std::string& domain) { return domain.compare(0, 5, "host:") == 0; }
-inline void set_host_apart(graph& g) {
-    for (node& n : g.nodes)
-        if (!n.on_device) n.domain = "host:" + n.domain;
-}
-inline void bring_host_back(graph& g) {
-    for (node& n : g.nodes)
-        if (!n.on_device) n.domain.erase(0, 5);
-}
-
-// An order with as few runs of device nodes as there can be, in which host nodes and device nodes each keep the order that they had.
-// A state is changed after everybody who reads it as it was.
-class device_order : public rewriter {
-public:
-    using rewriter::rewriter;
-
-    status run() {
-        roots_ = memory_roots(g);
-        join();
-        std::vector<char> done(g.nodes.size(), 0);
-        std::vector<node> ordered;
-        bool device_turn = false;
-        for (int idle = 0; ordered.size() < g.nodes.size() && idle < 2; device_turn = !device_turn)
-            idle = take(device_turn, done, ordered) ? 0 : idle + 1;
-        if (ordered.size() != g.nodes.size()) return fail(errc::internal, g.name, "state that is read after it was changed cannot be placed");
-        g.nodes = std::move(ordered);
-        index();
-        return {};
-    }
-
-private:
-    void edge(int from, int to) {
-        if (from < 0 || to < 0 || from == to) return;
-        feeds_[from].push_back(to);
-        ++waits_[to];
-    }
-    void join() {
-        waits_.assign(g.nodes.size(), 0);
-        feeds_.assign(g.nodes.size(), {});
-        std::vector<int> updated(g.values.size(), -1);
-        for (const state_pair& s : g.states)
-            if (s.output >= 0) updated[g.inputs[s.input]] = position(g.outputs[s.output]);
-        std::vector<value_id> ids;
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            ids = g.nodes[i].inputs;
-            append_captures(g.nodes[i], ids);
-            for (value_id id : ids) {
-                if (id == no_value) continue;
-                edge(position(id), static_cast<int>(i));
-                edge(static_cast<int>(i), updated[static_cast<std::size_t>(roots_[id])]);
-            }
-        }
-    }
-    // Every node of one side that waits for nothing of the other.
-    bool take(bool device_turn, std::vector<char>& done, std::vector<node>& ordered) {
-        bool any = false;
-        for (bool found = true; found;) {
-            found = false;
-            for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-                if (done[i] || waits_[i] || g.nodes[i].on_device != device_turn) continue;
-                done[i] = 1;
-                any = found = true;
-                for (int next : feeds_[i]) --waits_[static_cast<std::size_t>(next)];
-                ordered.push_back(std::move(g.nodes[i]));
-            }
-        }
-        return any;
-    }
-
-    std::vector<value_id> roots_;
-    std::vector<int> waits_;
-    std::vector<std::vector<int>> feeds_;
-};
-
-class placer : public rewriter {
-public:
-    // `refusals`: why the device did not take the node that makes a value; by value.
-    placer(graph& target, const device& on, const limits& limit, std::vector<const char*>& refusals) : rewriter(target), on_(on), limit_(limit), refusals_(refusals) {}
-
-    void run() {
-        refusals_.assign(g.values.size(), "");
-        // State is taken to lie on the device until a node of the host turns out to change it.
-        for (const state_pair& s : g.states) state_input(s).on_device = true;
-        choose();
-        if (settle_states()) {
-            choose();
-            settle_states();
-        }
-    }
-    // The first node that belongs on the device and was refused.
-    status first_refused() { return std::move(first_refused_); }
-    // After the device's lowering: copies wherever a value crosses.
-    status finish_placement() {
-        for (node& n : g.nodes)
-            for (value_id id : n.outputs)
-                if (id != no_value) at(id).on_device = n.on_device;
-        index();
-        add_copies();
-        GRAFT_TRY(device_order(g).run());
-        for (node& n : g.nodes)
-            if (n.on_device) n.domain = device_domain(n.domain);
-        index();
-        return {};
-    }
-
-private:
-    // Sums over shapes and indices are a few host instructions; on a device each is a launch.
-    static constexpr std::int64_t few = 256;
-
-    void choose() {
-        first_refused_ = status();
-        late_.assign(g.values.size(), 0);
-        for (node& n : g.nodes) {
-            for_host_ = false;
-            const char* reason = refusal(n);
-            n.on_device = !reason;
-            if (reason && !for_host_ && first_refused_.ok()) first_refused_ = fail(errc::placement_refused, place(n), on_.name() + " does not take it: " + reason);
-            for (value_id id : n.outputs) {
-                if (id == no_value) continue;
-                at(id).on_device = n.on_device;
-                refusals_[id] = reason ? reason : "";
-            }
-        }
-    }
-    const char* refusal(const node& n) {
-        if (runs_late(g, n, late_, ids_)) {
-            for (value_id id : n.outputs)
-                if (id != no_value) late_[id] = 1;
-            return late_reason(n);
-        }
-        bool integers = true, from_device = false, from_run = false;
-        std::int64_t elements = 0;
-        in_.clear();
-        out_.clear();
-        for (value_id id : n.inputs) {
-            in_.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
-            if (id == no_value || at(id).constant) continue;
-            from_device |= at(id).on_device;
-            from_run = true;
-        }
-        for (value_id id : n.outputs) {
-            out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
-            if (id == no_value) continue;
-            integers &= !is_float(at(id).type);
-            elements = std::max(elements, at(id).extents.elements());
-        }
-        for_host_ = true;
-        if (!elements) return "it makes nothing";
-        if (!from_device && integers && elements <= few) return "a few integers that the host has";
-        if (!from_device && from_run && (n.op->flags & op_flag::view)) return "it only looks at memory of the host";
-        for_host_ = false;
-        return on_.refuse({n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_});
-    }
-
-    // State that the device changes stays on the device; state that the host changes stays on the host. What is only read is on the
-    // device where a node there reads it. Returns whether a state has left the device.
-    bool settle_states() {
-        std::vector<char> read_by[2] = {std::vector<char>(g.values.size(), 0), std::vector<char>(g.values.size(), 0)};
-        for (const node& n : g.nodes) {
-            ids_ = n.inputs;
-            append_captures(n, ids_);
-            for (value_id id : ids_)
-                if (id != no_value) read_by[n.on_device][id] = 1;
-        }
-        bool left = false;
-        for (const state_pair& s : g.states) {
-            const std::size_t id = static_cast<std::size_t>(g.inputs[s.input]);
-            const bool stays = s.output >= 0 ? at(g.outputs[s.output]).on_device : read_by[1][id] || !read_by[0][id];
-            left |= state_input(s).on_device && !stays;
-            state_input(s).on_device = stays;
-        }
-        return left;
-    }
-    value& state_input(const state_pair& s) { return at(g.inputs[s.input]); }
-    bool state_output(std::size_t i) const {
-        for (const state_pair& s : g.states)
-            if (s.output >= 0 && static_cast<std::size_t>(s.output) == i) return true;
-        return false;
-    }
-
-    void add_copies() {
-        std::vector<value_id> up(g.values.size(), no_value), down(g.values.size(), no_value), captured;
-        std::vector<node> nodes;
-        const auto copy = [&](value_id from, std::vector<value_id>& made, bool to_device) {
-            value_id& to = made[from];
-            if (to != no_value) return to;
-            to = like(from, to_device ? "_device" : "_host");
-            at(to).on_device = to_device;
-            node n;
-            n.name = at(to).name;
-            n.op_type = to_device ? "Upload" : "Download";
-            n.domain = "device";
-            n.op = ops::copy_ops().rows + (to_device ? 0 : 1);
-            n.version = 1;
-            n.on_device = true;
-            n.inputs = {from};
-            n.outputs = {to};
-            nodes.push_back(std::move(n));
-            return to;
-        };
-        std::vector<node> old = std::move(g.nodes);
-        for (node& n : old) {
-            for (value_id& id : n.inputs) {
-                if (id == no_value || at(id).constant || at(id).on_device == n.on_device) continue;
-                id = copy(id, n.on_device ? up : down, n.on_device);
-            }
-            nodes.push_back(std::move(n));
-        }
-        // Bodies read by the id of the value outside, so what they capture changes places with its copy.
-        std::vector<value_id> host_of(g.values.size());
-        for (std::size_t i = 0; i < host_of.size(); ++i) host_of[i] = static_cast<value_id>(i);
-        const std::size_t count = nodes.size();
-        for (std::size_t i = 0; i < count; ++i) append_captures(nodes[i], captured);
-        bool crosses = false;
-        for (value_id id : captured) {
-            if (at(id).constant || !at(id).on_device) continue;
-            host_of[id] = copy(id, down, false);
-            crosses = true;
-        }
-        for (std::size_t i = 0; i < count && crosses; ++i) rename_captures(nodes[i], host_of);
-        for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-            value_id& id = g.outputs[i];
-            if (at(id).constant || !at(id).on_device || state_output(i)) continue;
-            const std::string name = at(id).name;
-            id = copy(id, down, false);
-            at(id).name = name;
-        }
-        g.nodes = std::move(nodes);
-        index();
-    }
-
-    const device& on_;
-    const limits& limit_;
-    std::vector<const char*>& refusals_;
-    std::vector<tensor_view> in_, out_;
-    std::vector<value_id> ids_;
-    std::vector<char> late_;  // by value: made late
-    bool for_host_ = false;  // the node is refused because the host is the better place for it
-    status first_refused_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What a random node draws from: the seed of the model, and the name of what it makes, which no lowering changes.
-inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) {
-    std::uint64_t hash = fnv1a_basis ^ seed;
-    for (value_id id : n.outputs)
-        if (id != no_value) {
-            const std::string& name = g.at(id).name;
-            hash = fnv1a(name.data(), name.size(), hash);
-        }
-    return hash;
-}
-
-class planner {
-public:
-    planner(plan& p, const plan_options& options, const std::vector<const char*>& refusals) : p_(p), g_(p.lowered), options_(options), refusals_(refusals) {}
-
-    status run() {
-        roots_ = memory_roots(g_);
-        GRAFT_TRY(split_late());
-        GRAFT_TRY(choose_kernels());
-        GRAFT_TRY(place_values());
-        find_last_readers();
-        finish_slots();
-        return {};
-    }
-
-private:
-    value& at(value_id id) { return g_.at(id); }
-
-    // A node whose outputs have no known shape is late, and so is every node that reads one.
-    status split_late() {
-        late_value_.assign(g_.values.size(), 0);
-        for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
-            const node& n = g_.nodes[i];
-            if (runs_late(g_, n, late_value_, ids_)) {
-                for (value_id id : n.outputs)
-                    if (id != no_value) late_value_[id] = 1;
-                p_.late.push_back(static_cast<int>(i));
-                continue;
-            }
-            step s;
-            s.node = static_cast<int>(i);
-            s.seed = seed_of(g_, n, options_.seed);
-            p_.steps.push_back(std::move(s));
-        }
-        return {};
-    }
-    // Who reads each input and each late value last. The graph's outputs are read by the caller.
-    void find_last_readers() {
-        std::vector<char> seen(g_.values.size(), 0);
-        for (value_id id : g_.outputs) seen[root(id)] = 1;
-        p_.read_last.assign(p_.late.size() + 1, {});
-        const auto reads = [&](std::size_t place, value_id id) {
-            if (id != no_value && !seen[root(id)]++) p_.read_last[place].push_back(root(id));
-        };
-        for (std::size_t i = p_.late.size(); i-- > 0;) {
-            const node& n = g_.nodes[static_cast<std::size_t>(p_.late[i])];
-            ids_ = n.inputs;
-            append_captures(n, ids_);
-            ids_.insert(ids_.end(), n.outputs.begin(), n.outputs.end());
-            for (value_id id : ids_) reads(i + 1, id);
-        }
-        for (value_id id : g_.inputs) reads(0, id);
-    }
-
-    status choose_kernels() {
-        cpu::isa level = cpu::isa::baseline;
-        GRAFT_TRY_ASSIGN(level, cpu::active_isa());
-        for (step& s : p_.steps) {
-            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
-            in_.clear();
-            out_.clear();
-            in_layout_.clear();
-            out_layout_.clear();
-            for (value_id id : n.inputs) {
-                // What a kernel of the CPU reads is copied now where it has to be, and not in a run.
-                const auto address = [&](const tensor& t) { return n.on_device ? t.storage().at_hand() : t.raw(); };
-                in_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, address(at(id).constant)});
-                in_layout_.push_back(id == no_value ? layout() : at(id).layout);
-            }
-            for (value_id id : n.outputs) {
-                out_.push_back(id == no_value ? tensor_view{} : tensor_view{at(id).type, at(id).extents, nullptr});
-                out_layout_.push_back(id == no_value ? layout() : at(id).layout);
-            }
-            if (n.on_device) {
-                GRAFT_TRY(prepare_on_device(s, n));
-                continue;
-            }
-            if (!n.outputs.empty() && n.outputs[0] != no_value && static_cast<std::size_t>(n.outputs[0]) < refusals_.size()) s.device_refusal = refusals_[n.outputs[0]];
-            const cpu::kernel_query query{{n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                          in_layout_.data(), out_layout_.data(), level, options_.exact};
-            s.level = level;
-            if (!options_.reference) s.kernel = host_choice()(query, s.choice, s.refusal);
-            if (!s.kernel && !n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
-            // They compute in doubles: copies of what they read and of what they make, and places among them.
-            if (!s.kernel) p_.scratch_bytes = std::max(p_.scratch_bytes, 16 * std::max<std::int64_t>(0, elements_of_all(in_) + elements_of_all(out_)));
-            if (!s.kernel && !query.all_row_major()) return fail(errc::internal, place(n), "a blocked layout met an operator without a kernel for it");
-        }
-        return {};
-    }
-
-    static std::int64_t elements_of_all(const std::vector<tensor_view>& views) {
-        std::int64_t sum = 0;
-        for (const tensor_view& v : views)
-            if (v.type != dtype::undefined) sum += v.extents.elements();
-        return sum;
-    }
-    auto host_choice() const -> const cpu::kernel_row* (*)(const cpu::kernel_query&, cpu::kernel_choice&, const char*&) {
-        for (int i = 0; i < options_.backend_count; ++i)
-            if (options_.backends[i]->choose) return options_.backends[i]->choose;
-        return cpu::choose_kernel;
-    }
-    status prepare_on_device(step& s, const node& n) {
-        node plain = n;
-        plain.domain = plain_domain(n.domain);
-        const std::vector<value_id> memory = memory_of_inputs(n, roots_);
-        GRAFT_TRY_ASSIGN(s.on_device, options_.on->prepare({{plain, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), options_.limit},
-                                                            in_layout_.data(), out_layout_.data(), memory.data()}));
-        return {};
-    }
-
-    // Where a value's memory really is: of the views of roots_, those whose memory need not be that of a graph output.
-    value_id root(value_id id) const {
-        while (view_of_[id] != no_value) id = view_of_[id];
-        return id;
-    }
-
-    status place_values() {
-        const int end = static_cast<int>(p_.steps.size());
-        std::vector<slot>& slots = p_.value_slots;
-        slots.assign(g_.values.size(), slot{});
-        view_of_.assign(g_.values.size(), no_value);
-        std::vector<int> first(g_.values.size(), -1), last(g_.values.size(), -1), output_of(g_.values.size(), -1);
-        for (std::size_t i = 0; i < g_.values.size(); ++i)
-            if (g_.values[i].constant) {
-                slots[i].kind = slot_kind::constant;
-                slots[i].index = static_cast<std::int64_t>(i);
-                p_.constant_bytes += static_cast<std::int64_t>(g_.values[i].constant.bytes());
-            }
-        for (std::size_t i = 0; i < g_.inputs.size(); ++i)
-            if (!at(g_.inputs[i]).constant) {
-                slots[g_.inputs[i]].kind = slot_kind::input;
-                slots[g_.inputs[i]].on_device = at(g_.inputs[i]).on_device;
-                slots[g_.inputs[i]].index = static_cast<std::int64_t>(i);
-            }
-        for (std::size_t i = 0; i < g_.outputs.size(); ++i)
-            if (output_of[g_.outputs[i]] < 0) output_of[g_.outputs[i]] = static_cast<int>(i);
-
-        p_.state_of.assign(g_.outputs.size(), -1);
-        for (const state_pair& s : g_.states)
-            if (s.output >= 0) p_.state_of[s.output] = s.input;
-
-        std::vector<step> kept;
-        for (step& s : p_.steps) {
-            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
-            // A view costs nothing, unless its memory has to be that of a graph output.
-            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
-                                     at(n.inputs[0]).layout == at(n.outputs[0]).layout && (at(n.inputs[0]).layout != layout::channels_last || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
-            if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
-                view_of_[n.outputs[0]] = n.inputs[0];
-                continue;
-            }
-            kept.push_back(std::move(s));
-        }
-        p_.steps = std::move(kept);
-
-        for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
-            const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
-            for (value_id id : n.outputs)
-                if (id != no_value) first[id] = last[id] = i;
-            for (value_id id : n.inputs)
-                if (id != no_value) last[root(id)] = i;
-        }
-        // What late nodes and the caller read stays until the end.
-        const auto keep = [&](value_id id) {
-            if (id != no_value) last[root(id)] = end;
-        };
-        for (int i : p_.late) {
-            ids_ = g_.nodes[static_cast<std::size_t>(i)].inputs;
-            append_captures(g_.nodes[static_cast<std::size_t>(i)], ids_);
-            for (value_id id : ids_) keep(id);
-        }
-        GRAFT_TRY(check_states(first, last));
-        for (value_id id : g_.outputs) keep(id);
-
-        std::vector<lifetime> arenas[2];  // of the host and of the device
-        std::vector<int> lifetime_of(g_.values.size(), -1);
-        std::vector<std::pair<std::size_t, int>> scratch;
-        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
-            const step& s = p_.steps[i];
-            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
-            for (value_id id : n.outputs) {
-                if (id == no_value) continue;
-                slot& where = slots[id];
-                if (output_of[id] >= 0) {
-                    const int output = output_of[id], state = p_.state_of[static_cast<std::size_t>(output)];
-                    where.kind = state < 0 ? slot_kind::output : slot_kind::input;
-                    where.on_device = at(id).on_device;
-                    where.index = state < 0 ? output : state;
-                    continue;
-                }
-                const std::int64_t bytes = stored_bytes(at(id).type, at(id).extents, at(id).layout);
-                if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
-                where.kind = slot_kind::arena;
-                where.on_device = at(id).on_device;
-                std::vector<lifetime>& lifetimes = arenas[where.on_device];
-                // An element-wise kernel may write over an input that dies here; a device's knows itself what else it reads there.
-                const bool in_place = s.on_device ? s.on_device->in_place : s.kernel && s.kernel->in_place && !shares_memory(memory_of_inputs(n, roots_), 0);
-                if (in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
-                    const value_id source = root(n.inputs[0]);
-                    const int l = lifetime_of[source];
-                    if (l >= 0 && at(source).on_device == where.on_device && last[source] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
-                        lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[id]);
-                        lifetime_of[id] = l;
-                        continue;
-                    }
-                }
-                lifetime_of[id] = static_cast<int>(lifetimes.size());
-                lifetimes.push_back({bytes, first[id], last[id], 0});
-            }
-            const std::int64_t workspace = s.on_device ? s.on_device->workspace_bytes : s.choice.workspace_bytes;
-            if (workspace > 0) {
-                std::vector<lifetime>& lifetimes = arenas[s.on_device != nullptr];
-                scratch.emplace_back(i, static_cast<int>(lifetimes.size()));
-                lifetimes.push_back({workspace, static_cast<int>(i), static_cast<int>(i), 0});
-            }
-        }
-        p_.arena_bytes = plan_memory(arenas[0]);
-        p_.device_arena_bytes = plan_memory(arenas[1], 256);
-        const std::int64_t beside = options_.budget ? options_.budget->taken() : 0;
-        if (p_.arena_bytes > options_.limit.memory_bytes - beside)
-            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(p_.arena_bytes) + " bytes" + (beside ? " beside the " + std::to_string(beside) + " of its constants" : "") +
-                                                          ", over the limit of " + std::to_string(options_.limit.memory_bytes));
-        for (std::size_t i = 0; i < slots.size(); ++i)
-            if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].on_device][static_cast<std::size_t>(lifetime_of[i])].offset;
-        for (const auto& pair : scratch)
-            p_.steps[pair.first].workspace_offset = arenas[p_.steps[pair.first].on_device != nullptr][static_cast<std::size_t>(pair.second)].offset;
-        return {};
-    }
-
-    // New state is written over the old, so whoever reads the old has to run before, or be the writer itself.
-    status check_states(const std::vector<int>& first, const std::vector<int>& last) {
-        for (const state_pair& s : g_.states) {
-            if (s.output < 0) continue;
-            const value_id before = g_.inputs[s.input], after = g_.outputs[s.output];
-            if (first[after] >= 0 && last[before] > first[after])
-                return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
-            if (first[after] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
-                return fail(errc::internal, at(after).name, "this state cannot be changed in place");
-        }
-        return {};
-    }
-
-    slot slot_of(value_id id) {
-        if (id == no_value) return {};
-        slot s = p_.value_slots[root(id)];
-        s.prototype = {at(id).type, at(id).extents, nullptr};
-        return s;
-    }
-
-    void finish_slots() {
-        for (step& s : p_.steps) {
-            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
-            for (value_id id : n.inputs) {
-                s.in.push_back(slot_of(id));
-                if (s.in.back().kind == slot_kind::constant) s.in.back().on_device = n.on_device;
-            }
-            for (value_id id : n.outputs) s.out.push_back(slot_of(id));
-        }
-        for (value_id id : g_.outputs) p_.outputs.push_back(slot_of(id));
-        std::vector<slot> all;
-        for (std::size_t i = 0; i < g_.values.size(); ++i) all.push_back(slot_of(static_cast<value_id>(i)));
-        p_.value_slots = std::move(all);
-    }
-
-    plan& p_;
-    graph& g_;
-    const plan_options& options_;
-    const std::vector<const char*>& refusals_;  // why the device did not take the node that makes a value
-    std::vector<char> late_value_;
-    std::vector<value_id> ids_, roots_, view_of_;
-    std::vector<tensor_view> in_, out_;
-    std::vector<layout> in_layout_, out_layout_;
-};
-
-// The device's part of a graph: which nodes it takes, rewritten as it wants them, with the copies in between. The CPU's nodes are set
-// apart meanwhile, so that the device's lowering may match operators by name.
-inline status place_on_device(graph& g, const plan_options& options, std::vector<const char*>& refusals) {
-    placer placing(g, *options.on, options.limit, refusals);
-    placing.run();
-    if (options.strict_placement) GRAFT_TRY(placing.first_refused());
-    set_host_apart(g);
-    GRAFT_TRY(options.on->lower(g, {options.limit, options.pool, options.packed, options.exact, options.budget}));
-    bring_host_back(g);
-    return placing.finish_placement();
-}
-
-// The first back end that takes a node has it; one that none takes ends the planning with every reason.
-inline status place_nodes(const graph& g, const plan_options& options, const std::vector<const char*>& refusals) {
-    for (const node& n : g.nodes) {
-        std::string reasons;
-        bool taken = options.backend_count == 0 || n.on_device;
-        for (int i = 0; i < options.backend_count && !taken; ++i) {
-            const std::size_t made = n.outputs.empty() || n.outputs[0] == no_value ? refusals.size() : static_cast<std::size_t>(n.outputs[0]);
-            const char* reason = !options.backends[i]->open ? options.backends[i]->refuse(n) : made < refusals.size() ? refusals[made] : "its device is not in use";
-            taken = !reason;
-            if (reason) reasons += std::string(reasons.empty() ? "" : "; ") + options.backends[i]->name + ": " + reason;
-        }
-        if (!taken) return fail(errc::placement_refused, place(n), reasons);
-    }
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const plan_options& options) {
-    auto p = std::make_shared<plan>();
-    if (options.packed) options.packed->sweep();
-    const evaluation with{options.limit, options.pool, nullptr, options.seed, options.budget};
-    GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
-    p->multiply_adds = count_multiply_adds(p->lowered);
-    if (!options.reference) detail::late_gatherer(p->lowered, options.limit, options.nesting).run();
-    std::vector<const char*> refusals;
-    p->on = options.reference ? nullptr : options.on;
-    if (p->on) GRAFT_TRY(detail::place_on_device(p->lowered, options, refusals));
-    GRAFT_TRY(detail::place_nodes(p->lowered, options, refusals));
-    if (!options.reference)
-        for (int i = 0; i < options.backend_count; ++i)
-            if (!options.backends[i]->open) GRAFT_TRY(options.backends[i]->lower(p->lowered, {options.limit, options.pool, options.packed, options.exact, options.budget}));
-    for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
-    // What host lowering has added stands next to who needs it, which may be between nodes of the device.
-    if (p->on) GRAFT_TRY(detail::device_order(p->lowered).run());
-    GRAFT_TRY(detail::planner(*p, options, refusals).run());
-    bool any_on_device = false;
-    for (const step& s : p->steps) any_on_device |= s.on_device != nullptr;
-    if (any_on_device) GRAFT_TRY_ASSIGN(p->loaded, p->on->load(*p, options.pool));
-    return std::shared_ptr<const plan>(std::move(p));
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-#include <memory>
-#include <mutex>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// A graph ready to be planned for any input shapes; plans are made on demand and shared.
-class executable {
-public:
-    graft::graph graph;
-    limits limit;
-    bool exact = false, reference = false;
-    std::uint64_t seed = 0;
-    std::vector<const backend*> backends;
-    std::shared_ptr<pack_cache> packed;
-    std::shared_ptr<device> on;     // null: the CPU alone
-    bool strict_placement = false;
-    std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
-
-    std::shared_ptr<memory_budget> budget;  // of what its plans keep; null: nothing is counted
-    int nesting = 0;                // bodies that this is the body of
-
-    // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
-    result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
-        const std::shared_ptr<planned> entry = entry_for(inputs);
-        std::lock_guard<std::mutex> guard(entry->making);
-        if (!entry->made) {
-            auto made = make(inputs, pool);
-            if (!made.ok()) {
-                forget(entry);
-                return made.take_status();
-            }
-            entry->made = std::move(made).value();
-        }
-        return entry->made;
-    }
-    static bool fits(const std::vector<tensor_view>& known, const tensor_view* inputs) {
-        for (std::size_t i = 0; i < known.size(); ++i)
-            if (known[i].type != inputs[i].type || known[i].extents != inputs[i].extents) return false;
-        return true;
-    }
-    // Callers take memory by the type that they were told.
-    status check_declared(std::size_t output, dtype made) const {
-        if (output >= declared.size() || declared[output] == dtype::undefined || made == declared[output]) return {};
-        return fail(errc::op_type, graph.at(graph.outputs[output]).name,
-                    std::string("the model declares this output as ") + name(declared[output]) + ", but what makes it gives " + name(made));
-    }
-
-private:
-    // A plan, or the place of one that a thread makes while it holds `making`.
-    struct planned {
-        std::vector<tensor_view> inputs;
-        std::mutex making;
-        std::shared_ptr<const plan> made;
-    };
-
-    std::shared_ptr<planned> entry_for(const tensor_view* inputs) const {
-        std::lock_guard<std::mutex> guard(lock_);
-        const auto found = std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return fits(p->inputs, inputs); });
-        std::shared_ptr<planned> entry;
-        if (found != plans_.end()) {
-            entry = *found;
-            plans_.erase(found);
-        } else {
-            entry = std::make_shared<planned>();
-            for (std::size_t i = 0; i < graph.inputs.size(); ++i) entry->inputs.push_back({inputs[i].type, inputs[i].extents, nullptr});
-            if (plans_.size() >= most_plans) plans_.erase(plans_.begin());
-        }
-        plans_.push_back(entry);
-        return entry;
-    }
-    void forget(const std::shared_ptr<planned>& entry) const {
-        std::lock_guard<std::mutex> guard(lock_);
-        plans_.erase(std::remove(plans_.begin(), plans_.end(), entry), plans_.end());
-    }
-    result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
-        std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement, nesting, budget}));
-        for (std::size_t i = 0; i < made->outputs.size(); ++i)
-            if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
-        return made;
-    }
-
-    static constexpr std::size_t most_plans = 16;
-    mutable std::mutex lock_;
-    mutable std::vector<std::shared_ptr<planned>> plans_;  // the last one asked for at the end
-};
-
-// Who lends a run its inputs, and may want their memory back before the run has ended.
-class input_lender {
-public:
-    inline virtual ~input_lender() {}
-    // Nobody in the run reads that input any more.
-    inline virtual void read_last(std::size_t input) = 0;
-};
-
-// The memory of one caller. Not for two threads at once.
-class context final : public subgraph_runner, private host_addresses {
-public:
-    // `state`: where the device keeps what it changes in place; null where nothing is. `budget`: what all memory of its runs counts against.
-    context(const executable& what, executor& pool, device_state* state = nullptr, std::shared_ptr<memory_budget> budget = nullptr)
-        : what_(what), pool_(&pool), state_(state), budget_(std::move(budget)) {}
-    // Later runs are spread by this executor; the one before need not live any more.
-    void use(executor& pool) {
-        if (pool_ != &pool)
-            for (const auto& p : ready_) p->bodies.clear();  // they have contexts of their own
-        pool_ = &pool;
-    }
-
-    // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
-    // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
-    status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0, input_lender* lender = nullptr) {
-        lender_ = lender;
-        if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
-        inputs_ = inputs;
-        GRAFT_TRY(prepare_outputs());
-        if (now_->on_device && next) GRAFT_TRY(now_->on_device->expect(coming, next));
-        if (now_->host_states.empty()) return run_steps();
-        // State that this plan has on the host may have been changed on the device by another.
-        for (const state_pair& s : now_->host_states) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
-        status done = run_steps();
-        for (const state_pair& s : now_->host_states)
-            if (s.output >= 0) state_->host_changed(inputs_[s.input].data);
-        return done;
-    }
-    // Output i of the last run; holding on to it makes the next run allocate another.
-    const tensor& output(std::size_t i) const { return now_ && i < now_->outputs.size() ? now_->outputs[i] : nothing_; }
-    std::shared_ptr<const plan> current() const { return now_ ? now_->source : nullptr; }
-    // Gives the memory back; the next run allocates anew.
-    void trim() {
-        now_ = nullptr;
-        ready_.clear();
-        arena_ = buffer();
-        scratch_.kept.clear();
-        late_.clear();
-    }
-
-    status run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) override;
-
-private:
-    struct body_state {
-        const graft::graph* source = nullptr;
-        executable what;
-        std::unique_ptr<context> runner;
-    };
-    // A `Call` runs its body once, so what the body has read for the last time may go, if nobody reads it behind the call.
-    struct call_lender final : input_lender {
-        context& caller;
-        const std::vector<capture>& captures;
-        call_lender(context& c, const std::vector<capture>& given) : caller(c), captures(given) {}
-        void read_last(std::size_t input) override {
-            const plan& p = *caller.now_->source;
-            const value_id id = captures[input].outer;
-            const slot& read = p.value_slots[id];
-            for (value_id going : p.read_last[caller.late_at_ + 1]) {
-                const slot& s = p.value_slots[static_cast<std::size_t>(going)];
-                if (going == id || (s.kind == slot_kind::input && read.kind == s.kind && read.index == s.index)) caller.let_go(going);
-            }
-        }
-    };
-    // What it keeps of a plan for when the same shapes come again. The arena and the scratch memory are those of all plans.
-    struct prepared {
-        std::shared_ptr<const plan> source;
-        std::unique_ptr<device_context> on_device;
-        std::vector<state_pair> host_states;  // where there is a device that keeps state: what this plan has on the host
-        std::vector<tensor> outputs;
-        memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
-        std::vector<std::unique_ptr<body_state>> bodies;
-    };
-    static constexpr std::size_t most_ready = 4;
-
-    // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
-    status take_up(const tensor_view* inputs) {
-        now_ = nullptr;
-        const auto kept = std::find_if(ready_.begin(), ready_.end(), [&](const auto& p) { return executable::fits(p->source->inputs, inputs); });
-        if (kept != ready_.end()) {
-            std::rotate(kept, kept + 1, ready_.end());
-            now_ = ready_.back().get();
-            return {};
-        }
-        std::shared_ptr<const plan> found;
-        GRAFT_TRY_ASSIGN(found, what_.plan_for(inputs, *pool_));
-        if (ready_.size() >= most_ready) ready_.erase(ready_.begin());
-        auto made = prepare(found);
-        // Shapes that were run before give way.
-        while (!made.ok() && !ready_.empty() && (made.error().code() == errc::memory_budget || made.error().code() == errc::memory_oom)) {
-            ready_.erase(ready_.begin());
-            made = prepare(found);
-        }
-        if (!made.ok()) return made.take_status();
-        ready_.push_back(std::move(made).value());
-        now_ = ready_.back().get();
-        return {};
-    }
-
-    // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
-    // the arena before it lay.
-    status hold_arena(const plan& p) {
-        const auto bytes = static_cast<std::size_t>(p.arena_bytes);
-        if (arena_.bytes() >= bytes) return {};
-        std::vector<std::unique_ptr<prepared>> before;
-        before.swap(ready_);
-        arena_ = buffer();
-        auto made = buffer::allocate(bytes, budget_);
-        if (!made.ok()) {
-            before.clear();
-            GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget_));
-        }
-        arena_ = std::move(made).value();
-        before.erase(std::remove_if(before.begin(), before.end(), [](const auto& r) { return r->on_device != nullptr; }), before.end());
-        before.swap(ready_);
-        return {};
-    }
-
-    result<std::unique_ptr<prepared>> prepare(const std::shared_ptr<const plan>& source) {
-        const plan& p = *source;
-        auto made = std::make_unique<prepared>();
-        made->source = source;
-        GRAFT_TRY(hold_arena(p));
-        if (p.loaded) GRAFT_TRY_ASSIGN(made->on_device, p.on->make_context(source, state_));
-        if (!made->charge.take(budget_, output_bytes(p)))
-            return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
-        for (const state_pair& s : p.lowered.states)
-            if (state_ && !p.lowered.at(p.lowered.inputs[s.input]).on_device) made->host_states.push_back(s);
-        std::size_t most = in_.size();
-        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
-        in_.resize(most);
-        out_.resize(most);
-        return made;
-    }
-
-    status run_steps() {
-        const std::vector<step>& steps = now_->source->steps;
-        for (std::size_t i = 0, end = 0; i < steps.size(); i = end) {
-            end = i + 1;
-            if (!steps[i].on_device) {
-                GRAFT_TRY(run_step(steps[i]));
-                continue;
-            }
-            while (end < steps.size() && steps[end].on_device) ++end;
-            GRAFT_TRY(now_->on_device->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
-        }
-        status late = run_late_nodes();
-        if (late.ok()) late = finish_outputs();
-        for (tensor& t : late_) t = tensor();
-        return late;
-    }
-
-    status prepare_outputs() {
-        std::vector<tensor>& outputs = now_->outputs;
-        const plan& p = *now_->source;
-        outputs.resize(p.outputs.size());
-        for (std::size_t i = 0; i < outputs.size(); ++i) {
-            const slot& s = p.outputs[i];
-            if (p.state_of[i] >= 0) continue;
-            // A late one is let go of, so that who makes it can use its memory again.
-            if (s.kind == slot_kind::none) outputs[i] = tensor();
-            if (s.kind == slot_kind::none) continue;
-            if (outputs[i] && outputs[i].type() == s.prototype.type && outputs[i].shape() == s.prototype.extents && outputs[i].storage().unique()) continue;
-            outputs[i] = tensor();
-            GRAFT_TRY_ASSIGN(outputs[i], tensor::make(s.prototype.type, s.prototype.extents));
-        }
-        return {};
-    }
-
-    void* address(const slot& s) const override {
-        switch (s.kind) {
-        case slot_kind::arena: return arena_.data() + s.index;
-        case slot_kind::input: return inputs_[s.index].data;
-        case slot_kind::output: return now_->outputs[static_cast<std::size_t>(s.index)].raw();
-        case slot_kind::constant: return now_->source->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
-        case slot_kind::none: break;
-        }
-        return nullptr;
-    }
-    tensor_view resolve(const slot& s) const { return {s.prototype.type, s.prototype.extents, address(s)}; }
-
-    status run_step(const step& s) {
-        const node& n = now_->source->lowered.nodes[static_cast<std::size_t>(s.node)];
-        for (std::size_t i = 0; i < s.in.size(); ++i) in_[i] = resolve(s.in[i]);
-        for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
-        const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
-        if (s.kernel) {
-            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, *pool_, s.level});
-            return {};
-        }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_, budget_};
-        return n.op->run(c);
-    }
-
-    tensor_view late_view(value_id id) const {
-        if (id == no_value) return {};
-        const auto at = static_cast<std::size_t>(id);
-        if (at < late_.size() && late_[at]) return view(late_[at]);
-        return resolve(now_->source->value_slots[at]);
-    }
-
-    status run_late_nodes() {
-        const plan& p = *now_->source;
-        if (p.late.empty()) return {};
-        late_.assign(p.lowered.values.size(), tensor());
-        for (value_id id : p.read_last[0]) let_go(id);
-        for (late_at_ = 0; late_at_ < p.late.size(); ++late_at_) {
-            GRAFT_TRY(run_late(p.lowered.nodes[static_cast<std::size_t>(p.late[late_at_])]));
-            for (value_id id : p.read_last[late_at_ + 1]) let_go(id);
-        }
-        return {};
-    }
-    // Gives back what is read no more, here or to whom it belongs.
-    void let_go(value_id id) {
-        const slot& s = now_->source->value_slots[id];
-        if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
-        if (s.kind == slot_kind::none) late_[id] = tensor();
-    }
-    status run_late(const node& n) {
-        if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
-        std::vector<value_id> ids = n.inputs;
-        append_captures(n, ids);
-        std::vector<tensor_view> in;
-        for (value_id id : ids) in.push_back(late_view(id));
-        std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.seed), budget_}));
-        for (std::size_t i = 0; i < made.size(); ++i)
-            if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
-        return {};
-    }
-
-    status finish_outputs() {
-        const plan& p = *now_->source;
-        for (std::size_t i = 0; i < p.outputs.size(); ++i) {
-            tensor& out = now_->outputs[i];
-            const slot& s = p.outputs[i];
-            const auto id = static_cast<std::size_t>(p.lowered.outputs[i]);
-            if (p.state_of[i] >= 0) continue;
-            if (s.kind == slot_kind::none) {
-                if (id < late_.size()) out = late_[id];
-                if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
-                GRAFT_TRY(what_.check_declared(i, out.type()));
-            } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
-                std::memcpy(out.raw(), address(s), out.bytes());
-        }
-        return {};
-    }
-
-    const executable& what_;
-    executor* pool_;
-    device_state* state_;
-    std::shared_ptr<memory_budget> budget_;
-    std::vector<std::unique_ptr<prepared>> ready_;  // the last one used at the end
-    prepared* now_ = nullptr;
-    buffer arena_;
-    scratch_store scratch_;
-    const tensor_view* inputs_ = nullptr;
-    input_lender* lender_ = nullptr;  // of the run at work
-    std::vector<tensor> late_;
-    std::size_t late_at_ = 0;         // the late node at work
-    tensor nothing_;
-    std::vector<tensor_view> in_, out_;
-};
-
-// A body becomes an executable of its own whose inputs are followed by what it captures.
-inline status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
-    body_state* state = nullptr;
-    for (const auto& b : now_->bodies)
-        if (b->source == &body) state = b.get();
-    if (!state) {
-        now_->bodies.push_back(std::make_unique<body_state>());
-        state = now_->bodies.back().get();
-        state->source = &body;
-        executable& e = state->what;
-        e.graph = body;
-        bind_constants(e.graph, now_->source->lowered.values);
-        for (const capture& c : e.graph.captures) e.graph.inputs.push_back(c.inner);
-        e.limit = what_.limit;
-        e.exact = what_.exact;
-        e.reference = what_.reference;
-        e.seed = what_.seed + 1;
-        e.backends = what_.backends;
-        e.packed = what_.packed;
-        e.on = what_.on;
-        e.strict_placement = what_.strict_placement;
-        e.budget = what_.budget;
-        e.nesting = what_.nesting + 1;
-        state->runner = std::make_unique<context>(e, *pool_, nullptr, budget_);
-    }
-    if (static_cast<std::size_t>(count) + state->what.graph.captures.size() != state->what.graph.inputs.size())
-        return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
-    std::vector<tensor_view> all(inputs, inputs + count);
-    for (const capture& c : state->what.graph.captures) all.push_back(late_view(c.outer));
-    const bool once = now_->source->lowered.nodes[static_cast<std::size_t>(now_->source->late[late_at_])].domain == "graft";
-    call_lender lender(*this, state->what.graph.captures);
-    GRAFT_TRY(state->runner->run(all.data(), nullptr, 0, once ? &lender : nullptr));
-    outputs.clear();
-    for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));
-    return {};
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_VERIFY_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_VERIFY_HPP
-// ---- graft/graph/verify.hpp
-// Verification: a graph that passes is in an order in which it can run, and every node is bound to its row of the op table.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Checks names, makers, order, operators and attributes of a graph and of the bodies in it; sorts the nodes where they are not
-/// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
-/// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
-/// internal.
-status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
-
-namespace detail {
-// Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
-// the operator by its name takes them.
-void set_apart(graph& g, const op_table& own);
-}  // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_NAME_TABLE_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_NAME_TABLE_HPP
-// ---- graft/core/name_table.hpp
-// A table from names to numbers. The hash is keyed by the table's own address, so that a file cannot pick names that collide.
-
-
-#include <cstdint>
-#include <cstring>
-#include <string_view>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Names and their numbers; the names' characters are somebody else's and must outlive the table.
-class name_table {
-public:
-    name_table() noexcept = default;
-    name_table(const name_table&) = delete;
-    name_table& operator=(const name_table&) = delete;
-
-    /// The number of that name, or -1.
-    int find(std::string_view name) const noexcept;
-    /// Adds a name that is not there yet; false, and nothing changed, if it is. `number` is >= 0.
-    bool insert(std::string_view name, int number);
-    std::size_t size() const noexcept { return used_; }
-
-private:
-    struct slot {
-        std::string_view name;
-        int number = -1;
-    };
-    std::size_t place(std::string_view name) const noexcept;
-    std::vector<slot> slots_; // a power of two of them, at most half full
-    std::size_t used_ = 0;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::size_t name_table::place(std::string_view name) const noexcept {
-    std::uint64_t h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this)) * 0x9e3779b97f4a7c15ull ^ name.size();
-    const char* p = name.data();
-    std::size_t n = name.size();
-    while (n) {
-        std::uint64_t word = 0;
-        const std::size_t step = n < 8 ? n : 8;
-        std::memcpy(&word, p, step);
-        h = (h ^ word) * 0xff51afd7ed558ccdull;
-        h ^= h >> 32;
-        p += step;
-        n -= step;
-    }
-    h *= 0xc4ceb9fe1a85ec53ull;
-    return static_cast<std::size_t>(h ^ (h >> 29));
-}
-
-GRAFT_INLINE int name_table::find(std::string_view name) const noexcept {
-    if (slots_.empty()) return -1;
-    const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = place(name) & mask; slots_[i].number >= 0; i = (i + 1) & mask)
-        if (slots_[i].name == name) return slots_[i].number;
-    return -1;
-}
-
-GRAFT_INLINE bool name_table::insert(std::string_view name, int number) {
-    if (2 * (used_ + 1) > slots_.size()) {
-        std::vector<slot> old(slots_.empty() ? 16 : slots_.size() * 2);
-        old.swap(slots_);
-        const std::size_t mask = slots_.size() - 1;
-        for (const slot& s : old) {
-            if (s.number < 0) continue;
-            std::size_t i = place(s.name) & mask;
-            while (slots_[i].number >= 0) i = (i + 1) & mask;
-            slots_[i] = s;
-        }
-    }
-    const std::size_t mask = slots_.size() - 1;
-    std::size_t i = place(name) & mask;
-    for (; slots_[i].number >= 0; i = (i + 1) & mask)
-        if (slots_[i].name == name) return false;
-    slots_[i].name = name;
-    slots_[i].number = number;
-    ++used_;
-    return true;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <cstring>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Rows by name: those of one name are chained.
-class op_rows {
-public:
-    op_rows(const op_table* tables, int count) {
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < tables[t].size; ++i) {
-                const op_row* row = tables[t].rows + i;
-                const int head = heads_.find(row->name);
-                const int here = static_cast<int>(chain_.size());
-                chain_.push_back({row, -1});
-                if (head < 0)
-                    heads_.insert(row->name, here);
-                else {
-                    // The head stays; users' tables come first, and win.
-                    int last = head;
-                    while (chain_[static_cast<std::size_t>(last)].next >= 0) last = chain_[static_cast<std::size_t>(last)].next;
-                    chain_[static_cast<std::size_t>(last)].next = here;
-                }
-            }
-    }
-    const op_row* find(const node& n) const noexcept {
-        for (int i = heads_.find(n.op_type); i >= 0; i = chain_[static_cast<std::size_t>(i)].next) {
-            const op_row* row = chain_[static_cast<std::size_t>(i)].row;
-            if (n.domain == row->domain && n.version >= row->since && (row->until == 0 || n.version <= row->until)) return row;
-        }
-        return nullptr;
-    }
-    bool knows(const node& n) const noexcept { return heads_.find(n.op_type) >= 0; }
-
-private:
-    struct link {
-        const op_row* row;
-        int next;
-    };
-    std::vector<link> chain_;
-    name_table heads_;
-};
-
-inline const char* letters_of(attribute_kind kind) noexcept {
-    constexpr const char* letters[] = {"", "f", "i", "s", "t", "g", "fs", "is", "ss"};
-    return letters[static_cast<int>(kind)];
-}
-
-// The kind letters that a row's list gives an attribute, or null; `size` is how many.
-inline const char* listed_kind(const char* list, const std::string& name, std::size_t& size) noexcept {
-    while (list && *list) {
-        while (*list == ' ') ++list;
-        const char* end = list;
-        while (*end && *end != ' ') ++end;
-        const char* colon = list;
-        while (colon != end && *colon != ':') ++colon;
-        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 &&
-            colon != end) {
-            size = static_cast<std::size_t>(end - colon - 1);
-            return colon + 1;
-        }
-        list = end;
-    }
-    return nullptr;
-}
-
-class verifier {
-public:
-    verifier(graph& root, const op_table* tables, int count, const limits& limit)
-        : root_(root), rows_(tables, count), limit_(limit) {}
-    status run(graph& g, int depth);
-
-private:
-    status check_values(const graph& g, std::vector<int>& maker);
-    status check_ids(const graph& g);
-    status bind(node& n);
-    status check_attributes(const node& n);
-    status sort(graph& g, const std::vector<int>& maker);
-    static GRAFT_COLD status failure(errc code, const node& n, const std::string& detail) { return fail(code, place(n), detail); }
-    status unsupported(const node& n) const;
-
-    graph& root_;
-    op_rows rows_;
-    const limits& limit_;
-};
-
-inline GRAFT_COLD status verifier::unsupported(const node& n) const {
-    const std::string domain = n.domain.empty() ? "ai.onnx" : n.domain;
-    if (n.version == 0) return failure(errc::op_unsupported, n, "the model does not import the operator set '" + domain + "'");
-    return failure(errc::op_unsupported, n,
-                   "operator " + n.op_type + " of " + domain + " version " + std::to_string(n.version) +
-                       (rows_.knows(n) ? " is not supported in this version" : " is not supported"));
-}
-
-inline status verifier::check_attributes(const node& n) {
-    for (std::size_t i = 0; i < n.attributes.size(); ++i) {
-        const attribute& a = n.attributes[i];
-        for (std::size_t k = 0; k < i; ++k)
-            if (n.attributes[k].name == a.name)
-                return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
-        std::size_t size = 0;
-        const char* kind = listed_kind(n.op->attributes, a.name, size);
-        if (!kind) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is not known");
-        const char* is = letters_of(a.kind);
-        if (size != std::strlen(is) || std::memcmp(kind, is, size) != 0)
-            return failure(errc::op_attribute, n,
-                           "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
-    }
-    return {};
-}
-
-inline status verifier::bind(node& n) {
-    if (n.domain == "ai.onnx") n.domain.clear();
-    if (n.version == 0) n.version = n.domain == "graft" ? 1 : root_.version_of(n.domain);
-    n.op = rows_.find(n);
-    if (!n.op) return unsupported(n);
-    if (!n.op->infer || !n.op->run)
-        return failure(errc::op_unsupported, n,
-                       "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
-    const auto inputs = static_cast<long>(n.inputs.size()), outputs = static_cast<long>(n.outputs.size());
-    if (inputs < n.op->min_inputs || (n.op->max_inputs >= 0 && inputs > n.op->max_inputs))
-        return failure(errc::op_shape, n,
-                       "it has " + std::to_string(inputs) + " inputs; the operator takes " + std::to_string(n.op->min_inputs) +
-                           (n.op->max_inputs < 0 ? " or more" : " to " + std::to_string(n.op->max_inputs)));
-    if (outputs < n.op->min_outputs || (n.op->max_outputs >= 0 && outputs > n.op->max_outputs))
-        return failure(errc::op_shape, n,
-                       "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
-                           (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
-    // Of Scan's inputs in opset 8 the first may be left out, before others that may not.
-    for (int i = n.op_type == "Scan" && n.version == 8 ? 1 : 0; i < n.op->min_inputs; ++i)
-        if (n.inputs[static_cast<std::size_t>(i)] == no_value)
-            return failure(errc::op_shape, n, "input " + std::to_string(i) + " is left out, but the operator needs it");
-    return check_attributes(n);
-}
-
-// Ids come from code as well as from files: none may point outside.
-inline status verifier::check_ids(const graph& g) {
-    const auto size = static_cast<value_id>(g.values.size());
-    bool fine = true;
-    for (const value_id id : g.inputs) fine &= id >= 0 && id < size;
-    for (const value_id id : g.outputs) fine &= id >= 0 && id < size;
-    for (const capture& c : g.captures) fine &= c.inner >= 0 && c.inner < size && c.outer >= 0;
-    for (const node& n : g.nodes) {
-        for (const value_id id : n.inputs) fine &= id >= no_value && id < size;
-        for (const value_id id : n.outputs) fine &= id >= no_value && id < size;
-    }
-    return fine ? status() : fail(errc::internal, "graph '" + g.name + "'", "a value id is out of range");
-}
-
-inline GRAFT_COLD status duplicate(const graph& g, value_id id, const char* what) {
-    return fail(errc::graph_duplicate, "value '" + g.at(id).name + "'", what);
-}
-
-inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
-    constexpr int nobody = -1, given = -2;
-    maker.assign(g.values.size(), nobody);
-    name_table names;
-    for (std::size_t i = 0; i < g.values.size(); ++i) {
-        if (g.values[i].constant) maker[i] = given;
-        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0))
-            return duplicate(g, static_cast<value_id>(i), "two values have this name");
-    }
-    std::vector<char> input(g.values.size(), 0);
-    for (const value_id id : g.inputs) {
-        if (input[id]++) return duplicate(g, id, "it is an input twice");
-        maker[id] = given;
-    }
-    for (const capture& c : g.captures) {
-        if (maker[c.inner] != nobody) return duplicate(g, c.inner, "it is captured and made as well");
-        maker[c.inner] = given;
-    }
-    for (std::size_t i = 0; i < g.nodes.size(); ++i)
-        for (const value_id id : g.nodes[i].outputs) {
-            if (id == no_value) continue;
-            if (maker[id] != nobody) return duplicate(g, id, "it is made twice");
-            maker[id] = static_cast<int>(i);
-        }
-    for (const node& n : g.nodes) {
-        for (const value_id id : n.inputs)
-            if (id != no_value && maker[id] == nobody)
-                return failure(errc::graph_dangling, n,
-                               "input '" + escape(g.at(id).name) + "' is made nowhere");
-        for (const attribute& a : n.attributes)
-            if (a.graph)
-                for (const capture& c : a.graph->captures)
-                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
-                        maker[c.outer] == nobody)
-                        return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
-    }
-    for (const value_id id : g.outputs)
-        if (maker[id] == nobody)
-            return fail(errc::graph_no_output, "output '" + g.at(id).name + "'",
-                        "no node makes it");
-    return {};
-}
-
-// Makers of what a node reads, itself or by its bodies, one after the other.
-struct reads_of {
-    const node* n;
-    std::size_t input = 0, attribute = 0, capture = 0;
-    value_id next() noexcept {
-        while (input < n->inputs.size())
-            if (n->inputs[input++] != no_value) return n->inputs[input - 1];
-        for (; attribute < n->attributes.size(); ++attribute, capture = 0) {
-            const graph* body = n->attributes[attribute].graph.get();
-            if (body && capture < body->captures.size()) return body->captures[capture++].outer;
-        }
-        return no_value;
-    }
-};
-
-// Depth first, in the order given: a node goes behind what it needs, and stays where it is if that is there already.
-inline status verifier::sort(graph& g, const std::vector<int>& maker) {
-    enum : char { waiting, open, done };
-    std::vector<char> state(g.nodes.size(), waiting);
-    std::vector<int> order;
-    order.reserve(g.nodes.size());
-    struct frame {
-        int node;
-        reads_of reads;
-    };
-    std::vector<frame> stack;
-    for (std::size_t start = 0; start < g.nodes.size(); ++start) {
-        if (state[start] != waiting) continue;
-        state[start] = open;
-        stack.push_back({static_cast<int>(start), {&g.nodes[start]}});
-        while (!stack.empty()) {
-            const value_id id = stack.back().reads.next();
-            if (id == no_value) {
-                state[static_cast<std::size_t>(stack.back().node)] = done;
-                order.push_back(stack.back().node);
-                stack.pop_back();
-                continue;
-            }
-            const int needed = maker[id];
-            if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
-            const node& n = g.nodes[static_cast<std::size_t>(needed)];
-            if (state[static_cast<std::size_t>(needed)] == open)
-                return failure(errc::graph_cycle, n,
-                               "it needs its own output '" + escape(g.at(id).name) + "'");
-            state[static_cast<std::size_t>(needed)] = open;
-            stack.push_back({needed, {&n}});
-        }
-    }
-    bool sorted = true;
-    for (std::size_t i = 0; i < order.size(); ++i) sorted &= order[i] == static_cast<int>(i);
-    if (sorted) return {};
-    std::vector<node> nodes;
-    nodes.reserve(order.size());
-    for (const int i : order) nodes.push_back(std::move(g.nodes[static_cast<std::size_t>(i)]));
-    g.nodes = std::move(nodes);
-    return {};
-}
-
-inline status verifier::run(graph& g, int depth) {
-    if (depth >= limit_.nesting)
-        return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
-    std::vector<int> maker;
-    GRAFT_TRY(check_ids(g));
-    GRAFT_TRY(check_values(g, maker));
-    for (node& n : g.nodes) GRAFT_TRY(bind(n));
-    GRAFT_TRY(sort(g, maker));
-    for (node& n : g.nodes)
-        for (attribute& a : n.attributes) {
-            if (a.kind != attribute_kind::graph) continue;
-            if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
-            status body = run(*a.graph, depth + 1);
-            if (!body.ok())
-                return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
-        }
-    return {};
-}
-
-GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
-    for (node& n : g.nodes) {
-        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
-        for (attribute& a : n.attributes)
-            if (a.graph) {
-                auto body = std::make_shared<graph>(*a.graph);
-                set_apart(*body, own);
-                a.graph = std::move(body);
-            }
-    }
-}
-
-} // namespace detail
-
-GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) GRAFT_MEMORY_TRY {
-    detail::verifier v(g, tables, count, limit);
-    return v.run(g, 0);
-}
-GRAFT_MEMORY_CATCH("verify_graph")
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_READ_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_READ_HPP
-// ---- graft/io/onnx_read.hpp
-// ONNX files to graphs.
-
-
-#include <memory>
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Reads a model from memory. `name` stands for it in messages; `directory` is the folder that external data lies in (empty:
-/// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
-/// Functions are written out, names are resolved; `verify_graph` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
-/// op.unsupported, op.attribute, memory.*.
-result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                        const limits& limit, std::shared_ptr<const void> owner);
-/// Reads a model from a file, which stays mapped while the graph lives; external data are looked for in its folder.
-result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_GRAPH_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_GRAPH_HPP
-// ---- graft/io/onnx_graph.hpp
-// GraphProto to graph: values, names and their scopes, nodes, functions written out, bodies with what they capture.
-
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_ATTRIBUTE_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_ATTRIBUTE_HPP
-// ---- graft/io/onnx_attribute.hpp
-// AttributeProto: its fields, and the attribute of graft that they make. Bodies are left to the reader of graphs.
-
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_FUNCTIONS_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_FUNCTIONS_HPP
-// ---- graft/io/onnx_functions.hpp
-// Functions that a model brings along: found by domain, name and overload, and counted before they are written out.
-
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_TENSOR_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_TENSOR_HPP
-// ---- graft/io/onnx_tensor.hpp
-// TensorProto to tensor: every way ONNX writes elements down, checked before anything is allocated.
-
-#ifndef GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_PROTOBUF_HPP
-// ---- graft/core/protobuf.hpp
-// The wire format of Protocol Buffers: a reader that believes nothing, and a writer.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#if defined(__BYTE_ORDER__) && defined(__ORDER_LITTLE_ENDIAN__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "graft reads and writes files as they lie in memory: it needs a little-endian machine"
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A run of bytes in a file that is being read; not owned.
-struct wire_bytes {
-    const std::uint8_t* data = nullptr;
-    std::size_t size = 0;
-    std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data), size}; }
-    std::string string() const { return std::string(text()); }
-};
-
-/// The whole that readers of parts report about.
-struct wire_source {
-    wire_bytes bytes;
-    std::string name; ///< of the file, for messages
-    int nesting = 64; ///< groups in groups that unknown fields may hold
-};
-
-/// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
-/// Errors: model.truncated where the file ends too early, model.too_deep, else model.malformed; all with the offset.
-class wire_reader {
-public:
-    wire_reader(const wire_source& source, wire_bytes part) noexcept
-        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
-
-    /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
-    bool next();
-    std::uint32_t field() const noexcept { return field_; }
-    /// The value of a field of that kind; any other wire type is a fault.
-    bool integer(std::int64_t& value);
-    bool real(float& value);
-    bool bytes(wire_bytes& value);
-    bool text(std::string& value);
-    /// One more part of a message that may be given in parts, or one more element of a repeated field.
-    bool add(std::vector<wire_bytes>& list);
-    /// Elements of a repeated field, packed or not.
-    bool add(std::vector<std::int64_t>& list);
-    bool add(std::vector<float>& list);
-    /// Counts the elements of a repeated number field: `width` 0 for varints, else the bytes of one.
-    bool count(int width, std::int64_t& elements);
-    /// The raw value of the field, for those who look at packed data themselves.
-    int type() const noexcept { return type_; }
-    std::uint64_t number() const noexcept { return number_; }
-    wire_bytes view() const noexcept { return view_; }
-    bool fault(const char* what);
-
-    status finish() const;
-
-private:
-    bool varint(std::uint64_t& value);
-    bool take();
-    bool skip_group();
-
-    const wire_source& source_;
-    const std::uint8_t *next_, *end_, *start_;
-    std::uint32_t field_ = 0;
-    int type_ = 0;
-    std::uint64_t number_ = 0;
-    wire_bytes view_;
-    errc code_ = errc::model_malformed;
-    const char* fault_ = nullptr;
-};
-
-/// One number off the front of packed varints; false where there is none or it is too long.
-bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept;
-
-/// Appends fields to a message under construction.
-class wire_writer {
-public:
-    explicit wire_writer(std::vector<std::uint8_t>& out) noexcept : out_(out) {}
-    void varint(std::uint64_t value);
-    void tag(std::uint32_t field, int type) { varint(std::uint64_t(field) << 3 | static_cast<unsigned>(type)); }
-    void integer(std::uint32_t field, std::int64_t value) { tag(field, 0), varint(static_cast<std::uint64_t>(value)); }
-    void real(std::uint32_t field, float value);
-    void bytes(std::uint32_t field, const void* data, std::size_t size);
-    void text(std::uint32_t field, const std::string& value) { bytes(field, value.data(), value.size()); }
-    /// As `text`, but left out where it is empty.
-    void text_if(std::uint32_t field, const std::string& value) {
-        if (!value.empty()) text(field, value);
-    }
-    void raw(const void* data, std::size_t size);
-    /// A message between `begin` and `end`, whose length is filled in then; what `begin` returned goes to `end`.
-    std::size_t begin(std::uint32_t field);
-    void end(std::size_t mark);
-
-private:
-    std::vector<std::uint8_t>& out_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE bool take_varint(wire_bytes& from, std::uint64_t& value) noexcept {
-    value = 0;
-    for (unsigned i = 0; i < 10 && i < from.size; ++i) {
-        const std::uint8_t byte = from.data[i];
-        value |= std::uint64_t(byte & 127) << (7 * i);
-        if (byte < 128) {
-            from.data += i + 1;
-            from.size -= i + 1;
-            return true;
-        }
-    }
-    return false;
-}
-
-GRAFT_INLINE GRAFT_COLD bool wire_reader::fault(const char* what) {
-    if (!fault_) fault_ = what;
-    next_ = end_;
-    return false;
-}
-
-GRAFT_INLINE bool wire_reader::varint(std::uint64_t& value) {
-    wire_bytes rest{next_, static_cast<std::size_t>(end_ - next_)};
-    if (take_varint(rest, value)) {
-        next_ = rest.data;
-        return true;
-    }
-    if (rest.size < 10) {
-        if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
-        return fault("a number has no end");
-    }
-    return fault("a number is longer than ten bytes");
-}
-
-// The value behind a tag, by its wire type; not groups.
-GRAFT_INLINE bool wire_reader::take() {
-    std::uint64_t size = 0;
-    switch (type_) {
-    case 0: view_ = {}; return varint(number_);
-    case 1: size = 8; break;
-    case 5: size = 4; break;
-    case 2:
-        if (!varint(size)) return false;
-        break;
-    default: return fault("a field has a wire type that does not exist");
-    }
-    if (size > static_cast<std::uint64_t>(end_ - next_)) {
-        if (size > static_cast<std::uint64_t>(source_.bytes.data + source_.bytes.size - next_)) code_ = errc::model_truncated;
-        return fault("a field is longer than what is left");
-    }
-    view_ = {next_, static_cast<std::size_t>(size)};
-    number_ = 0;
-    if (type_ != 2) std::memcpy(&number_, next_, static_cast<std::size_t>(size));
-    next_ += size;
-    return true;
-}
-
-GRAFT_INLINE bool wire_reader::skip_group() {
-    std::vector<std::uint32_t> open(1, field_);
-    while (!open.empty()) {
-        std::uint64_t key = 0;
-        if (next_ == end_) {
-            if (end_ == source_.bytes.data + source_.bytes.size) code_ = errc::model_truncated;
-            return fault("a group has no end");
-        }
-        if (!varint(key)) return false;
-        const auto number = static_cast<std::uint32_t>(key >> 3);
-        if (key >> 32 || !number) return fault("a field number is out of range");
-        type_ = static_cast<int>(key & 7);
-        if (type_ == 3) {
-            if (static_cast<int>(open.size()) >= source_.nesting) {
-                code_ = errc::model_too_deep;
-                return fault("groups nest deeper than the limit");
-            }
-            open.push_back(number);
-        } else if (type_ == 4) {
-            if (open.back() != number) return fault("a group ends that did not begin");
-            open.pop_back();
-        } else if (!take())
-            return false;
-    }
-    return true;
-}
-
-GRAFT_INLINE bool wire_reader::next() {
-    while (next_ != end_) {
-        start_ = next_;
-        std::uint64_t key = 0;
-        if (!varint(key)) return false;
-        field_ = static_cast<std::uint32_t>(key >> 3);
-        type_ = static_cast<int>(key & 7);
-        if (key >> 32 || !field_) return fault("a field number is out of range");
-        if (type_ == 4) return fault("a group ends that did not begin");
-        if (type_ != 3) return take();
-        if (!skip_group()) return false;
-    }
-    return false;
-}
-
-GRAFT_INLINE bool wire_reader::integer(std::int64_t& value) {
-    if (type_ != 0) return fault("a field is of another wire type than the schema says");
-    value = static_cast<std::int64_t>(number_);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::real(float& value) {
-    if (type_ != 5) return fault("a field is of another wire type than the schema says");
-    std::memcpy(&value, view_.data, sizeof value);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::bytes(wire_bytes& value) {
-    if (type_ != 2) return fault("a field is of another wire type than the schema says");
-    value = view_;
-    return true;
-}
-GRAFT_INLINE bool wire_reader::text(std::string& value) {
-    wire_bytes b;
-    if (!bytes(b)) return false;
-    value.assign(reinterpret_cast<const char*>(b.data), b.size);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::add(std::vector<wire_bytes>& list) {
-    wire_bytes b;
-    if (!bytes(b)) return false;
-    list.push_back(b);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::add(std::vector<std::int64_t>& list) {
-    if (type_ == 0) {
-        list.push_back(static_cast<std::int64_t>(number_));
-        return true;
-    }
-    wire_bytes b;
-    if (!bytes(b)) return false;
-    while (b.size) {
-        std::uint64_t value = 0;
-        if (!take_varint(b, value)) return fault("a packed list of numbers is cut or holds one that is too long");
-        list.push_back(static_cast<std::int64_t>(value));
-    }
-    return true;
-}
-GRAFT_INLINE bool wire_reader::add(std::vector<float>& list) {
-    std::int64_t n = 0;
-    if (!count(4, n)) return false;
-    const std::size_t old = list.size();
-    list.resize(old + static_cast<std::size_t>(n));
-    if (n) std::memcpy(&list[old], view_.data, static_cast<std::size_t>(n) * 4);
-    return true;
-}
-GRAFT_INLINE bool wire_reader::count(int width, std::int64_t& elements) {
-    if (type_ == (width == 0 ? 0 : width == 4 ? 5 : 1)) {
-        elements += 1;
-        return true;
-    }
-    if (type_ != 2) return fault("a field is of another wire type than the schema says");
-    if (width) {
-        if (view_.size % static_cast<std::size_t>(width)) return fault("a packed list of numbers is cut");
-        elements += static_cast<std::int64_t>(view_.size) / width;
-        return true;
-    }
-    for (std::size_t i = 0; i < view_.size; ++i) elements += view_.data[i] < 128;
-    return true;
-}
-
-GRAFT_INLINE status wire_reader::finish() const {
-    if (!fault_) return {};
-    const auto offset = static_cast<long long>(start_ - source_.bytes.data);
-    return fail(code_, source_.name, std::string(fault_) + ", in the field at byte " + std::to_string(offset));
-}
-
-GRAFT_INLINE void wire_writer::varint(std::uint64_t value) {
-    for (; value >= 128; value >>= 7) out_.push_back(static_cast<std::uint8_t>(value | 128));
-    out_.push_back(static_cast<std::uint8_t>(value));
-}
-GRAFT_INLINE void wire_writer::raw(const void* data, std::size_t size) {
-    const auto* p = static_cast<const std::uint8_t*>(data);
-    if (size) out_.insert(out_.end(), p, p + size);
-}
-GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
-    tag(field, 5);
-    raw(&value, sizeof value);
-}
-GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
-    tag(field, 2);
-    out_.resize(out_.size() + 10); // room for the longest length
-    return out_.size();
-}
-GRAFT_INLINE void wire_writer::end(std::size_t mark) {
-    const std::size_t body = out_.size() - mark;
-    std::uint8_t length[10];
-    std::size_t n = 0;
-    for (std::uint64_t rest = body;; rest >>= 7) {
-        length[n++] = static_cast<std::uint8_t>(rest >= 128 ? rest | 128 : rest);
-        if (rest < 128) break;
-    }
-    std::uint8_t* at = out_.data() + mark - 10;
-    std::memcpy(at, length, n);
-    if (body) std::memmove(at + n, at + 10, body);
-    out_.resize(mark - 10 + n + body);
-}
-GRAFT_INLINE void wire_writer::bytes(std::uint32_t field, const void* data, std::size_t size) {
-    tag(field, 2);
-    varint(size);
-    raw(data, size);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_EXTERNAL_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_EXTERNAL_HPP
-// ---- graft/io/onnx_external.hpp
-// External data of a model: the one function that opens a file that a model names, and the rules it must pass.
-
-#ifndef GRAFT_SINGLE_GRAFT_CORE_FILE_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_FILE_HPP
-// ---- graft/core/file.hpp
-// Files: mapped into memory for reading, written so that the old one stays until the new one is whole.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The contents of a regular file, mapped where the system can, else read. Whoever cuts the file short while it is mapped
-/// takes the ground from under its readers: replace files by renaming, as `atomic_file` does.
-class mapped_file {
-public:
-    /// Errors: file.open (absent, not readable, not a regular file), `too_large` where it has more than `most` bytes, memory.oom.
-    static result<std::shared_ptr<const mapped_file>> open(const std::string& path, std::int64_t most, errc too_large);
-    /// Takes a descriptor over and closes it. POSIX systems only.
-    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most,
-                                                                      errc too_large);
-
-    mapped_file() noexcept = default;
-    mapped_file(const mapped_file&) = delete;
-    mapped_file& operator=(const mapped_file&) = delete;
-    ~mapped_file();
-    const std::uint8_t* data() const noexcept { return data_; }
-    std::size_t size() const noexcept { return size_; }
-    /// Tells the system that what was read will not be read again soon: it need not stay in memory. It is there as before.
-    void let_go() const noexcept {
-        if (const auto tell = letting_go()) tell(data_, size_);
-    }
-    /// What tells it of some of the bytes; null where they would not be there as before.
-    auto letting_go() const noexcept -> void (*)(const void* bytes, std::size_t size);
-
-private:
-    const std::uint8_t* data_ = nullptr;
-    std::size_t size_ = 0;
-    bool mapped_ = false;
-};
-
-/// A file under construction: a temporary in the same folder that `commit` syncs and renames. Without a commit, nothing happened.
-class atomic_file {
-public:
-    atomic_file() noexcept = default;
-    atomic_file(const atomic_file&) = delete;
-    atomic_file& operator=(const atomic_file&) = delete;
-    ~atomic_file();
-    /// Errors: file.write, from all three.
-    status open(const std::string& path);
-    status write(const void* data, std::size_t bytes);
-    status commit();
-
-private:
-    status failed(const char* what);
-    std::string path_, temporary_;
-#if defined(_WIN32)
-    void* stream_ = nullptr;
-#else
-    int descriptor_ = -1;
-#endif
-};
-
-/// The folder part of a path, "." where there is none.
-std::string folder_of(const std::string& path);
-
-namespace detail {
-// Gives a file the name `to`, in the place of what has that name, if anything: at every moment the name is that of the old file or of the new
-// one. False with errno set where that fails.
-bool replace_file(const std::string& file, const std::string& to);
-// Removes the temporaries of a folder whose names begin so and that nobody writes any more, those of killed processes: writers hold a lock on
-// theirs, which the system takes away with the process.
-void remove_stale_temporaries(const std::string& folder, const std::string& prefix);
-// Whether a device, a pipe or a folder has that name. A new file would take its place, which for all other programs would be gone: root may do
-// that to /dev/null. Windows is not asked: always false there.
-bool no_regular_file(const std::string& path);
-}  // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-#include <new>
-#if defined(_WIN32)
-#include <io.h>
-#else
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
-GRAFT_BEGIN_NAMESPACE
-
-namespace detail {
-#if defined(_WIN32)
-// What is used of windows.h, declared as it does: see gpu/shared_library.hpp.
-namespace windows {
-constexpr unsigned long move_in_place = 1 | 8;  // MOVEFILE_REPLACE_EXISTING, _WRITE_THROUGH
-extern "C" {
-__declspec(dllimport) int __stdcall MoveFileExA(const char* from, const char* to, unsigned long flags);
-}
-}  // namespace windows
-GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) {
-    // The C library's rename fails where `to` is there.
-    if (windows::MoveFileExA(file.c_str(), to.c_str(), windows::move_in_place)) return true;
-    errno = EACCES;
-    return false;
-}
-GRAFT_INLINE void remove_stale_temporaries(const std::string&, const std::string&) {}  // a temporary's name is fixed there, and taken again
-#else
-GRAFT_INLINE bool replace_file(const std::string& file, const std::string& to) { return ::rename(file.c_str(), to.c_str()) == 0; }
-
-// Some file systems cannot sync a folder and say so: what was renamed in it is renamed all the same.
-inline void sync_folder(const std::string& folder) {
-    const descriptor opened(uninterrupted([&] { return ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-    if (opened.is_open()) (void)uninterrupted([&] { return ::fsync(opened.value()); });
-}
-GRAFT_INLINE void remove_stale_temporaries(const std::string& path, const std::string& prefix) {
-    DIR* const folder = ::opendir(path.c_str());
-    if (!folder) return;
-    const auto ends = [](const char* name, std::size_t length, const char* end) {
-        const std::size_t n = std::strlen(end);
-        return length >= n && std::memcmp(name + length - n, end, n) == 0;
-    };
-    while (const dirent* entry = ::readdir(folder)) {
-        const char* name = entry->d_name;
-        const std::size_t length = std::strlen(name);
-        const bool link = ends(name, length, ".tmp.previous");
-        if (std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || (!link && !ends(name, length, ".tmp"))) continue;
-        // The second name of a checkpoint is not locked; its writer's file is.
-        const std::string lock_name(name, link ? length - std::strlen(".previous") : length);
-        const int file = uninterrupted([&] { return ::openat(::dirfd(folder), lock_name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); });
-        if (file < 0 && !(link && errno == ENOENT)) continue;
-        if (file < 0 || uninterrupted([&] { return ::flock(file, LOCK_EX | LOCK_NB); }) == 0) (void)::unlinkat(::dirfd(folder), name, 0);
-        if (file >= 0) ::close(file);
-    }
-    ::closedir(folder);
-}
-#endif
-}  // namespace detail
-
-GRAFT_INLINE std::string folder_of(const std::string& path) {
-#if defined(_WIN32)
-    const std::size_t slash = path.find_last_of("/\\");
-#else
-    const std::size_t slash = path.find_last_of('/');
-#endif
-    if (slash == std::string::npos) return ".";
-    return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
-}
-
-#if !defined(_WIN32)
-
-GRAFT_INLINE mapped_file::~mapped_file() {
-    if (mapped_)
-        ::munmap(const_cast<std::uint8_t*>(data_), size_);
-    else
-        ::operator delete(const_cast<std::uint8_t*>(data_));
-}
-
-GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) {
-#if defined(MADV_DONTNEED)
-    if (mapped_)
-        return [](const void* bytes, std::size_t size) {
-            // Whole pages: what else lies on the first and on the last is read from the file again.
-            const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<std::uintptr_t>(bytes), from = at / page * page;
-            ::madvise(reinterpret_cast<void*>(from), at + size - from, MADV_DONTNEED);
-        };
-#endif
-    return nullptr;
-}
-
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
-                                                                                     std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
-    detail::descriptor from(descriptor);
-    struct stat info;
-    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
-    if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
-    if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
-    if (info.st_size > most)
-        return fail(too_large, name,
-                    "the file has " + std::to_string(static_cast<long long>(info.st_size)) + " bytes; the limit is " +
-                        std::to_string(static_cast<long long>(most)));
-    auto file = std::make_shared<mapped_file>();
-    file->size_ = static_cast<std::size_t>(info.st_size);
-    if (!file->size_) return std::shared_ptr<const mapped_file>(std::move(file));
-    // Private and writable: who writes into a weight by mistake writes into a copy of the page.
-    void* memory = ::mmap(nullptr, file->size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
-    if (memory != MAP_FAILED) {
-        file->data_ = static_cast<const std::uint8_t*>(memory);
-        file->mapped_ = true;
-        return std::shared_ptr<const mapped_file>(std::move(file));
-    }
-    auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_, std::nothrow));
-    if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
-    file->data_ = copy;
-    const std::int64_t got = from.read(copy, file->size_);
-    if (got < 0) return fail(errc::file_open, name, std::strerror(errno));
-    if (static_cast<std::size_t>(got) < file->size_) return fail(errc::file_open, name, "the file became shorter while it was read");
-    return std::shared_ptr<const mapped_file>(std::move(file));
-}
-GRAFT_MEMORY_CATCH(name)
-
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) GRAFT_MEMORY_TRY {
-    if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
-    // A pipe would block in open: it is refused by fstat instead.
-    const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-    if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
-    return from_descriptor(descriptor, path, most, too_large);
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
-    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
-}
-
-GRAFT_INLINE atomic_file::~atomic_file() {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
-    if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-GRAFT_INLINE bool detail::no_regular_file(const std::string& path) {
-    struct stat about;
-    return ::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode);
-}
-
-GRAFT_INLINE status atomic_file::open(const std::string& path) {
-    path_ = path;
-    if (path.find('\0') != std::string::npos) return fail(errc::file_write, path, "a path cannot hold a NUL byte");
-    if (detail::no_regular_file(path)) return fail(errc::file_write, path, "there is something of that name that is no regular file");
-    const std::size_t slash = path.find_last_of('/');
-    const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
-    for (int attempt = 0; attempt < 100; ++attempt) {
-        std::string candidate = folder + ".graft-" + std::to_string(::getpid()) + "-" + std::to_string(attempt) + ".tmp";
-        descriptor_ = detail::uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
-        if (descriptor_ >= 0) {
-            temporary_ = std::move(candidate);
-            (void)detail::uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed processes stay
-            return {};
-        }
-        if (errno != EEXIST) break;
-    }
-    return failed("a temporary file cannot be made in its folder");
-}
-
-GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
-    return detail::write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
-}
-
-GRAFT_INLINE status atomic_file::commit() {
-    const std::string folder = folder_of(path_);
-    // The lock lives as long as any descriptor of the open file: close tells about late errors, the copy keeps the lock.
-    const detail::descriptor locked(detail::uninterrupted([&] { return ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0); }));
-    if (!locked.is_open()) return failed("duplicating its descriptor failed");
-    if (detail::uninterrupted([&] { return ::fsync(descriptor_); }) != 0) return failed("syncing failed");
-    if (!detail::close_file(std::exchange(descriptor_, -1))) return failed("closing failed");
-    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
-    temporary_.clear();
-    detail::sync_folder(folder);
-    return {};
-}
-
-#else
-
-GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
-
-GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
-GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
-
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
-                                                                                     errc) GRAFT_MEMORY_TRY {
-    return fail(errc::file_open, name, "descriptors are not used on this system");
-}
-GRAFT_MEMORY_CATCH(name)
-
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) GRAFT_MEMORY_TRY {
-    std::FILE* stream = std::fopen(path.c_str(), "rb");
-    if (!stream) return fail(errc::file_open, path, std::strerror(errno));
-    struct closer {
-        std::FILE* stream;
-        ~closer() { std::fclose(stream); }
-    } close_at_end{stream};
-    _fseeki64(stream, 0, SEEK_END);
-    const long long size = _ftelli64(stream);
-    _fseeki64(stream, 0, SEEK_SET);
-    if (size < 0) return fail(errc::file_open, path, "this is not a regular file");
-    if (size > most)
-        return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
-    auto file = std::make_shared<mapped_file>();
-    file->size_ = static_cast<std::size_t>(size);
-    auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_ + 1, std::nothrow));
-    if (!copy) return fail(errc::memory_oom, path, std::to_string(size) + " bytes could not be had from the system");
-    file->data_ = copy;
-    if (std::fread(copy, 1, file->size_, stream) != file->size_)
-        return fail(errc::file_open, path, "the file became shorter while it was read");
-    return std::shared_ptr<const mapped_file>(std::move(file));
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
-    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
-}
-
-GRAFT_INLINE atomic_file::~atomic_file() {
-    if (stream_) std::fclose(static_cast<std::FILE*>(stream_));
-    if (!temporary_.empty()) std::remove(temporary_.c_str());
-}
-
-GRAFT_INLINE status atomic_file::open(const std::string& path) {
-    path_ = path;
-    temporary_ = path + ".graft.tmp";
-    stream_ = std::fopen(temporary_.c_str(), "wb");
-    if (stream_) return {};
-    temporary_.clear();
-    return failed("a temporary file cannot be made in its folder");
-}
-
-GRAFT_INLINE status atomic_file::write(const void* data, std::size_t bytes) {
-    if (bytes && (!stream_ || std::fwrite(data, 1, bytes, static_cast<std::FILE*>(stream_)) != bytes)) return failed("writing failed");
-    return {};
-}
-
-GRAFT_INLINE status atomic_file::commit() {
-    std::FILE* const stream = static_cast<std::FILE*>(stream_);
-    if (!stream || std::fflush(stream) != 0 || ::_commit(::_fileno(stream)) != 0) return failed("syncing failed");
-    stream_ = nullptr;
-    if (std::fclose(stream) != 0) return failed("closing failed");
-    if (!detail::replace_file(temporary_, path_)) return failed("renaming failed");
-    temporary_.clear();
-    return {};
-}
-
-#endif
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <string>
-#include <string_view>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Opens `location`, a path below `directory` as a model gives it. It must be relative, without "..", backslashes or NUL;
-/// no part of it may be a symbolic link, and it must be a regular file with one hard link. Errors: external.path, file.open,
-/// model.too_large where it has more than `most` bytes.
-result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
-                                                         std::int64_t most);
-
-/// The files that one model has opened: each is mapped once, and shared by the tensors in it.
-class external_files {
-public:
-    /// `location` must outlive this object.
-    result<std::shared_ptr<const mapped_file>> open(const std::string& directory, std::string_view location, const limits& limit);
-
-private:
-    name_table names_;
-    std::vector<std::shared_ptr<const mapped_file>> files_;
-    std::int64_t bytes_ = 0;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-#if !defined(_WIN32)
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#endif
-#if defined(__linux__) && defined(__has_include)
-#if __has_include(<linux/openat2.h>)
-#include <linux/openat2.h>
-#include <sys/syscall.h>
-#endif
-#endif
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What is wrong with the text of a location, or null.
-inline const char* location_fault(std::string_view location) noexcept {
-    if (location.empty()) return "the path is empty";
-    if (location.size() > 4096) return "the path is longer than 4096 bytes";
-    if (location.front() == '/') return "the path is absolute";
-    if (location.size() > 1 && location[1] == ':') return "the path names a drive";
-    for (const char c : location) {
-        if (c == '\\') return "the path holds a backslash";
-        if (c == '\0') return "the path holds a NUL";
-    }
-    for (std::size_t at = 0; at <= location.size();) {
-        std::size_t end = location.find('/', at);
-        if (end == std::string_view::npos) end = location.size();
-        if (location.substr(at, end - at) == "..") return "the path goes up by '..'";
-        at = end + 1;
-    }
-    return location.back() == '/' ? "the path is a folder" : nullptr;
-}
-
-#if !defined(_WIN32)
-struct descriptor_guard {
-    int value = -1;
-    ~descriptor_guard() {
-        if (value >= 0) ::close(value);
-    }
-};
-
-// Opens every part by itself and follows no link: for systems without openat2.
-inline int open_walking(int folder, const std::string& path) {
-    descriptor_guard at;
-    int from = folder;
-    for (std::size_t first = 0;;) {
-        const std::size_t slash = path.find('/', first);
-        if (slash == std::string::npos)
-            return uninterrupted([&] { return ::openat(from, path.c_str() + first, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW); });
-        const std::string part = path.substr(first, slash - first);
-        first = slash + 1;
-        if (part.empty() || part == ".") continue;
-        const int next = uninterrupted([&] { return ::openat(from, part.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY | O_NOFOLLOW); });
-        if (next < 0) return -1;
-        if (at.value >= 0) ::close(at.value);
-        from = at.value = next;
-    }
-}
-
-inline int open_beneath(int folder, const std::string& path) {
-#if defined(SYS_openat2) && defined(RESOLVE_BENEATH)
-    struct open_how how;
-    std::memset(&how, 0, sizeof how);
-    how.flags = static_cast<decltype(how.flags)>(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    const long opened = uninterrupted([&] { return ::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how); });
-    if (opened >= 0) return static_cast<int>(opened);
-    // Old kernels do not know the call, and some sandboxes forbid it.
-    if (errno != ENOSYS && errno != EPERM && errno != EINVAL && errno != E2BIG) return -1;
-#endif
-    return open_walking(folder, path);
-}
-#endif
-
-} // namespace detail
-
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
-                                                                      std::int64_t most) {
-    const std::string path(location), where = "external data '" + path + "'";
-    if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
-#if defined(_WIN32)
-    (void)directory;
-    (void)most;
-    return fail(errc::external_path, where,
-                "external data cannot be opened safely on this system: save the model with its data inside");
-#else
-    detail::descriptor_guard folder, file;
-    folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (folder.value < 0) return fail(errc::file_open, directory, std::strerror(errno));
-    file.value = detail::open_beneath(folder.value, path);
-    if (file.value < 0) {
-        const int reason = errno;
-        for (const int refused : {ELOOP, EMLINK, EXDEV, ENOTDIR, ENAMETOOLONG, ENXIO, EAGAIN})
-            if (reason == refused) return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
-        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
-    }
-    struct stat info;
-    if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, std::strerror(errno));
-    if (!S_ISREG(info.st_mode)) return fail(errc::external_path, where, "this is not a regular file");
-    if (info.st_nlink != 1) return fail(errc::external_path, where, "the file has more than one hard link");
-    const int descriptor = file.value;
-    file.value = -1;
-    return mapped_file::from_descriptor(descriptor, where, most, errc::model_too_large);
-#endif
-}
-
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> external_files::open(const std::string& directory,
-                                                                             std::string_view location, const limits& limit) {
-    const int known = names_.find(location);
-    if (known >= 0) return files_[static_cast<std::size_t>(known)];
-    if (directory.empty())
-        return fail(errc::external_path, "external data '" + std::string(location) + "'",
-                    "a model in memory has no folder to read it from");
-    std::shared_ptr<const mapped_file> file;
-    GRAFT_TRY_ASSIGN(file, open_external(directory, location, limit.external_bytes - bytes_));
-    bytes_ += static_cast<std::int64_t>(file->size());
-    names_.insert(location, static_cast<int>(files_.size()));
-    files_.push_back(file);
-    return file;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_SCHEMA_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_SCHEMA_HPP
-// ---- graft/io/onnx_schema.hpp
-// Field numbers of onnx.proto, and the numbers of its enumerations, as far as graft reads or writes them.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-namespace onnx_schema {
-
-/// The IR versions that can be loaded.
-constexpr std::int64_t oldest_ir = 3, newest_ir = 14;
-
-struct model {
-    enum : std::uint32_t {
-        ir_version = 1,
-        producer_name = 2,
-        producer_version = 3,
-        domain = 4,
-        model_version = 5,
-        doc_string = 6,
-        graph = 7,
-        opset_import = 8,
-        metadata_props = 14,
-        functions = 25
-    };
-};
-struct operator_set {
-    enum : std::uint32_t { domain = 1, version = 2 };
-};
-struct entry {
-    enum : std::uint32_t { key = 1, value = 2 };
-};
-struct graph {
-    enum : std::uint32_t {
-        node = 1,
-        name = 2,
-        initializer = 5,
-        doc_string = 10,
-        input = 11,
-        output = 12,
-        value_info = 13,
-        sparse_initializer = 15
-    };
-};
-struct node {
-    enum : std::uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7, overload = 8 };
-};
-struct attribute {
-    enum : std::uint32_t {
-        name = 1,
-        f = 2,
-        i = 3,
-        s = 4,
-        t = 5,
-        g = 6,
-        floats = 7,
-        ints = 8,
-        strings = 9,
-        tensors = 10,
-        graphs = 11,
-        tp = 14,
-        type_protos = 15,
-        type = 20,
-        ref_attr_name = 21,
-        sparse_tensor = 22,
-        sparse_tensors = 23
-    };
-    // Values of `type`.
-    enum : std::int64_t { is_float = 1, is_int, is_string, is_tensor, is_graph, is_floats, is_ints, is_strings };
-};
-struct tensor {
-    enum : std::uint32_t {
-        dims = 1,
-        data_type = 2,
-        segment = 3,
-        float_data = 4,
-        int32_data = 5,
-        string_data = 6,
-        int64_data = 7,
-        name = 8,
-        raw_data = 9,
-        double_data = 10,
-        uint64_data = 11,
-        external_data = 13,
-        data_location = 14
-    };
-};
-struct value_info {
-    enum : std::uint32_t { name = 1, type = 2 };
-};
-struct type {
-    enum : std::uint32_t { tensor = 1, sequence = 4, map = 5, opaque = 7, sparse_tensor = 8, optional = 9 };
-};
-struct tensor_type {
-    enum : std::uint32_t { elem_type = 1, shape = 2 };
-};
-struct tensor_shape {
-    enum : std::uint32_t { dim = 1 };
-};
-struct dimension {
-    enum : std::uint32_t { value = 1, param = 2 };
-};
-struct function {
-    enum : std::uint32_t {
-        name = 1,
-        input = 4,
-        output = 5,
-        attribute = 6,
-        node = 7,
-        opset_import = 9,
-        domain = 10,
-        attribute_proto = 11,
-        overload = 13
-    };
-};
-
-} // namespace onnx_schema
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What the parts of the reader share while one model is read.
-struct onnx_context {
-    wire_source source;
-    const limits& limit;
-    std::string directory;             ///< for external data
-    std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
-    void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
-    external_files external;
-    std::int64_t nodes = 0;  ///< read so far, bodies included; what calls add is counted before any is written out
-    std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
-    int calls = 0;           ///< of functions, for fresh names
-    std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
-
-    onnx_context(const limits& l) : limit(l) {}
-    GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const {
-        return graft::fail(code, source.name + ": " + what, detail);
-    }
-    // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
-    status write_out(const std::string& place, std::size_t bytes) {
-        written_out += static_cast<std::int64_t>(bytes);
-        if (written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
-        return fail(errc::memory_budget, place,
-                    "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
-    }
-};
-
-// Dims of a file as a shape: none negative (`open` allows -1), rank held, the product of those that are not 0 in range.
-inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open,
-                            shape& out) {
-    if (dims.size() > static_cast<std::size_t>(shape::max_rank))
-        return c.fail(errc::tensor_shape, what,
-                      "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
-    out = shape{};
-    std::int64_t product = 8;
-    for (const std::int64_t d : dims) {
-        if (d < 0 && !(open && d == -1)) return c.fail(errc::tensor_shape, what, "an extent is " + std::to_string(d));
-        if (d > 0 && (product = checked_mul(product, d)) < 0)
-            return c.fail(errc::tensor_overflow, what, "the size of the shape overflows");
-        out.push_back(d);
-    }
-    return {};
-}
-
-// Two or four elements out of each byte, first the low bits; signed ones extended.
-inline void unpack_elements(dtype type, const std::uint8_t* packed, std::int64_t elements, std::uint8_t* out) noexcept {
-    const int bits = static_cast<int>(file_bits(type)), per_byte = 8 / bits, mask = (1 << bits) - 1;
-    const bool is_signed = type == dtype::int4 || type == dtype::int2;
-    for (std::int64_t i = 0; i < elements; ++i) {
-        int code = packed[i / per_byte] >> (static_cast<int>(i % per_byte) * bits) & mask;
-        if (is_signed && code >> (bits - 1)) code -= 1 << bits;
-        out[i] = static_cast<std::uint8_t>(code);
-    }
-}
-
-// The field that holds elements of a type where raw_data does not.
-inline std::uint32_t typed_field(dtype type) noexcept {
-    switch (type) {
-    case dtype::float32: return onnx_schema::tensor::float_data;
-    case dtype::int64: return onnx_schema::tensor::int64_data;
-    case dtype::float64: return onnx_schema::tensor::double_data;
-    case dtype::uint32:
-    case dtype::uint64: return onnx_schema::tensor::uint64_data;
-    default: return onnx_schema::tensor::int32_data;
-    }
-}
-
-class onnx_tensor_reader {
-public:
-    onnx_tensor_reader(onnx_context& c, const std::vector<wire_bytes>& parts) : c_(c), parts_(parts) {}
-    /// `text` is set, and `out` left empty, where the tensor holds strings.
-    status read(std::string& name, tensor& out, bool& text);
-
-private:
-    status scan();
-    status raw(wire_bytes data, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out);
-    status charge();
-    status allocate(tensor& out);
-    status external(tensor& out);
-    status typed(tensor& out);
-    status store(wire_reader& r, std::uint8_t* to, std::int64_t& at, std::int64_t stored);
-    status fail(errc code, const std::string& detail) const { return c_.fail(code, "tensor '" + name_ + "'", detail); }
-
-    onnx_context& c_;
-    const std::vector<wire_bytes>& parts_;
-    std::string name_;
-    std::vector<std::int64_t> dims_;
-    std::int64_t data_type_ = 0, location_ = 0, counts_[16] = {};
-    wire_bytes raw_;
-    std::vector<wire_bytes> external_;
-    bool has_segment_ = false;
-    dtype type_ = dtype::undefined;
-    shape extents_;
-    std::int64_t elements_ = 0, file_bytes_ = 0;
-};
-
-inline status onnx_tensor_reader::scan() {
-    using field = onnx_schema::tensor;
-    for (const wire_bytes& part : parts_) {
-        wire_reader r(c_.source, part);
-        wire_bytes ignored;
-        while (r.next()) switch (r.field()) {
-            case field::dims: r.add(dims_); break;
-            case field::data_type: r.integer(data_type_); break;
-            case field::segment: has_segment_ = true; break;
-            case field::float_data: r.count(4, counts_[field::float_data]); break;
-            case field::int32_data: r.count(0, counts_[field::int32_data]); break;
-            case field::int64_data: r.count(0, counts_[field::int64_data]); break;
-            case field::uint64_data: r.count(0, counts_[field::uint64_data]); break;
-            case field::double_data: r.count(8, counts_[field::double_data]); break;
-            case field::string_data: r.bytes(ignored), ++counts_[field::string_data]; break;
-            case field::name: r.text(name_); break;
-            case field::raw_data: r.bytes(raw_); break;
-            case field::external_data: r.add(external_); break;
-            case field::data_location: r.integer(location_); break;
-            default: break;
-            }
-        GRAFT_TRY(r.finish());
-    }
-    return {};
-}
-
-inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& text) {
-    using field = onnx_schema::tensor;
-    GRAFT_TRY(scan());
-    name = name_;
-    text = false;
-    if (has_segment_) return fail(errc::op_unsupported, "tensors in segments are not supported");
-    if (data_type_ <= 0 || data_type_ > static_cast<std::int64_t>(dtype::int2))
-        return fail(errc::tensor_dtype, "element type " + std::to_string(data_type_) + " does not exist");
-    type_ = static_cast<dtype>(data_type_);
-    GRAFT_TRY(check_extents(c_, "tensor '" + name_ + "'", dims_, false, extents_));
-    elements_ = elements_of(extents_);
-    if (type_ == dtype::string) {
-        if (raw_.size || location_) return fail(errc::tensor_dtype, "strings can only be given in string_data");
-        if (counts_[field::string_data] != elements_)
-            return fail(errc::tensor_bytes, "string_data has not as many strings as the shape asks for");
-        text = true;
-        return {};
-    }
-    if (!size_of(type_))
-        return fail(errc::tensor_dtype, std::string("elements of type ") + graft::name(type_) + " are not supported");
-    const auto bits = static_cast<std::int64_t>(file_bits(type_));
-    file_bytes_ = bits < 8 ? elements_ / (8 / bits) + (elements_ % (8 / bits) != 0) : elements_ * (bits / 8);
-    int given = raw_.size != 0;
-    for (const std::int64_t n : counts_) given += n != 0;
-    if (location_ != 0 && location_ != 1) return fail(errc::tensor_bytes, "data_location is neither here nor external");
-    if (location_ == 1)
-        return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
-    if (given > 1) return fail(errc::tensor_bytes, "the data are given in more than one field");
-    if (raw_.size || !given) return raw(raw_, c_.owner, c_.let_go, c_.source.bytes.data + c_.source.bytes.size, out);
-    return typed(out);
-}
-
-// Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
-// ones are shared in any case, since they are packed for the kernels and then seldom read again.
-inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out) {
-    constexpr std::size_t large = 4096;
-    if (from.size != static_cast<std::size_t>(file_bytes_))
-        return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " +
-                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(from.size));
-    const bool packed = file_bits(type_) < 8;
-    const bool lies_well = static_cast<std::size_t>(end - from.data) >= from.size + buffer::alignment && reinterpret_cast<std::uintptr_t>(from.data) % size_of(type_) == 0;
-    bool odd = false;
-    if (type_ == dtype::boolean)
-        for (std::size_t i = 0; i < from.size; ++i) odd |= from.data[i] > 1;
-    if (owner && from.size >= large && is_float(type_) && !packed) {
-        if (!lies_well) GRAFT_TRY(charge());
-        buffer lent;
-        GRAFT_TRY_ASSIGN(lent, buffer::lend(from.data, from.size, lies_well, std::move(owner), let_go));
-        out = tensor(type_, extents_, std::move(lent));
-        return {};
-    }
-    if (owner && from.size && lies_well && !packed && !odd) {
-        out = tensor(type_, extents_, buffer::borrow(from.data, from.size, std::move(owner)));
-        return {};
-    }
-    GRAFT_TRY(allocate(out));
-    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
-    if (packed)
-        unpack_elements(type_, from.data, elements_, to);
-    else if (from.size)
-        std::memcpy(to, from.data, from.size);
-    if (odd)
-        for (std::size_t i = 0; i < from.size; ++i) to[i] = to[i] != 0;
-    return {};
-}
-
-inline status onnx_tensor_reader::charge() {
-    const std::int64_t bytes = bytes_of(type_, extents_);
-    if (bytes > c_.limit.memory_bytes - c_.copied)
-        return fail(errc::memory_budget,
-                    "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
-    c_.copied += bytes;
-    return {};
-}
-
-inline status onnx_tensor_reader::allocate(tensor& out) {
-    GRAFT_TRY(charge());
-    GRAFT_TRY_ASSIGN(out, tensor::make(type_, extents_));
-    return {};
-}
-
-// A plain decimal number: digits alone, in range.
-inline bool plain_decimal(std::string_view text, std::int64_t& value) noexcept {
-    if (text.empty() || text.size() > 19) return false;
-    std::uint64_t n = 0;
-    for (const char c : text) {
-        if (c < '0' || c > '9') return false;
-        n = n * 10 + static_cast<std::uint64_t>(c - '0');
-    }
-    value = static_cast<std::int64_t>(n);
-    return n <= static_cast<std::uint64_t>(INT64_MAX);
-}
-
-inline status onnx_tensor_reader::external(tensor& out) {
-    std::string_view location;
-    std::int64_t offset = 0, length = -1;
-    int seen = 0;
-    for (const wire_bytes& e : external_) {
-        wire_bytes key, value;
-        wire_reader r(c_.source, e);
-        while (r.next()) {
-            if (r.field() == onnx_schema::entry::key) r.bytes(key);
-            if (r.field() == onnx_schema::entry::value) r.bytes(value);
-        }
-        GRAFT_TRY(r.finish());
-        const int bit = key.text() == "location" ? 1 : key.text() == "offset" ? 2 : key.text() == "length" ? 4 : 0;
-        if (seen & bit) return fail(errc::external_range, key.string() + " is given twice");
-        seen |= bit;
-        if (bit == 1) location = value.text();
-        if ((bit == 2 && !plain_decimal(value.text(), offset)) || (bit == 4 && !plain_decimal(value.text(), length)))
-            return fail(errc::external_range, key.string() + " is not a plain decimal number: '" + escape(value.string()) + "'");
-    }
-    if (!(seen & 1)) return fail(errc::external_path, "external data has no location");
-    auto opened = c_.external.open(c_.directory, location, c_.limit);
-    if (!opened.ok()) return fail(opened.error().code(), opened.error().where() + ": " + opened.error().detail());
-    const std::shared_ptr<const mapped_file> file = std::move(opened).value();
-    const auto size = static_cast<std::int64_t>(file->size());
-    if (offset > size || (length >= 0 ? length : file_bytes_) > size - offset)
-        return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " +
-                                              std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
-                                              escape(std::string(location)) + "', which has " + std::to_string(size));
-    return raw({file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_)}, file, file->letting_go(), file->data() + size, out);
-}
-
-// Stores what one occurrence of the data field holds at element `at`; int32_data of narrow types is cut down to their bits.
-inline status onnx_tensor_reader::store(wire_reader& r, std::uint8_t* to, std::int64_t& at, std::int64_t stored) {
-    const std::size_t width = size_of(type_);
-    if (type_ == dtype::float32 || type_ == dtype::float64) {
-        std::memcpy(to + static_cast<std::size_t>(at) * width, r.view().data, r.view().size);
-        at += static_cast<std::int64_t>(r.view().size / width);
-        return {};
-    }
-    wire_bytes rest = r.view();
-    std::uint64_t n = r.number();
-    for (bool single = r.type() == 0; single || rest.size; single = false) {
-        if (!single && !take_varint(rest, n))
-            return fail(errc::model_malformed, "a packed list of numbers is cut or holds one that is too long");
-        if (at >= stored) return fail(errc::tensor_bytes, "more elements than were counted");
-        const auto value = static_cast<std::int64_t>(n);
-        if (width < 4) {
-            const std::int64_t span = std::int64_t(1) << (8 * width);
-            if (value >= span || value < -span / 2)
-                return fail(errc::tensor_bytes, "value " + std::to_string(value) + " does not fit " + graft::name(type_));
-        }
-        const std::uint64_t bits = type_ == dtype::boolean ? std::uint64_t(n != 0) : n;
-        std::memcpy(to + static_cast<std::size_t>(at++) * width, &bits, width);
-    }
-    return {};
-}
-
-inline status onnx_tensor_reader::typed(tensor& out) {
-    const std::uint32_t field = typed_field(type_);
-    const bool packed = file_bits(type_) < 8;
-    const std::int64_t stored = packed ? file_bytes_ : elements_;
-    if (counts_[field] != stored)
-        return fail(errc::tensor_bytes,
-                    counts_[field] ? std::string("the data field holds ") + std::to_string(counts_[field]) + " values; " +
-                                         graft::name(type_) + graft::text(extents_) + " needs " + std::to_string(stored)
-                                   : std::string("the data are in a field that does not go with ") + graft::name(type_));
-    GRAFT_TRY(allocate(out));
-    std::vector<std::uint8_t> codes(packed ? static_cast<std::size_t>(stored) : 0);
-    auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
-    std::int64_t at = 0;
-    for (const wire_bytes& part : parts_) {
-        wire_reader r(c_.source, part);
-        while (r.next())
-            if (r.field() == field) GRAFT_TRY(store(r, packed ? codes.data() : to, at, stored));
-        GRAFT_TRY(r.finish());
-    }
-    if (packed) unpack_elements(type_, codes.data(), elements_, to);
-    return {};
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-/// A NodeProto as its fields lie in the file.
-struct onnx_node {
-    wire_bytes name, op_type, domain, overload;
-    std::vector<wire_bytes> inputs, outputs, attributes;
-
-    status read(const wire_source& source, wire_bytes part) {
-        using field = onnx_schema::node;
-        name = op_type = domain = overload = wire_bytes{};
-        inputs.clear(), outputs.clear(), attributes.clear();
-        wire_reader r(source, part);
-        while (r.next()) switch (r.field()) {
-            case field::input: r.add(inputs); break;
-            case field::output: r.add(outputs); break;
-            case field::name: r.bytes(name); break;
-            case field::op_type: r.bytes(op_type); break;
-            case field::domain: r.bytes(domain); break;
-            case field::overload: r.bytes(overload); break;
-            case field::attribute:
-                if (attributes.size() >= 1024) r.fault("a node has more than 1024 attributes");
-                r.add(attributes);
-                break;
-            default: break;
-            }
-        if (domain.text() == "ai.onnx") domain.size = 0;
-        return r.finish();
-    }
-    std::string place() const {
-        return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) +
-               (domain.size ? domain.string() + "." : std::string()) + op_type.string() + ")";
-    }
-};
-
-/// A FunctionProto as its fields lie in the file.
-struct onnx_function {
-    wire_bytes name, domain, overload;
-    std::vector<wire_bytes> inputs, outputs, attributes, defaults, nodes;
-    std::vector<opset> opsets;
-    std::vector<attribute> default_values; ///< of `defaults`, once the first call has read them
-    std::int64_t expanded = 0; ///< nodes once everything it calls is written out; -1 while that is being counted
-};
-
-inline status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
-    std::string domain;
-    std::int64_t version = 0;
-    wire_reader r(source, part);
-    while (r.next()) {
-        if (r.field() == onnx_schema::operator_set::domain) r.text(domain);
-        if (r.field() == onnx_schema::operator_set::version) r.integer(version);
-    }
-    GRAFT_TRY(r.finish());
-    if (domain == "ai.onnx") domain.clear();
-    const std::string shown = source.name + ": operator set '" + (domain.empty() ? std::string("ai.onnx") : domain) + "'";
-    if (version < 1 || version > (domain.empty() ? newest_opset : INT32_MAX))
-        return fail(errc::model_version, shown,
-                    "version " + std::to_string(version) + " is not between 1 and " + std::to_string(newest_opset));
-    for (const opset& o : out) {
-        if (o.domain != domain) continue;
-        if (o.version == version) return {};
-        return fail(errc::model_version, shown, "imported in two versions");
-    }
-    if (out.size() >= 1000) return fail(errc::model_too_large, source.name, "more than 1000 operator sets are imported");
-    out.push_back({domain, static_cast<int>(version)});
-    return {};
-}
-
-/// The functions of a model. None stands in for an operator of ai.onnx.
-class onnx_functions {
-public:
-    explicit onnx_functions(onnx_context& c) : c_(c) {}
-    status read(const std::vector<wire_bytes>& parts);
-    /// Fails where the graph with all calls written out has too many nodes, where functions call themselves, or call too deep.
-    status check(const std::vector<wire_bytes>& nodes);
-    onnx_function* find(const onnx_node& n) noexcept {
-        const int i = index(n);
-        return i < 0 ? nullptr : &list_[static_cast<std::size_t>(i)];
-    }
-
-private:
-    static std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
-        return domain.string() + '\0' + name.string() + '\0' + overload.string();
-    }
-    int index(const onnx_node& n) const noexcept {
-        return list_.empty() || !n.domain.size ? -1 : names_.find(key(n.domain, n.op_type, n.overload));
-    }
-    status count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total);
-    status count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total);
-
-    onnx_context& c_;
-    std::vector<onnx_function> list_;
-    std::vector<std::unique_ptr<std::string>> keys_;
-    name_table names_;
-};
-
-inline status onnx_functions::read(const std::vector<wire_bytes>& parts) {
-    using field = onnx_schema::function;
-    for (const wire_bytes& part : parts) {
-        onnx_function f;
-        std::vector<wire_bytes> opsets;
-        wire_reader r(c_.source, part);
-        while (r.next()) switch (r.field()) {
-            case field::name: r.bytes(f.name); break;
-            case field::domain: r.bytes(f.domain); break;
-            case field::overload: r.bytes(f.overload); break;
-            case field::input: r.add(f.inputs); break;
-            case field::output: r.add(f.outputs); break;
-            case field::attribute: r.add(f.attributes); break;
-            case field::attribute_proto: r.add(f.defaults); break;
-            case field::node: r.add(f.nodes); break;
-            case field::opset_import: r.add(opsets); break;
-            default: break;
-            }
-        GRAFT_TRY(r.finish());
-        for (const wire_bytes& o : opsets) GRAFT_TRY(read_opset(c_.source, o, f.opsets));
-        if (f.defaults.size() > 1024)
-            return c_.fail(errc::model_too_large, "function '" + f.name.string() + "'", "more than 1024 attributes");
-        keys_.push_back(std::make_unique<std::string>(key(f.domain, f.name, f.overload)));
-        if (!names_.insert(*keys_.back(), static_cast<int>(list_.size())))
-            return c_.fail(errc::graph_duplicate, "function '" + f.name.string() + "'", "defined twice");
-        list_.push_back(std::move(f));
-    }
-    return {};
-}
-
-inline status onnx_functions::check(const std::vector<wire_bytes>& nodes) {
-    if (list_.empty()) return {};
-    std::int64_t total = 0;
-    for (onnx_function& f : list_) f.expanded = -2;
-    GRAFT_TRY(count(nodes, 0, 0, total));
-    if (total > c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "functions",
-                       "written out, the graph has more than " + std::to_string(c_.limit.nodes) + " nodes");
-    return {};
-}
-
-inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total) {
-    onnx_node n;
-    for (const wire_bytes& part : nodes) {
-        GRAFT_TRY(n.read(c_.source, part));
-        ++total;
-        GRAFT_TRY(count_bodies(n, calls, nesting, total));
-        const int callee = index(n);
-        if (callee < 0) continue;
-        onnx_function& f = list_[static_cast<std::size_t>(callee)];
-        const std::string what = "function '" + f.name.string() + "'";
-        if (f.expanded == -1) return c_.fail(errc::model_recursion, what, "it calls itself");
-        if (f.expanded == -2) {
-            if (calls >= c_.limit.function_depth)
-                return c_.fail(errc::model_too_deep, what,
-                               "functions call functions deeper than " + std::to_string(c_.limit.function_depth));
-            f.expanded = -1;
-            std::int64_t inside = 0;
-            GRAFT_TRY(count(f.nodes, calls + 1, nesting, inside));
-            f.expanded = inside;
-        }
-        total += f.expanded;
-        if (total > c_.limit.nodes) total = c_.limit.nodes + 1; // enough to know; never overflows
-    }
-    return {};
-}
-
-inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total) {
-    for (const wire_bytes& a : n.attributes) {
-        wire_reader r(c_.source, a);
-        std::vector<wire_bytes> graphs, nodes;
-        while (r.next())
-            if (r.field() == onnx_schema::attribute::g) r.add(graphs);
-        GRAFT_TRY(r.finish());
-        if (graphs.empty()) continue;
-        if (nesting >= c_.limit.nesting)
-            return c_.fail(errc::model_too_deep, n.place(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
-        for (const wire_bytes& g : graphs) {
-            wire_reader body(c_.source, g);
-            while (body.next())
-                if (body.field() == onnx_schema::graph::node) body.add(nodes);
-            GRAFT_TRY(body.finish());
-        }
-        GRAFT_TRY(count(nodes, calls, nesting + 1, total));
-    }
-    return {};
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-/// An AttributeProto as its fields lie in the file.
-struct onnx_attribute {
-    std::string name;
-    wire_bytes reference;           ///< name of the function's attribute that it stands for
-    std::vector<wire_bytes> graphs; ///< parts of its body
-    attribute_kind kind = attribute_kind::none;
-};
-
-// Kinds in the order of AttributeProto.AttributeType, of which the first nine are known.
-inline attribute_kind kind_of(std::int64_t type) noexcept {
-    using k = attribute_kind;
-    constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
-                                        k::graph, k::reals, k::integers, k::strings};
-    return kinds[type];
-}
-
-// Reads everything but the body of a graph attribute.
-inline status read_attribute(onnx_context& c, const std::string& place, wire_bytes part, onnx_attribute& seen, attribute& out) {
-    using field = onnx_schema::attribute;
-    std::int64_t type = 0;
-    unsigned fields = 0; // bit i: the field of attribute type i is there
-    bool other = false;
-    std::vector<wire_bytes> tensors, strings;
-    wire_reader r(c.source, part);
-    while (r.next()) switch (r.field()) {
-        case field::name: r.text(seen.name); break;
-        case field::ref_attr_name: r.bytes(seen.reference); break;
-        case field::type: r.integer(type); break;
-        case field::f: r.real(out.real), fields |= 1u << field::is_float; break;
-        case field::i: r.integer(out.integer), fields |= 1u << field::is_int; break;
-        case field::s: r.text(out.string), fields |= 1u << field::is_string; break;
-        case field::t: r.add(tensors), fields |= 1u << field::is_tensor; break;
-        case field::g: r.add(seen.graphs), fields |= 1u << field::is_graph; break;
-        case field::floats: r.add(out.reals), fields |= 1u << field::is_floats; break;
-        case field::ints: r.add(out.integers), fields |= 1u << field::is_ints; break;
-        case field::strings: r.add(strings), fields |= 1u << field::is_strings; break;
-        case field::tensors:
-        case field::graphs:
-        case field::tp:
-        case field::type_protos:
-        case field::sparse_tensor:
-        case field::sparse_tensors: other = true; break;
-        default: break;
-        }
-    GRAFT_TRY(r.finish());
-    const std::string where = place + ": attribute '" + seen.name + "'";
-    if (seen.name.empty()) return c.fail(errc::op_attribute, place, "an attribute has no name");
-    if (other || type > 8) return c.fail(errc::op_unsupported, where, "attributes of this kind are not supported");
-    if (!type && !seen.reference.size) {
-        // Files of IR version 1 give no type: the one field that is there tells it.
-        for (std::int64_t i = 1; i <= 8; ++i)
-            if (fields == 1u << i) type = i;
-        if (!type) return c.fail(errc::op_attribute, where, "it has no type");
-    }
-    if (type < 0 || fields & ~(1u << type)) return c.fail(errc::op_attribute, where, "its type and its value do not go together");
-    if (seen.reference.size && fields) return c.fail(errc::op_attribute, where, "it has a value and a reference at once");
-    out.name = seen.name;
-    out.kind = seen.kind = kind_of(type);
-    if (out.kind == attribute_kind::graph && !seen.reference.size && seen.graphs.empty())
-        return c.fail(errc::op_attribute, where, "the graph is missing");
-    for (const wire_bytes& s : strings) out.strings.push_back(s.string());
-    if (out.kind == attribute_kind::tensor && !seen.reference.size) {
-        if (tensors.empty()) return c.fail(errc::op_attribute, where, "the tensor is missing");
-        std::string ignored;
-        bool text = false;
-        status read = onnx_tensor_reader(c, tensors).read(ignored, out.tensor, text);
-        if (!read.ok()) return fail(read.error().code(), read.error().where() + " of " + where, read.error().detail());
-        if (text) return c.fail(errc::op_unsupported, where, "tensors of strings are not supported");
-    }
-    return {};
-}
-
-// What an attribute holds in memory of its own; a tensor of its own only where it was copied out of the file.
-inline std::size_t held_bytes(const attribute& a) noexcept {
-    std::size_t bytes = sizeof a + a.name.size() + a.string.size() + a.reals.size() * sizeof(float) + a.integers.size() * sizeof(std::int64_t);
-    for (const std::string& s : a.strings) bytes += sizeof s + s.size();
-    return bytes + (a.tensor.storage().allocated() ? a.tensor.bytes() : 0);
-}
-
-// An attribute that stands for one of the function's: a copy under its own name. False where the call gives none.
-inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribute>& given, attribute& out) {
-    for (const attribute& a : given) {
-        if (seen.reference.text() != a.name) continue;
-        out = a;
-        out.name = seen.name;
-        return true;
-    }
-    return false;
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-/// Where names are looked up: a graph, or the inside of a function that is being written out into a graph.
-struct onnx_scope {
-    struct entry {
-        value_id id;
-        int maker; ///< place of the node that makes it, -1 where none does
-    };
-    graph* target = nullptr;
-    onnx_scope* parent = nullptr; ///< of a body: what it may capture from
-    onnx_scope* owner = nullptr;  ///< the scope of the graph that a function is written into; itself for graphs
-    name_table names;
-    std::vector<entry> entries;
-    int current = 0; ///< place of the node at work
-    int depth = 0;   ///< graphs in graphs
-    const onnx_function* function = nullptr;
-    std::vector<attribute> bound; ///< attributes that the call gave
-    std::string prefix;           ///< of fresh names
-
-    /// Whether what is read here is inside of a function, and read again at each call.
-    bool called() const noexcept { return function || (parent && parent->called()); }
-
-    bool define(std::string_view name, value_id id, int maker) {
-        if (!names.insert(name, static_cast<int>(entries.size()))) return false;
-        entries.push_back({id, maker});
-        return true;
-    }
-};
-
-class onnx_graph_reader {
-public:
-    onnx_graph_reader(onnx_context& c, onnx_functions& functions, graph& root) : c_(c), functions_(functions), root_(root) {}
-    status read(const std::vector<wire_bytes>& parts) {
-        onnx_scope scope;
-        scope.target = &root_;
-        scope.owner = &scope;
-        return read_graph(parts, scope);
-    }
-
-private:
-    static constexpr value_id unresolved = -2;
-
-    status read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope);
-    status read_input(wire_bytes part, onnx_scope& scope);
-    status read_initializer(wire_bytes part, onnx_scope& scope);
-    status read_output(wire_bytes part, onnx_scope& scope, name_table& seen);
-    status read_value_info(wire_bytes part, value& out, bool must_have_type);
-    status read_type(const std::vector<wire_bytes>& parts, value& out);
-    status read_dimensions(const std::vector<wire_bytes>& parts, value& out);
-    status define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
-    status read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
-    status read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out);
-    status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out);
-    status call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
-    status read_defaults(onnx_function& f, const std::string& place);
-    status copy_through(onnx_scope& inside, const onnx_function& f, node& caller);
-    value_id resolve(onnx_scope& scope, std::string_view name);
-    status new_value(onnx_scope& scope, std::string name, value_id& id);
-    std::string fresh(onnx_scope& scope, const std::string& wanted);
-    int version(const onnx_scope& scope, const std::string& domain) const;
-
-    onnx_context& c_;
-    onnx_functions& functions_;
-    graph& root_;
-    std::int64_t values_ = 0;
-};
-
-inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts, onnx_scope& scope) {
-    using field = onnx_schema::graph;
-    std::vector<wire_bytes> nodes, initializers, inputs, outputs;
-    graph& g = *scope.target;
-    for (const wire_bytes& part : parts) {
-        wire_reader r(c_.source, part);
-        while (r.next()) switch (r.field()) {
-            case field::node: r.add(nodes); break;
-            case field::name: r.text(g.name); break;
-            case field::initializer: r.add(initializers); break;
-            case field::input: r.add(inputs); break;
-            case field::output: r.add(outputs); break;
-            case field::sparse_initializer:
-                return c_.fail(errc::op_unsupported, "graph '" + g.name + "'", "sparse initializers are not supported");
-            default: break;
-            }
-        GRAFT_TRY(r.finish());
-    }
-    c_.nodes += static_cast<std::int64_t>(nodes.size());
-    if (c_.nodes > c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "graph '" + g.name + "'",
-                       "more nodes than the limit of " + std::to_string(c_.limit.nodes));
-    if (!scope.parent) GRAFT_TRY(functions_.check(nodes));
-    g.nodes.reserve(nodes.size());
-    for (const wire_bytes& part : inputs) GRAFT_TRY(read_input(part, scope));
-    for (const wire_bytes& part : initializers) GRAFT_TRY(read_initializer(part, scope));
-    GRAFT_TRY(define_outputs(nodes, scope));
-    GRAFT_TRY(read_nodes(nodes, scope));
-    name_table seen;
-    for (const wire_bytes& part : outputs) GRAFT_TRY(read_output(part, scope, seen));
-    return {};
-}
-
-inline status onnx_graph_reader::new_value(onnx_scope& scope, std::string name, value_id& id) {
-    if (++values_ > 4 * c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "graph", "more values than " + std::to_string(4 * c_.limit.nodes));
-    id = scope.target->add_value(std::move(name));
-    return {};
-}
-
-// The name in a ValueInfoProto; a part of the file, so that tables may keep it.
-inline status name_in(const wire_source& source, wire_bytes part, std::uint32_t field, std::string_view& name) {
-    wire_bytes b;
-    wire_reader r(source, part);
-    while (r.next())
-        if (r.field() == field) r.bytes(b);
-    name = b.text();
-    return r.finish();
-}
-
-inline status onnx_graph_reader::read_input(wire_bytes part, onnx_scope& scope) {
-    std::string_view name;
-    GRAFT_TRY(name_in(c_.source, part, onnx_schema::value_info::name, name));
-    if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an input has no name");
-    value_id id = no_value;
-    GRAFT_TRY(new_value(scope, std::string(name), id));
-    if (!scope.define(name, id, -1))
-        return c_.fail(errc::graph_duplicate, "input '" + std::string(name) + "'", "two inputs have this name");
-    scope.target->inputs.push_back(id);
-    return read_value_info(part, scope.target->values.back(), !scope.parent);
-}
-
-inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& scope) {
-    std::string_view name;
-    GRAFT_TRY(name_in(c_.source, part, onnx_schema::tensor::name, name));
-    if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an initializer has no name");
-    std::string copy;
-    tensor data;
-    bool text = false;
-    GRAFT_TRY(onnx_tensor_reader(c_, std::vector<wire_bytes>(1, part)).read(copy, data, text));
-    value_id id = no_value;
-    const int known = scope.names.find(name);
-    if (known < 0) {
-        GRAFT_TRY(new_value(scope, copy, id));
-        scope.define(name, id, -1);
-    } else
-        id = scope.entries[static_cast<std::size_t>(known)].id;
-    value& v = scope.target->at(id);
-    const std::string what = "initializer '" + copy + "'";
-    if (v.constant || (known >= 0 && v.type == dtype::string))
-        return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
-    const dtype type = text ? dtype::string : data.type();
-    if (v.type != dtype::undefined && v.type != type)
-        return c_.fail(errc::tensor_dtype, what,
-                       std::string("it is ") + graft::name(type) + ", but as an input it is " + graft::name(v.type));
-    if (text) {
-        v.type = dtype::string;
-        return {};
-    }
-    if (v.has_shape) {
-        bool fits = v.extents.rank() == data.shape().rank();
-        for (int i = 0; fits && i < v.extents.rank(); ++i) fits = v.extents[i] < 0 || v.extents[i] == data.shape()[i];
-        if (!fits)
-            return c_.fail(errc::tensor_shape, what,
-                           "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
-    }
-    if (known < 0) v.has_shape = true, v.extents = data.shape();
-    v.type = type;
-    v.constant = std::move(data);
-    return {};
-}
-
-inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope, name_table& seen) {
-    std::string_view name;
-    GRAFT_TRY(name_in(c_.source, part, onnx_schema::value_info::name, name));
-    const std::string what = "output '" + std::string(name) + "'";
-    if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an output has no name");
-    if (!seen.insert(name, 0)) return c_.fail(errc::graph_duplicate, what, "two outputs have this name");
-    const value_id id = resolve(scope, name);
-    if (id < 0) return c_.fail(errc::graph_no_output, what, "no node makes it");
-    value& v = scope.target->at(id);
-    if (v.type == dtype::string) return c_.fail(errc::tensor_dtype, what, "strings are not supported");
-    value declared;
-    declared.name = v.name;
-    GRAFT_TRY(read_value_info(part, declared, false));
-    if (v.type == dtype::undefined) v.type = declared.type;
-    if (!v.has_shape)
-        v.has_shape = declared.has_shape, v.extents = declared.extents, v.dimensions = std::move(declared.dimensions);
-    scope.target->outputs.push_back(id);
-    return {};
-}
-
-inline status onnx_graph_reader::read_value_info(wire_bytes part, value& out, bool must_have_type) {
-    std::vector<wire_bytes> types;
-    wire_reader r(c_.source, part);
-    while (r.next())
-        if (r.field() == onnx_schema::value_info::type) r.add(types);
-    GRAFT_TRY(r.finish());
-    GRAFT_TRY(read_type(types, out));
-    if (must_have_type && !size_of(out.type))
-        return c_.fail(errc::tensor_dtype, "input '" + out.name + "'",
-                       out.type == dtype::undefined
-                           ? std::string("it has no element type")
-                           : std::string("elements of type ") + graft::name(out.type) + " are not supported");
-    return {};
-}
-
-inline status onnx_graph_reader::read_type(const std::vector<wire_bytes>& parts, value& out) {
-    using field = onnx_schema::type;
-    std::vector<wire_bytes> tensors, shapes;
-    const char* other = nullptr;
-    for (const wire_bytes& part : parts) {
-        wire_reader r(c_.source, part);
-        while (r.next()) switch (r.field()) {
-            case field::tensor: r.add(tensors); break;
-            case field::sequence: other = "a sequence"; break;
-            case field::map: other = "a map"; break;
-            case field::opaque: other = "opaque"; break;
-            case field::sparse_tensor: other = "a sparse tensor"; break;
-            case field::optional: other = "an optional"; break;
-            default: break;
-            }
-        GRAFT_TRY(r.finish());
-    }
-    const std::string what = "value '" + out.name + "'";
-    if (other) return c_.fail(errc::op_unsupported, what, std::string("it is ") + other + "; only tensors are supported");
-    std::int64_t type = 0;
-    for (const wire_bytes& part : tensors) {
-        wire_reader r(c_.source, part);
-        while (r.next()) {
-            if (r.field() == onnx_schema::tensor_type::elem_type) r.integer(type);
-            if (r.field() == onnx_schema::tensor_type::shape) r.add(shapes);
-        }
-        GRAFT_TRY(r.finish());
-    }
-    if (type < 0 || type > static_cast<std::int64_t>(dtype::int2))
-        return c_.fail(errc::tensor_dtype, what, "element type " + std::to_string(type) + " does not exist");
-    out.type = static_cast<dtype>(type);
-    if (!shapes.empty()) GRAFT_TRY(read_dimensions(shapes, out));
-    return {};
-}
-
-inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& parts, value& out) {
-    using field = onnx_schema::dimension;
-    std::vector<std::int64_t> extents;
-    for (const wire_bytes& part : parts) {
-        wire_reader r(c_.source, part);
-        while (r.next()) {
-            wire_bytes d;
-            if (r.field() != onnx_schema::tensor_shape::dim || !r.bytes(d)) continue;
-            std::int64_t extent = -1;
-            std::string param;
-            wire_reader dimension(c_.source, d);
-            while (dimension.next()) {
-                if (dimension.field() == field::value && dimension.integer(extent)) param.clear();
-                if (dimension.field() == field::param && dimension.text(param)) extent = -1;
-            }
-            GRAFT_TRY(dimension.finish());
-            extents.push_back(extent);
-            if (extents.size() <= static_cast<std::size_t>(shape::max_rank)) out.dimensions.push_back(std::move(param));
-        }
-        GRAFT_TRY(r.finish());
-    }
-    out.has_shape = true;
-    return check_extents(c_, "value '" + out.name + "'", extents, true, out.extents);
-}
-
-// Makes the values that nodes make, before any node is read: names may be used before they are made.
-inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
-    int place = 0;
-    for (const wire_bytes& part : nodes) {
-        wire_reader r(c_.source, part);
-        while (r.next()) {
-            wire_bytes b;
-            if (r.field() != onnx_schema::node::output || !r.bytes(b) || !b.size) continue;
-            const std::string_view name = b.text();
-            const int known = scope.names.find(name);
-            if (known >= 0) {
-                // A function's outputs are values of the caller, waiting for the node that makes them.
-                onnx_scope::entry& e = scope.entries[static_cast<std::size_t>(known)];
-                if (e.maker != -2) return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'", "it is made twice");
-                e.maker = place;
-                continue;
-            }
-            for (onnx_scope* outer = scope.parent; outer; outer = outer->parent) {
-                const int above = outer->names.find(name);
-                if (above >= 0 && outer->entries[static_cast<std::size_t>(above)].maker < outer->current)
-                    return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'",
-                                   "a body makes a value that the graph around it has already");
-            }
-            value_id id = no_value;
-            GRAFT_TRY(new_value(scope, scope.function ? fresh(scope, scope.prefix + b.string()) : b.string(), id));
-            scope.define(name, id, place);
-        }
-        GRAFT_TRY(r.finish());
-        ++place;
-    }
-    return {};
-}
-
-// A name that the graph at work does not have.
-inline std::string onnx_graph_reader::fresh(onnx_scope& scope, const std::string& wanted) {
-    std::string name = wanted;
-    while (scope.owner->names.find(name) >= 0) name = wanted + "_" + std::to_string(++c_.calls);
-    return name;
-}
-
-inline int onnx_graph_reader::version(const onnx_scope& scope, const std::string& domain) const {
-    for (const onnx_scope* s = &scope; s; s = s->parent)
-        if (s->function) {
-            for (const opset& o : s->function->opsets)
-                if (o.domain == domain) return o.version;
-            break;
-        }
-    return root_.version_of(domain);
-}
-
-inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view name) {
-    const int known = scope.names.find(name);
-    if (known >= 0) return scope.entries[static_cast<std::size_t>(known)].id;
-    if (!scope.parent) return unresolved;
-    const value_id outer = resolve(*scope.parent, name);
-    if (outer == unresolved) return unresolved;
-    value_id inner = no_value;
-    if (outer != no_value) {
-        const value& from = scope.parent->target->at(outer);
-        inner =
-            scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
-        scope.target->values.back().type = from.type;
-        scope.target->captures.push_back({inner, outer});
-    }
-    scope.define(name, inner, -1);
-    return inner;
-}
-
-inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
-    onnx_node from;
-    graph& g = *scope.target;
-    const bool called = scope.called();
-    scope.current = 0;
-    for (const wire_bytes& part : nodes) {
-        GRAFT_TRY(from.read(c_.source, part));
-        const std::string place = from.place();
-        node n;
-        n.name = from.name.size && scope.function ? scope.prefix + from.name.string() : from.name.string();
-        n.op_type = from.op_type.string();
-        n.domain = from.domain.string();
-        n.version = version(scope, n.domain);
-        if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
-        if (called) {
-            std::size_t names = from.name.size + from.op_type.size + from.domain.size + scope.prefix.size() * (1 + from.outputs.size());
-            for (const std::vector<wire_bytes>* list : {&from.inputs, &from.outputs})
-                for (const wire_bytes& name : *list) names += name.size + sizeof(value);
-            GRAFT_TRY(c_.write_out(place, sizeof n + names));
-        }
-        for (const wire_bytes& name : from.inputs) {
-            const value_id id = name.size ? resolve(scope, name.text()) : no_value;
-            if (id == unresolved)
-                return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
-            if (id >= 0 && g.at(id).type == dtype::string)
-                return c_.fail(errc::tensor_dtype, place,
-                               "input '" + escape(name.string()) + "' holds strings, which are not supported");
-            n.inputs.push_back(id);
-        }
-        for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
-        GRAFT_TRY(read_attributes(from, place, scope, n.attributes));
-        if (onnx_function* f = functions_.find(from))
-            GRAFT_TRY(call(*f, n, place, scope));
-        else
-            g.nodes.push_back(std::move(n));
-        ++scope.current;
-    }
-    return {};
-}
-
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
-                                                 std::vector<attribute>& out) {
-    out.reserve(from.attributes.size());
-    const bool called = scope.called();
-    for (const wire_bytes& part : from.attributes) {
-        onnx_attribute seen;
-        attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
-        if (seen.reference.size) {
-            const onnx_scope* s = &scope;
-            while (s && !s->function) s = s->parent;
-            if (!s)
-                return c_.fail(errc::op_attribute, place,
-                               "attribute '" + seen.name + "' refers to a function's, but there is no function");
-            if (!bind_reference(seen, s->bound, a)) continue;
-            if (seen.kind != attribute_kind::none && seen.kind != a.kind)
-                return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
-        } else if (a.kind == attribute_kind::graph)
-            GRAFT_TRY(read_body(seen.graphs, scope, place, a));
-        if (called) GRAFT_TRY(c_.write_out(place, held_bytes(a)));
-        out.push_back(std::move(a));
-    }
-    return {};
-}
-
-inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place,
-                                           attribute& out) {
-    if (scope.depth + 1 >= c_.limit.nesting)
-        return c_.fail(errc::model_too_deep, place, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
-    out.graph = std::make_shared<graph>();
-    onnx_scope inner;
-    inner.target = out.graph.get();
-    inner.parent = &scope;
-    inner.owner = &inner;
-    inner.depth = scope.depth + 1;
-    return read_graph(parts, inner);
-}
-
-inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& place) {
-    for (const wire_bytes& part : f.defaults) {
-        onnx_attribute seen;
-        attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
-        if (a.kind == attribute_kind::graph || seen.reference.size)
-            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
-        f.default_values.push_back(std::move(a));
-    }
-    return {};
-}
-
-// Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
-    onnx_scope inside;
-    inside.target = scope.target;
-    inside.owner = scope.owner;
-    inside.function = &f;
-    inside.depth = scope.depth;
-    inside.prefix = (caller.name.empty() ? caller.op_type : caller.name) + "_" + std::to_string(++c_.calls) + "/";
-    if (caller.inputs.size() > f.inputs.size() || caller.outputs.size() > f.outputs.size())
-        return c_.fail(errc::op_shape, place, "it has more inputs or outputs than the function");
-    for (const attribute& a : caller.attributes) {
-        if (a.kind == attribute_kind::graph)
-            return c_.fail(errc::op_unsupported, place, "graphs as attributes of functions are not supported");
-        bool declared = false;
-        for (const wire_bytes& name : f.attributes) declared |= name.text() == a.name;
-        inside.bound.push_back(a);
-        for (const wire_bytes& part : f.defaults) {
-            std::string_view name;
-            GRAFT_TRY(name_in(c_.source, part, onnx_schema::attribute::name, name));
-            declared |= name == a.name;
-        }
-        if (!declared) return c_.fail(errc::op_attribute, place, "the function has no attribute '" + a.name + "'");
-    }
-    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, place));
-    std::size_t copied = (f.inputs.size() + f.outputs.size()) * sizeof(value) + caller.attributes.size() * (f.attributes.size() + f.defaults.size());
-    for (const attribute& a : inside.bound) copied += held_bytes(a);
-    for (const attribute& a : f.default_values) {
-        bool given = false;
-        for (const attribute& b : caller.attributes) given |= b.name == a.name;
-        if (given) continue;
-        copied += held_bytes(a);
-        inside.bound.push_back(a);
-    }
-    GRAFT_TRY(c_.write_out(place, copied));
-    for (std::size_t i = 0; i < f.inputs.size(); ++i)
-        if (!inside.define(f.inputs[i].text(), i < caller.inputs.size() ? caller.inputs[i] : no_value, -1))
-            return c_.fail(errc::graph_duplicate, place, "two inputs of the function have one name");
-    std::vector<std::string_view> passed_on;
-    caller.outputs.resize(f.outputs.size(), no_value);
-    for (std::size_t i = 0; i < f.outputs.size(); ++i) {
-        value_id& id = caller.outputs[i];
-        if (id == no_value) GRAFT_TRY(new_value(scope, fresh(inside, inside.prefix + f.outputs[i].string()), id));
-        const std::string_view name = f.outputs[i].text();
-        const int known = inside.names.find(name);
-        if (known >= 0 && static_cast<std::size_t>(known) >= f.inputs.size())
-            return c_.fail(errc::graph_duplicate, place, "two outputs of the function have one name");
-        if (known < 0) inside.define(name, id, -2);
-    }
-    GRAFT_TRY(define_outputs(f.nodes, inside));
-    for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
-        if (inside.entries[i].maker == -2)
-            return c_.fail(errc::graph_no_output, place, "no node of the function makes one of its outputs");
-    GRAFT_TRY(read_nodes(f.nodes, inside));
-    return copy_through(inside, f, caller);
-}
-
-// An output of a function that is one of its inputs: a node has to make the caller's value.
-inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_function& f, node& caller) {
-    for (std::size_t i = 0; i < f.outputs.size(); ++i) {
-        const value_id made = resolve(inside, f.outputs[i].text());
-        if (made == caller.outputs[i]) continue;
-        if (made == no_value)
-            return c_.fail(errc::graph_no_output, "function '" + f.name.string() + "'",
-                           "an output is an input that the call leaves out");
-        node copy;
-        copy.name = inside.prefix + "Identity";
-        copy.op_type = "Identity";
-        copy.version = version(inside, "");
-        if (!copy.version) copy.version = newest_opset;
-        copy.inputs.push_back(made);
-        copy.outputs.push_back(caller.outputs[i]);
-        inside.target->nodes.push_back(std::move(copy));
-    }
-    return {};
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-GRAFT_BEGIN_NAMESPACE
-
-namespace detail {
-inline status read_entry(const wire_source& source, wire_bytes part, std::pair<std::string, std::string>& out) {
-    wire_reader r(source, part);
-    while (r.next()) {
-        if (r.field() == onnx_schema::entry::key) r.text(out.first);
-        if (r.field() == onnx_schema::entry::value) r.text(out.second);
-    }
-    return r.finish();
-}
-
-inline status read_model(onnx_context& c, graph& out) {
-    using field = onnx_schema::model;
-    std::vector<wire_bytes> graphs, functions;
-    out.ir_version = 0;
-    wire_reader r(c.source, c.source.bytes);
-    while (r.next()) {
-        wire_bytes part;
-        switch (r.field()) {
-        case field::ir_version: r.integer(out.ir_version); break;
-        case field::producer_name: r.text(out.producer_name); break;
-        case field::producer_version: r.text(out.producer_version); break;
-        case field::domain: r.text(out.model_domain); break;
-        case field::model_version: r.integer(out.model_version); break;
-        case field::doc_string: r.text(out.description); break;
-        case field::graph: r.add(graphs); break;
-        case field::functions: r.add(functions); break;
-        case field::opset_import:
-            if (r.bytes(part)) GRAFT_TRY(read_opset(c.source, part, out.opsets));
-            break;
-        case field::metadata_props:
-            if (r.bytes(part)) {
-                out.metadata.emplace_back();
-                GRAFT_TRY(read_entry(c.source, part, out.metadata.back()));
-            }
-            break;
-        default: break;
-        }
-    }
-    GRAFT_TRY(r.finish());
-    if (!c.source.bytes.size) return fail(errc::model_truncated, c.source.name, "the file is empty");
-    if (graphs.empty()) return fail(errc::model_malformed, c.source.name, "this is no ONNX model: it has no graph");
-    if (out.ir_version < onnx_schema::oldest_ir || out.ir_version > onnx_schema::newest_ir)
-        return fail(errc::model_version, c.source.name,
-                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) +
-                        " and " + std::to_string(onnx_schema::newest_ir));
-    if (out.opsets.empty()) return fail(errc::model_version, c.source.name, "the model imports no operator set");
-    onnx_functions known(c);
-    if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
-    return onnx_graph_reader(c, known, out).read(graphs);
-}
-
-// What a file is that is known not to be ONNX, and what makes ONNX of it; "" for any other.
-GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t size) {
-    const file_kind kind = kind_of_file(bytes, size);
-    if (kind.family == file_family::model) return "";
-    if (kind.family == file_family::picture) return wrong_kind(kind, "a model", "an ONNX file, named before the pictures");
-    const std::string hint = kind.family == file_family::other_model ? std::string("an ONNX file; ") + kind.convert : "an ONNX file";
-    return wrong_kind(kind, "a model", hint.c_str());
-}
-
-// TensorFlow keeps a model as a folder.
-GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) {
-    if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
-    return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
-}
-
-inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
-                               void (*let_go)(const void*, std::size_t)) {
-    if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
-        return fail(errc::model_too_large, name,
-                    "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
-    const std::string other = not_onnx(bytes.data, bytes.size);
-    if (!other.empty()) return fail(errc::model_malformed, name, other);
-    onnx_context c(limit);
-    c.source.bytes = bytes;
-    c.source.name = name;
-    c.source.nesting = limit.nesting;
-    c.directory = directory;
-    c.owner = std::move(owner);
-    c.let_go = let_go;
-    graph out;
-    GRAFT_TRY(read_model(c, out));
-    return out;
-}
-} // namespace detail
-
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
-    return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
-}
-GRAFT_MEMORY_CATCH(name)
-
-GRAFT_INLINE result<graph> read_onnx_file(const std::string& path, const limits& limit) GRAFT_MEMORY_TRY {
-    std::shared_ptr<const mapped_file> file;
-    auto opened = mapped_file::open(path, limit.model_bytes, errc::model_too_large);
-    if (!opened.ok()) return detail::cannot_open_model(path, opened.take_status());
-    file = std::move(opened).value();
-    auto read = detail::read_onnx({file->data(), file->size()}, path, folder_of(path), limit, file, file->letting_go());
-    file->let_go();
-    return read;
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_IO_ONNX_WRITE_HPP
-#define GRAFT_SINGLE_GRAFT_IO_ONNX_WRITE_HPP
-// ---- graft/io/onnx_write.hpp
-// Graphs to ONNX files.
-
-
-#include <cstdint>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What a protobuf message may have at most; larger models keep their weights in a second file.
-constexpr std::int64_t most_model_bytes = (std::int64_t(1) << 31) - 1;
-
-/// Writes a model into memory, replacing what `out` held. Names, operator sets, metadata, open extents and defaults of inputs are
-/// kept; the IR version is raised where the graph needs a newer one. Errors: op.unsupported (operators that only graft knows),
-/// model.version (nodes of operator sets that exclude each other), model.too_large, graph.dangling.
-status write_onnx(const graph& g, std::vector<std::uint8_t>& out);
-/// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes,
-/// those of 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
-status write_onnx_file(const graph& g, const std::string& path,
-                       std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Names of the values of one graph as the file will have them; `visible` are those that bodies can see so far.
-struct write_scope {
-    const graph* g = nullptr;
-    const write_scope* outer = nullptr;
-    std::vector<std::string> names;
-    name_table visible, own;
-
-    bool taken(const std::string& name) const noexcept {
-        for (const write_scope* s = outer; s; s = s->outer)
-            if (s->visible.find(name) >= 0) return true;
-        return own.find(name) >= 0;
-    }
-};
-
-class onnx_writer {
-public:
-    /// `data` is null where all tensors go into the model itself; else large ones go to that file, called `data_name`.
-    onnx_writer(const graph& g, std::vector<std::uint8_t>& out, atomic_file* data, std::string data_name)
-        : root_(g), out_(out), w_(out), data_(data), data_name_(std::move(data_name)) {}
-    status write();
-
-private:
-    status collect(const graph& g, bool main);
-    status collect_node(const node& n);
-    void need(std::int64_t ir) { ir_ = ir_ < ir ? ir : ir_; }
-    void need(dtype type);
-    status write_graph(const graph& g, write_scope& scope, bool main);
-    status name_values(const graph& g, write_scope& scope);
-    status write_node(const node& n, write_scope& scope);
-    status write_attribute(const attribute& a, write_scope& scope);
-    status write_tensor(std::uint32_t field, const tensor& t, const std::string& name, bool may_go_out);
-    void write_value_info(std::uint32_t field, const value& v, const std::string& name);
-    status write_external(const tensor& t);
-
-    const graph& root_;
-    std::vector<std::uint8_t>& out_;
-    wire_writer w_;
-    atomic_file* data_;
-    std::string data_name_;
-    std::int64_t data_at_ = 0, ir_ = 0;
-    std::vector<opset> opsets_;
-};
-
-inline void onnx_writer::need(dtype type) {
-    switch (type) {
-    case dtype::bfloat16: need(4); break;
-    case dtype::float8e4m3fn:
-    case dtype::float8e4m3fnuz:
-    case dtype::float8e5m2:
-    case dtype::float8e5m2fnuz: need(9); break;
-    case dtype::uint4:
-    case dtype::int4: need(10); break;
-    case dtype::float4e2m1: need(11); break;
-    case dtype::float8e8m0: need(12); break;
-    case dtype::uint2:
-    case dtype::int2: need(13); break;
-    default: break;
-    }
-}
-
-inline status onnx_writer::collect_node(const node& n) {
-    if (n.domain == "graft")
-        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
-    opset* found = nullptr;
-    for (opset& o : opsets_)
-        if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
-    if (!found)
-        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version          ? n.version
-                                                                             : n.domain.empty() ? newest_opset
-                                                                                                : 1});
-    else if (n.version && n.version != found->version) {
-        // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
-        const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
-        const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
-        if (!same)
-            return fail(errc::model_version, place(n),
-                        "the node is of operator set " + std::to_string(n.version) + ", the model of " +
-                            std::to_string(found->version));
-    }
-    return {};
-}
-
-// Gathers operator sets, and the IR version that the graph needs.
-inline status onnx_writer::collect(const graph& g, bool main) {
-    std::vector<char> input(g.values.size(), 0);
-    for (const value_id id : g.inputs) input[id] = 1;
-    for (std::size_t i = 0; i < g.values.size(); ++i) {
-        need(g.values[i].type);
-        if (main && g.values[i].constant && !input[i]) need(4);
-    }
-    for (const node& n : g.nodes) {
-        GRAFT_TRY(collect_node(n));
-        for (const attribute& a : n.attributes) {
-            if (a.tensor) need(a.tensor.type());
-            if (a.graph) GRAFT_TRY(collect(*a.graph, false));
-        }
-    }
-    return {};
-}
-
-inline status onnx_writer::write() {
-    using field = onnx_schema::model;
-    opsets_ = root_.opsets;
-    ir_ = root_.ir_version;
-    GRAFT_TRY(collect(root_, true));
-    if (opsets_.empty()) opsets_.push_back({"", newest_opset});
-    for (const opset& o : opsets_)
-        if (o.domain.empty()) {
-            if (o.version < 1 || o.version > newest_opset)
-                return fail(errc::model_version, "model", "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
-            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
-                                              8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
-            static_assert(sizeof ir_of == newest_opset + 1, "an IR version for each operator set");
-            need(ir_of[o.version]);
-        }
-    w_.integer(field::ir_version, ir_);
-    w_.text_if(field::producer_name, root_.producer_name);
-    w_.text_if(field::producer_version, root_.producer_version);
-    w_.text_if(field::domain, root_.model_domain);
-    if (root_.model_version) w_.integer(field::model_version, root_.model_version);
-    w_.text_if(field::doc_string, root_.description);
-    const std::size_t mark = w_.begin(field::graph);
-    write_scope scope;
-    GRAFT_TRY(write_graph(root_, scope, true));
-    w_.end(mark);
-    for (const opset& o : opsets_) {
-        const std::size_t import = w_.begin(field::opset_import);
-        w_.text(onnx_schema::operator_set::domain, o.domain);
-        w_.integer(onnx_schema::operator_set::version, o.version);
-        w_.end(import);
-    }
-    for (const auto& e : root_.metadata) {
-        const std::size_t entry = w_.begin(field::metadata_props);
-        w_.text(onnx_schema::entry::key, e.first);
-        w_.text(onnx_schema::entry::value, e.second);
-        w_.end(entry);
-    }
-    if (static_cast<std::int64_t>(out_.size()) > most_model_bytes)
-        return fail(errc::model_too_large, "model",
-                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
-                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
-    return {};
-}
-
-// Captured values go by the name they have outside; others keep theirs unless it is taken or empty.
-inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
-    scope.names.resize(g.values.size());
-    std::vector<char> captured(g.values.size(), 0);
-    for (const capture& c : g.captures) {
-        if (!scope.outer || static_cast<std::size_t>(c.outer) >= scope.outer->names.size())
-            return fail(errc::graph_dangling, "graph '" + g.name + "'", "it captures a value that is not there");
-        captured[c.inner] = 1;
-        scope.names[c.inner] = scope.outer->names[c.outer];
-    }
-    // Names given come before names made up, so that those stay as they are.
-    for (int pass = 0; pass < 2; ++pass)
-        for (std::size_t i = 0; i < g.values.size(); ++i) {
-            if (captured[i] || !scope.names[i].empty()) continue;
-            std::string name = g.values[i].name;
-            if (pass == 0 && (name.empty() || scope.taken(name))) continue;
-            if (pass == 1)
-                for (int n = 0; name.empty() || scope.taken(name); ++n)
-                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) +
-                           (n ? "_" + std::to_string(n) : "");
-            scope.names[i] = std::move(name);
-            scope.own.insert(scope.names[i], 0);
-        }
-    return {};
-}
-
-inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool main) {
-    using field = onnx_schema::graph;
-    scope.g = &g;
-    GRAFT_TRY(name_values(g, scope));
-    for (const value_id id : g.inputs) scope.visible.insert(scope.names[id], 0);
-    for (const capture& c : g.captures) scope.visible.insert(scope.names[c.inner], 0);
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (g.values[i].constant) scope.visible.insert(scope.names[i], 0);
-    for (const node& n : g.nodes) {
-        const std::size_t mark = w_.begin(field::node);
-        GRAFT_TRY(write_node(n, scope));
-        w_.end(mark);
-        for (const value_id id : n.outputs)
-            if (id != no_value) scope.visible.insert(scope.names[id], 0);
-    }
-    w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
-    for (const value_id id : g.inputs)
-        write_value_info(field::input, g.at(id), scope.names[id]);
-    for (const value_id id : g.outputs)
-        write_value_info(field::output, g.at(id), scope.names[id]);
-    return {};
-}
-
-inline status onnx_writer::write_node(const node& n, write_scope& scope) {
-    using field = onnx_schema::node;
-    // What is left out at the end need not be named, beyond those that a node must have; of an operator that takes any number, how many there
-    // are says something: into how many parts to split, what a body gives.
-    const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least, int most) {
-        std::size_t size = ids.size();
-        while (most >= 0 && size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
-        for (std::size_t i = 0; i < size; ++i)
-            w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
-    };
-    list(field::input, n.inputs, n.op ? n.op->min_inputs : 0, n.op ? n.op->max_inputs : -1);
-    list(field::output, n.outputs, n.op ? n.op->min_outputs : 1, n.op ? n.op->max_outputs : -1);
-    w_.text_if(field::name, n.name);
-    w_.text(field::op_type, n.op_type);
-    for (const attribute& a : n.attributes) {
-        const std::size_t mark = w_.begin(field::attribute);
-        GRAFT_TRY(write_attribute(a, scope));
-        w_.end(mark);
-    }
-    w_.text_if(field::domain, n.domain);
-    return {};
-}
-
-inline status onnx_writer::write_attribute(const attribute& a, write_scope& scope) {
-    using field = onnx_schema::attribute;
-    w_.text(field::name, a.name);
-    switch (a.kind) {
-    case attribute_kind::real: w_.real(field::f, a.real); break;
-    case attribute_kind::integer: w_.integer(field::i, a.integer); break;
-    case attribute_kind::string: w_.text(field::s, a.string); break;
-    case attribute_kind::tensor: GRAFT_TRY(write_tensor(field::t, a.tensor, "", false)); break;
-    case attribute_kind::graph: {
-        if (!a.graph) return fail(errc::internal, "attribute '" + a.name + "'", "it has no graph");
-        const std::size_t mark = w_.begin(field::g);
-        write_scope inner;
-        inner.outer = &scope;
-        GRAFT_TRY(write_graph(*a.graph, inner, false));
-        w_.end(mark);
-        break;
-    }
-    case attribute_kind::reals:
-        for (const float f : a.reals) w_.real(field::floats, f);
-        break;
-    case attribute_kind::integers:
-        for (const std::int64_t i : a.integers) w_.integer(field::ints, i);
-        break;
-    case attribute_kind::strings:
-        for (const std::string& s : a.strings) w_.text(field::strings, s);
-        break;
-    case attribute_kind::none: return fail(errc::internal, "attribute '" + a.name + "'", "it has no kind");
-    }
-    w_.integer(field::type, static_cast<std::int64_t>(a.kind));
-    return {};
-}
-
-inline status onnx_writer::write_external(const tensor& t) {
-    using field = onnx_schema::tensor;
-    // Page-aligned, so that readers can map each tensor by itself.
-    const std::int64_t start = (data_at_ + 4095) / 4096 * 4096;
-    const std::vector<std::uint8_t> gap(static_cast<std::size_t>(start - data_at_), 0);
-    GRAFT_TRY(data_->write(gap.data(), gap.size()));
-    GRAFT_TRY(data_->write(t.storage().unaligned(), t.bytes()));
-    data_at_ = start + static_cast<std::int64_t>(t.bytes());
-    const char* keys[] = {"location", "offset", "length"};
-    const std::string values[] = {data_name_, std::to_string(start), std::to_string(t.bytes())};
-    for (int i = 0; i < 3; ++i) {
-        const std::size_t entry = w_.begin(field::external_data);
-        w_.text(onnx_schema::entry::key, keys[i]);
-        w_.text(onnx_schema::entry::value, values[i]);
-        w_.end(entry);
-    }
-    w_.integer(field::data_location, 1);
-    return {};
-}
-
-inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, const std::string& name, bool may_go_out) {
-    using field = onnx_schema::tensor;
-    const std::size_t mark = w_.begin(number);
-    for (const std::int64_t d : t.shape()) w_.integer(field::dims, d);
-    w_.integer(field::data_type, static_cast<std::int64_t>(t.type()));
-    w_.text_if(field::name, name);
-    const int bits = static_cast<int>(file_bits(t.type()));
-    if (bits < 8) {
-        const std::int64_t per_byte = 8 / bits;
-        std::vector<std::uint8_t> packed(static_cast<std::size_t>((t.elements() + per_byte - 1) / per_byte), 0);
-        const auto* codes = reinterpret_cast<const std::uint8_t*>(t.raw());
-        for (std::int64_t i = 0; i < t.elements(); ++i)
-            packed[static_cast<std::size_t>(i / per_byte)] =
-                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
-                                          (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
-        w_.bytes(field::raw_data, packed.data(), packed.size());
-    } else if (data_ && may_go_out && t.bytes() >= 1024)
-        GRAFT_TRY(write_external(t));
-    else
-        w_.bytes(field::raw_data, t.storage().unaligned(), t.bytes());
-    w_.end(mark);
-    return {};
-}
-
-inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, const std::string& name) {
-    const std::size_t mark = w_.begin(number);
-    w_.text(onnx_schema::value_info::name, name);
-    const std::size_t type = w_.begin(onnx_schema::value_info::type), tensor = w_.begin(onnx_schema::type::tensor);
-    w_.integer(onnx_schema::tensor_type::elem_type, static_cast<std::int64_t>(v.type));
-    if (v.has_shape) {
-        const std::size_t extents = w_.begin(onnx_schema::tensor_type::shape);
-        for (int i = 0; i < v.extents.rank(); ++i) {
-            const std::size_t dim = w_.begin(onnx_schema::tensor_shape::dim);
-            const auto k = static_cast<std::size_t>(i);
-            if (v.extents[i] >= 0)
-                w_.integer(onnx_schema::dimension::value, v.extents[i]);
-            else if (k < v.dimensions.size())
-                w_.text_if(onnx_schema::dimension::param, v.dimensions[k]);
-            w_.end(dim);
-        }
-        w_.end(extents);
-    }
-    w_.end(tensor);
-    w_.end(type);
-    w_.end(mark);
-}
-
-} // namespace detail
-
-GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
-    out.clear();
-    return detail::onnx_writer(g, out, nullptr, "").write();
-}
-GRAFT_MEMORY_CATCH("write_onnx")
-
-GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline) GRAFT_MEMORY_TRY {
-    std::int64_t weights = 0;
-    for (const value& v : g.values) weights += static_cast<std::int64_t>(v.constant.bytes());
-    const bool outside = weights > most_inline;
-    atomic_file data, model;
-    std::vector<std::uint8_t> out;
-    if (outside) GRAFT_TRY(data.open(path + ".data"));
-    const std::string name = path.substr(path.find_last_of('/') + 1); // all of it where there is no slash
-    GRAFT_TRY(detail::onnx_writer(g, out, outside ? &data : nullptr, name + ".data").write());
-    GRAFT_TRY(model.open(path));
-    GRAFT_TRY(model.write(out.data(), out.size()));
-    if (outside) GRAFT_TRY(data.commit());
-    return model.commit();
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-// ---- graft/passes/open_batch.hpp
-// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
-/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
-/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
-///
-/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
-/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
-/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
-/// input, or more than one), those of shape inference.
-result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
-
-/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
-/// graph.fixed_batch where it does not, memory.oom.
-status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
-
-namespace detail {
-// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
-// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
-status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
-}  // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-// ---- graft/passes/batch_rewriter.hpp
-// Writes a graph for any number of samples, once it is known where every value holds them.
-
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
-// ---- graft/passes/batch_carrier.hpp
-// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
-// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
-struct batch_axis {
-    int axis = -1;
-    std::int64_t outer = 1;
-    bool none() const { return axis < 0; }
-    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
-    bool operator!=(const batch_axis& o) const { return !(*this == o); }
-};
-
-// How a node has to be changed, beside repeating inputs, to take any number of samples.
-enum class batch_change : std::uint8_t {
-    none,
-    reshape,    // to its extents of now, with -1 along the axis of the output
-    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
-    slice,      // it takes all there is along the axis of the input
-    sizes,      // of Resize: those along the axis of the input follow the batch
-    gather,     // along the samples' own axis: within each sample, and then reshaped
-};
-
-struct batch_carrier {
-    struct repeated {
-        int input, axis;
-    };
-
-    const graph& g;
-    const node& n;
-    const std::vector<batch_axis>& states;  // of every value
-    std::int64_t samples;                   // that the graph is fixed to
-
-    std::vector<batch_axis> out;       // answers, one an output
-    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
-    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
-    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
-    batch_change change = batch_change::none;
-    std::string why;                   // the samples cannot pass
-
-    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
-        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
-
-    int inputs() const { return static_cast<int>(n.inputs.size()); }
-    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
-    bool has(int i) const { return in(i) != no_value; }
-    const value& value_in(int i) const { return g.at(in(i)); }
-    const shape& extents(int i) const { return value_in(i).extents; }
-    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
-    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
-    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
-    bool carries(int i) const { return !state(i).none(); }
-    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
-    // The product of the extents before the place of the samples in memory.
-    std::int64_t before(int i) const {
-        std::int64_t p = state(i).outer;
-        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
-        return p;
-    }
-    std::int64_t integer(const char* name, std::int64_t otherwise) const {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-    // The integers of an attribute, or else of a constant input; false where neither is known.
-    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
-        values.clear();
-        if (const attribute* a = n.find(name)) return values = a->integers, true;
-        if (!has(input) || !value_in(input).constant) return false;
-        const tensor& t = value_in(input).constant;
-        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
-        return true;
-    }
-
-    bool conflict(std::string text) { return why = std::move(text), false; }
-    // Output i holds the samples there.
-    bool answer(int i, batch_axis where) {
-        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
-        return true;
-    }
-    bool answer_all(batch_axis where) {
-        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
-        return true;
-    }
-    // All inputs but those in `data` have to be without samples.
-    bool only(unsigned data) {
-        for (int i = 0; i < inputs(); ++i)
-            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
-        return true;
-    }
-    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
-    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
-    }
-    // The same where there is no broadcasting.
-    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
-        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
-        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
-        repeats.push_back({i, axis});
-        return true;
-    }
-
-private:
-    // Whether a constant holds the same for each of the samples along an axis.
-    bool alike(int i, int axis) const {
-        const tensor& t = value_in(i).constant;
-        if (!t || t.shape()[axis] % samples) return false;
-        std::int64_t rows = 1, inner = 1;
-        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
-        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
-        const std::int64_t part = t.shape()[axis] / samples * inner;
-        for (std::int64_t r = 0; r < rows; ++r)
-            for (std::int64_t k = part; k < part * samples; ++k)
-                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
-        return true;
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
-// ---- graft/passes/node_writer.hpp
-// Adds nodes to a graph as its file would have them: at the operator set that it imports, bound to their rows, under names nobody has.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Nodes go to the end of the graph's list. The first mistake is kept in `failure`.
-class node_writer {
-public:
-    // `tag` tells in the names what wrote them.
-    node_writer(graph& g, std::string tag) : g_(g), tag_("/" + std::move(tag) + "_") {
-        for (std::size_t i = 0; i < g.values.size(); ++i)
-            if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
-    }
-
-    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
-        const value_id made = g_.add_value(fresh(stem));
-        g_.values.back().type = type;
-        node n;
-        n.name = g_.values.back().name;
-        n.inputs = std::move(inputs);
-        n.outputs = {made};
-        n.attributes = std::move(attributes);
-        become(n, op_type);
-        g_.nodes.push_back(std::move(n));
-        return made;
-    }
-    // The same under that name, or that name with a number behind it where it is taken.
-    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
-        const std::string name = free_name(wanted);
-        const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
-        g_.at(made).name = g_.nodes.back().name = name;
-        return made;
-    }
-    std::string free_name(const std::string& wanted) const {
-        for (int tries = 0;; ++tries) {
-            std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
-            bool taken = false;
-            for (const value& v : g_.values) taken |= v.name == candidate;
-            if (!taken) return candidate;
-        }
-    }
-    // The node is of another operator from now on.
-    void become(node& n, const char* op_type) {
-        n.op_type = op_type;
-        n.domain.clear();
-        n.version = g_.version_of("");
-        n.op = ops::find_op("", op_type, n.version);
-        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
-    }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
-        const auto count = static_cast<std::int64_t>(values.size());
-        auto t = tensor::make(type, shape{count});
-        if (!t.ok()) return mistake(t.take_status()), no_value;
-        store_from_int64(type, t->raw(), 0, count, values.data());
-        return constant(stem, std::move(t).value());
-    }
-    // A float32 scalar.
-    value_id number(const std::string& stem, double v) {
-        auto t = tensor::make(dtype::float32, shape{});
-        if (!t.ok()) return mistake(t.take_status()), no_value;
-        t->data<float>()[0] = static_cast<float>(v);
-        return constant(stem, std::move(t).value());
-    }
-    value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
-    std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
-    void mistake(status s) {
-        if (failure.ok()) failure = std::move(s);
-    }
-
-    status failure;
-
-private:
-    graph& g_;
-    std::string tag_;
-    std::int64_t made_ = 0;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What has to be done to a node.
-struct batch_step {
-    batch_change change = batch_change::none;
-    std::vector<batch_carrier::repeated> repeats;
-    int natural = -1;
-};
-
-class batch_rewriter {
-public:
-    batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
-        : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
-
-    result<graph> run() {
-        g_.nodes.clear();
-        for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
-            node n = fixed_.nodes[i];
-            for (const batch_carrier::repeated& r : steps_[i].repeats) n.inputs[static_cast<std::size_t>(r.input)] = repeat(n, r);
-            change(n, steps_[i]);
-            g_.nodes.push_back(std::move(n));
-        }
-        for (value_id& id : g_.outputs) id = rows_first(id);
-        forget_shapes();
-        GRAFT_TRY(std::move(write_.failure));
-        return std::move(g_);
-    }
-
-private:
-    const shape& extents(value_id id) const { return fixed_.at(id).extents; }
-    batch_axis state(value_id id) const { return states_[id]; }
-
-    // How many samples there are, int64 [1].
-    value_id count() {
-        if (count_ == no_value) {
-            const value_id all = write_.add("Shape", fixed_.at(input_).name, {input_});
-            count_ = write_.add("Gather", fixed_.at(input_).name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
-        }
-        return count_;
-    }
-    // `values` with the one at `axis` as a multiple of the samples.
-    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
-        value_id there = count();
-        if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
-        std::vector<value_id> parts;
-        if (axis > 0) parts.push_back(write_.integers(stem, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(axis)}));
-        parts.push_back(there);
-        if (axis + 1 < values.size()) parts.push_back(write_.integers(stem, {values.begin() + static_cast<std::ptrdiff_t>(axis) + 1, values.end()}));
-        return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
-    }
-
-    value_id repeat(const node& n, const batch_carrier::repeated& r) {
-        value_id from = n.inputs[static_cast<std::size_t>(r.input)];
-        const std::string stem = fixed_.at(from).name;
-        const shape was = extents(from);
-        if (samples_ > 1) {
-            // It is the same for each of the samples that it was made for: one of them.
-            const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
-            if (fixed_.version_of("") < 10) {
-                from = write_.add("Slice", stem, {from}, {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
-            } else
-                from = write_.add("Slice", stem, {from, starts, ends, axes});
-        }
-        return write_.add("Tile", stem, {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
-    }
-
-    // The extents of a value with -1 along an axis.
-    static std::vector<std::int64_t> open_along(const shape& extents, int axis) {
-        std::vector<std::int64_t> target(extents.begin(), extents.end());
-        target[static_cast<std::size_t>(axis)] = -1;
-        return target;
-    }
-    // Whether a view already does with more samples what it has to.
-    bool follows(const node& n, const batch_step& step) const {
-        const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
-        if (n.op_type != "Reshape") return to.axis == step.natural;
-        if (n.inputs.size() < 2 || n.find("allowzero")) return false;
-        const tensor& target = fixed_.at(n.inputs[1]).constant;
-        if (!target || target.elements() <= to.axis) return false;
-        const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
-        return there == -1 || (there == 0 && from == to);
-    }
-
-    void change(node& n, const batch_step& step) {
-        if (step.change == batch_change::none) return;
-        const value_id in = n.inputs[0], out = n.outputs[0];
-        const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
-        const int axis = state(out).axis;
-        switch (step.change) {
-        case batch_change::none: break;
-        case batch_change::gather: {
-            std::vector<std::int64_t> parts(extents(in).begin(), extents(in).end());
-            const auto along = static_cast<std::ptrdiff_t>(state(in).axis);
-            parts.insert(parts.begin() + along, -1);
-            const value_id apart = write_.add("Reshape", stem, {in, write_.integers(stem, parts)});
-            const value_id taken = write_.add("Gather", stem, {apart, n.inputs[1]}, {integer_attribute("axis", along + 1)});
-            become_reshape(n, taken, stem, open_along(extents(out), axis));
-            break;
-        }
-        case batch_change::reshape:
-            if (n.op_type == "Gather" || !follows(n, step)) become_reshape(n, in, stem, open_along(extents(out), axis));
-            break;
-        case batch_change::expand: {
-            // As many extents as the target had: it may have fewer than the output.
-            std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
-            target[static_cast<std::size_t>(axis)] = 1;
-            n.inputs[1] = write_.integers(stem, target);
-            break;
-        }
-        case batch_change::slice: take_all(n, stem, axis); break;
-        case batch_change::sizes: {
-            std::vector<std::int64_t> sizes;
-            const tensor& given = fixed_.at(n.inputs[3]).constant;
-            for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
-            std::size_t at = static_cast<std::size_t>(axis);
-            if (const attribute* axes = n.find("axes"))
-                for (std::size_t i = 0; i < axes->integers.size(); ++i)
-                    if (axes->integers[i] == axis || axes->integers[i] + extents(in).rank() == axis) at = i;
-            n.inputs[3] = with_samples(stem, sizes, at, sizes[at] / samples_);
-            break;
-        }
-        }
-    }
-    void become_reshape(node& n, value_id from, const std::string& stem, const std::vector<std::int64_t>& target) {
-        write_.become(n, "Reshape");
-        n.attributes.clear();
-        n.inputs = {from, write_.integers(stem, target)};
-    }
-    void take_all(node& n, const std::string& stem, int axis) {
-        const int rank = extents(n.inputs[0]).rank();
-        std::vector<std::int64_t> axes, ends;
-        const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
-            if (const attribute* a = n.find(name)) values = a->integers;
-            if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
-            const tensor& t = fixed_.at(n.inputs[input]).constant;
-            for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
-        };
-        read("ends", 2, ends);
-        read("axes", 3, axes);
-        for (std::size_t i = 0; i < ends.size(); ++i) {
-            const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
-            if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
-        }
-        if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends, fixed_.at(n.inputs[2]).constant.type());
-        else
-            for (attribute& a : n.attributes)
-                if (a.name == "ends") a.integers = ends;
-    }
-
-    // An output with a row for each sample; the name stays with what is handed out.
-    value_id rows_first(value_id id) {
-        const batch_axis where = state(id);
-        if (where.none()) return id;
-        const shape e = extents(id);
-        if (where.axis == 0 && where.outer == 1 && e[0] == samples_) {
-            rows_.emplace_back(id, e);
-            rows_.back().second[0] = shape::unknown;
-            return id;
-        }
-        std::int64_t before = where.outer, behind = 1;
-        for (int a = 0; a < where.axis; ++a) before *= e[a];
-        behind = e.elements() / (before * samples_);
-        // One sample as it was, without the axis that was the batch's alone.
-        std::vector<std::int64_t> rows{-1};
-        for (int a = 0; a < e.rank(); ++a)
-            if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
-        const std::string name = g_.at(id).name;
-        g_.at(id).name = write_.fresh(name);
-        value_id made = id;
-        if (before > 1) {
-            made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
-            made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
-        }
-        made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
-        g_.at(made).name = name;
-        g_.at(made).type = fixed_.at(id).type;
-        rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
-        return made;
-    }
-
-    // Shapes were those of the fixed batch; what comes in and what goes out is told with the samples open.
-    void forget_shapes() {
-        for (const node& n : g_.nodes)
-            for (value_id id : n.outputs)
-                if (id != no_value) g_.at(id).has_shape = false, g_.at(id).dimensions.clear();
-        shape in = extents(input_);
-        in[0] = shape::unknown;
-        tell(input_, in);
-        for (const auto& row : rows_) tell(row.first, row.second);
-    }
-    void tell(value_id id, const shape& e) {
-        value& v = g_.at(id);
-        v.has_shape = true;
-        v.extents = e;
-        v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
-        v.dimensions[0] = "batch";
-    }
-
-    const graph& fixed_;
-    graph g_;
-    node_writer write_;
-    value_id input_;
-    std::int64_t samples_;
-    const std::vector<batch_axis>& states_;
-    const std::vector<batch_step>& steps_;
-    value_id count_ = no_value;
-    std::vector<std::pair<value_id, shape>> rows_;  // the outputs that hold samples, and what is known of their extents
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
-// ---- graft/passes/batch_rules.hpp
-// How each operator carries a batch: where its outputs hold the samples once it is told of its inputs. By a rule every slice of the output
-// that belongs to a sample is what the operator makes of that sample's slices alone; whatever has no such rule is a conflict.
-
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-using batch_rule = bool (*)(batch_carrier&);
-
-// Axes counted from the front; false where one is out of range.
-inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
-    bool fits = true;
-    for (std::int64_t& a : axes) a += a < 0 ? rank : 0, fits &= a >= 0 && a < rank;
-    return fits;
-}
-inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
-
-// Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
-inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
-    std::int64_t extent = 0;
-    from_right = 0;
-    for (int i = first; i < last; ++i) {
-        if (!c.carries(i)) continue;
-        const int here = c.state(i).axis - c.extents(i).rank();
-        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i = first; i < last && from_right; ++i) {
-        if (!c.has(i) || c.carries(i)) continue;
-        const int axis = c.extents(i).rank() + from_right;
-        if (axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    return true;
-}
-
-inline bool carry_elementwise(batch_carrier& c) {
-    int from_right = 0;
-    batch_axis where;
-    // The second input of CastLike only names a type.
-    if (!carry_broadcast(c, 0, c.n.op_type == "CastLike" ? 1 : c.inputs(), from_right, where)) return false;
-    return from_right == 0 || c.answer_all({c.output_extents().rank() + from_right, where.outer});
-}
-
-// The samples stay along the first axis, and each of its entries is computed apart.
-template <unsigned Data>
-inline bool carry_first_axis(batch_carrier& c) {
-    if (!c.only(Data)) return false;
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i)
-        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
-    for (int i = 0; i < c.inputs() && i < 32; ++i) {
-        if (!c.has(i) || !(Data >> i & 1)) continue;
-        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
-        // Where one entry stood for all, it is repeated for each.
-        if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
-    }
-    return c.answer_all(where);
-}
-
-inline bool carry_pool(batch_carrier& c) {
-    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
-    if (!c.only(1)) return false;
-    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_batch_norm(batch_carrier& c) {
-    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
-    return carry_first_axis<1>(c);
-}
-
-// Something is done along `axes` of input 0; the samples have to lie along another.
-inline bool carry_beside(batch_carrier& c, std::vector<std::int64_t> axes) {
-    if (!c.only(1)) return false;
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    if (is_among(axes, c.state(0).axis)) return c.conflict("it works along the axis of the samples");
-    return c.answer_all(c.state(0));
-}
-inline bool carry_axis_last(batch_carrier& c) { return carry_beside(c, {c.integer("axis", -1)}); }
-inline bool carry_axis_first(batch_carrier& c) { return carry_beside(c, {c.integer("axis", 0)}); }
-inline bool carry_matrix(batch_carrier& c) { return carry_beside(c, {-2, -1}); }
-
-// All axes from one on are normalised together.
-inline bool carry_from_axis(batch_carrier& c, std::int64_t otherwise) {
-    if (!c.only(1)) return false;
-    std::int64_t axis = c.integer("axis", otherwise);
-    axis += axis < 0 ? c.extents(0).rank() : 0;
-    if (c.state(0).axis >= axis) return c.conflict("it normalises over the samples");
-    return c.answer_all(c.state(0));
-}
-inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
-inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
-inline bool carry_mean_variance(batch_carrier& c) {
-    std::vector<std::int64_t> axes;
-    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
-    return carry_beside(c, axes);
-}
-inline bool carry_cumulative(batch_carrier& c) {
-    std::vector<std::int64_t> axis;
-    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
-    return carry_beside(c, axis);
-}
-
-// Axes that are summed over go, or keep an extent of 1.
-inline bool carry_dropping(batch_carrier& c, std::vector<std::int64_t> axes, bool keep) {
-    if (!carry_beside(c, axes)) return false;
-    count_from_front(axes, c.extents(0).rank());
-    batch_axis where = c.state(0);
-    int gone = 0;
-    for (int a = 0; a < where.axis; ++a) gone += is_among(axes, a);
-    if (!keep) where.axis -= gone;
-    return c.answer_all(where);
-}
-inline bool carry_reduce(batch_carrier& c) {
-    std::vector<std::int64_t> axes;
-    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
-    c.integers("axes", 1, axes);
-    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
-    if (axes.empty()) return c.conflict("it reduces over the samples");
-    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
-}
-inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
-
-inline bool carry_transpose(batch_carrier& c) {
-    std::vector<std::int64_t> order;
-    const int rank = c.extents(0).rank();
-    if (!c.integers("perm", -1, order))
-        for (int a = rank; a-- > 0;) order.push_back(a);
-    for (int a = 0; a < static_cast<int>(order.size()); ++a)
-        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
-    return c.conflict("its order of axes is not legal");
-}
-
-inline bool carry_concat(batch_carrier& c) {
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (!c.carries(i)) continue;
-        if (where.none()) where = c.state(i), extent = c.extent(i);
-        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    std::vector<std::int64_t> axis{c.integer("axis", 1)};
-    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
-    }
-    return c.answer(0, where);
-}
-
-inline bool carry_slice(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    std::vector<std::int64_t> starts, ends, axes, steps;
-    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
-    if (!c.integers("axes", 3, axes))
-        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-    c.integers("steps", 4, steps);
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i] != c.state(0).axis) continue;
-        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
-        c.change = batch_change::slice;
-    }
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_pad(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
-    std::vector<std::int64_t> pads, axes;
-    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
-    if (!c.has(3) || !c.integers("", 3, axes))
-        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
-    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
-    for (std::size_t i = 0; i < axes.size(); ++i)
-        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_expand(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const int axis = c.state(0).axis + c.output_extents().rank() - c.extents(0).rank();
-    if (!c.value_in(1).constant) return c.conflict("its shape depends on contents");
-    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it broadcasts the axis of the samples");
-    c.change = batch_change::expand;
-    return c.answer(0, {axis, c.state(0).outer});
-}
-
-// The old index becomes the inner one.
-inline bool carry_tile(batch_carrier& c) {
-    std::vector<std::int64_t> repeats;
-    if (!c.only(1)) return false;
-    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
-    const batch_axis where = c.state(0);
-    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
-}
-
-inline bool carry_resize(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const int axis = c.state(0).axis;
-    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
-    std::vector<std::int64_t> sizes, axes;
-    const bool sized = c.n.op_type == "Resize" && c.has(3) && c.value_in(3).extents.elements() > 0;
-    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
-    if (!c.integers("axes", -1, axes))
-        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
-    return c.answer(0, c.state(0));
-}
-
-// The product of two operands of numpy's matmul, at inputs a and b.
-inline bool carry_product(batch_carrier& c, int a, int b) {
-    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
-    const bool vector[] = {rank[0] == 1, rank[1] == 1};
-    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
-    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
-    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
-    if (row || column) {
-        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
-        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
-        return c.answer(0, {axis, c.state(row ? a : b).outer});
-    }
-    // Along the axes of many products: both have them at one place from the right.
-    int from_right = 0;
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i : {a, b}) {
-        if (!c.carries(i)) continue;
-        const int here = c.state(i).axis - c.extents(i).rank();
-        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i : {a, b}) {
-        const int axis = c.extents(i).rank() + from_right;
-        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
-    return c.answer(0, {out_rank + from_right + shift, where.outer});
-}
-inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
-inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
-
-inline bool carry_gemm(batch_carrier& c) {
-    const bool a = c.carries(0), b = c.carries(1);
-    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
-    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
-    if (a && b) return c.conflict("its inputs hold the samples along different axes");
-    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
-    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
-    if (!c.has(2)) return c.answer(0, where);
-    const int axis = where.axis + c.extents(2).rank() - 2;
-    const std::int64_t extent = c.output_extents()[where.axis];
-    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
-    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
-    return c.answer(0, where);
-}
-
-inline bool carry_einsum(batch_carrier& c) {
-    std::vector<tensor_view> in(c.n.inputs.size());
-    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
-    tensor_view made;
-    const limits none;
-    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
-    ops::einsum_plan plan;
-    if (!ops::plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
-    int label = -1;
-    batch_axis where;
-    std::int64_t extent = 0;
-    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (!c.carries(i)) continue;
-        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
-        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i = 0; i < c.inputs(); ++i) {
-        const ops::einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
-        int times = 0;
-        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
-        if (times > 1) return c.conflict("it takes a diagonal of the samples");
-        const int axis = term.find(static_cast<std::uint8_t>(label));
-        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
-    if (axis < 0) return c.conflict("it sums over the samples");
-    return c.answer(0, {axis, where.outer});
-}
-
-// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
-inline bool carry_recurrent(batch_carrier& c) {
-    const bool batch_first = c.integer("layout", 0) != 0;
-    const int axis = batch_first ? 0 : 1;
-    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
-    const batch_axis where = c.state(0);
-    for (int i : {4, 5, 6}) {
-        if (!c.has(i)) continue;
-        const int along = i == 4 ? 0 : axis;
-        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
-        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
-    }
-    c.answer(0, {batch_first ? 0 : 2, where.outer});
-    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
-    return true;
-}
-
-inline bool carry_quantize(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
-    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
-}
-
-// Where the samples may lie in a view of input 0, best first: alone along the axis where they were (`natural`), alone elsewhere, within an axis.
-inline void list_places(batch_carrier& c, int natural) {
-    const shape& to = c.output_extents();
-    const std::int64_t before = c.before(0);
-    c.natural = natural;
-    struct ranked {
-        int tier;
-        batch_axis where;
-    };
-    std::vector<ranked> found;
-    std::int64_t prefix = 1;
-    for (int a = 0; a < to.rank() && prefix > 0 && prefix <= before; prefix *= to[a], ++a) {
-        if (before % prefix) continue;
-        const std::int64_t outer = before / prefix;
-        if (to[a] < 1 || to[a] % (outer * c.samples)) continue;
-        const bool alone = to[a] == c.samples && outer == 1;
-        const int tier = alone ? (a == natural ? 0 : 1) : 2 + 2 * (a == to.rank() - 1) + (outer != 1);
-        found.push_back({tier, {a, outer}});
-    }
-    std::stable_sort(found.begin(), found.end(), [](const ranked& a, const ranked& b) { return a.tier < b.tier; });
-    for (const ranked& r : found) c.options.push_back(r.where);
-}
-
-inline bool carry_view(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const shape &from = c.extents(0), &to = c.output_extents();
-    if (from.elements() < 1) return c.conflict("it is empty");
-    int natural = c.state(0).axis;
-    std::vector<std::int64_t> axes;
-    if (c.n.op_type == "Flatten") natural = natural < c.integer("axis", 1) ? 0 : 1;
-    if (c.n.op_type == "Squeeze") {
-        if (!c.integers("axes", 1, axes))
-            for (int a = 0; a < from.rank(); ++a)
-                if (from[a] == 1) axes.push_back(a);
-        count_from_front(axes, from.rank());
-        int gone = 0;
-        for (int a = 0; a < natural; ++a) gone += is_among(axes, a);
-        natural = is_among(axes, natural) ? -1 : natural - gone;
-    }
-    if (c.n.op_type == "Unsqueeze" && c.integers("axes", 1, axes)) {
-        count_from_front(axes, to.rank());
-        for (int a = 0; a <= natural; ++a) natural += is_among(axes, a);
-    }
-    list_places(c, natural);
-    c.change = batch_change::reshape;
-    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(to));
-}
-
-inline bool carry_gather(batch_carrier& c) {
-    if (!c.only(3)) return false;
-    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
-    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
-    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    const int along = static_cast<int>(axis[0]);
-    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
-    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
-    // Along the samples' own axis, whose index is (sample, inner): within each of them.
-    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
-    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
-    std::int64_t place = 0;
-    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
-    for (const std::int64_t i : indices) all &= i == place++;
-    list_places(c, c.extents(1).rank() ? along : -1);
-    c.change = all ? batch_change::reshape : batch_change::gather;
-    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
-}
-
-// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
-inline bool carry_gather_nd(batch_carrier& c) {
-    if (!c.only(3)) return false;
-    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
-    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
-    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
-    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
-    for (int i : {0, 1})
-        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
-    return c.answer(0, where);
-}
-
-// Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
-inline bool carry_indexed(batch_carrier& c) {
-    std::vector<std::int64_t> axis{c.integer("axis", 0)};
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i)
-        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
-    if (!count_from_front(axis, c.extents(0).rank()) || axis[0] == where.axis) return c.conflict("it works along the axis of the samples");
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (c.carries(i) && (c.state(i) != where || c.extent(i) != extent)) return c.conflict("its inputs hold the samples along different axes");
-        if (!c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
-    }
-    return c.answer(0, where);
-}
-
-/// The rule of an operator; null where there is none.
-inline batch_rule batch_rule_of(const node& n) {
-    struct row {
-        const char* op_type;
-        batch_rule rule;
-    };
-    static constexpr row rows[] = {
-        {"ArgMax", carry_arg}, {"ArgMin", carry_arg}, {"Attention", carry_first_axis<7>}, {"AveragePool", carry_pool}, {"BatchNormalization", carry_batch_norm},
-        {"Col2Im", carry_first_axis<1>}, {"Concat", carry_concat}, {"Conv", carry_first_axis<1>}, {"ConvInteger", carry_first_axis<1>}, {"ConvTranspose", carry_first_axis<1>},
-        {"Crop", carry_first_axis<1>}, {"CumProd", carry_cumulative}, {"CumSum", carry_cumulative}, {"DeformConv", carry_first_axis<21>},
-        {"DepthToSpace", carry_first_axis<1>}, {"DequantizeLinear", carry_quantize}, {"Det", carry_matrix}, {"Dropout", carry_elementwise},
-        {"Einsum", carry_einsum}, {"Expand", carry_expand}, {"GRU", carry_recurrent}, {"Gather", carry_gather}, {"GatherElements", carry_indexed}, {"GatherND", carry_gather_nd},
-        {"Gemm", carry_gemm}, {"GlobalAveragePool", carry_pool}, {"GlobalLpPool", carry_pool}, {"GlobalMaxPool", carry_pool},
-        {"GridSample", carry_first_axis<3>}, {"GroupNormalization", carry_first_axis<1>}, {"Hardmax", carry_softmax}, {"ImageScaler", carry_first_axis<1>},
-        {"InstanceNormalization", carry_first_axis<1>}, {"LRN", carry_first_axis<1>}, {"LSTM", carry_recurrent}, {"LayerNormalization", carry_layer_norm},
-        {"LogSoftmax", carry_softmax}, {"LpNormalization", carry_axis_last}, {"LpPool", carry_pool}, {"MatMul", carry_matmul}, {"MatMulInteger", carry_matmul},
-        {"MaxPool", carry_pool}, {"MeanVarianceNormalization", carry_mean_variance}, {"Pad", carry_pad}, {"QLinearConv", carry_first_axis<1>},
-        {"QLinearMatMul", carry_qlinear_matmul}, {"QuantizeLinear", carry_quantize}, {"RMSNormalization", carry_layer_norm}, {"RNN", carry_recurrent},
-        {"ReduceL1", carry_reduce}, {"ReduceL2", carry_reduce}, {"ReduceLogSum", carry_reduce}, {"ReduceLogSumExp", carry_reduce}, {"ReduceMax", carry_reduce},
-        {"ReduceMean", carry_reduce}, {"ReduceMin", carry_reduce}, {"ReduceProd", carry_reduce}, {"ReduceSum", carry_reduce}, {"ReduceSumSquare", carry_reduce},
-        {"Resize", carry_resize}, {"RotaryEmbedding", carry_first_axis<9>}, {"ScatterElements", carry_indexed}, {"Slice", carry_slice}, {"Softmax", carry_softmax}, {"SpaceToDepth", carry_first_axis<1>},
-        {"Split", carry_axis_first}, {"Tile", carry_tile}, {"TopK", carry_axis_last}, {"Transpose", carry_transpose}, {"Trilu", carry_matrix},
-        {"Upsample", carry_resize},
-    };
-    const op_row& told = ops::row_of(n);
-    if (told.is(op_flag::random)) return nullptr;
-    if (told.is(op_flag::elementwise)) return carry_elementwise;
-    if (told.is(op_flag::view)) return carry_view;
-    if (!n.domain.empty()) return nullptr;
-    for (const row& r : rows)
-        if (n.op_type == r.op_type) return r.rule;
-    return nullptr;
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Follows the samples through a graph whose shapes are known.
-class batch_follower {
-public:
-    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[id] = static_cast<int>(i);
-    }
-
-    status run() {
-        states_[input_] = {0, 1};
-        steps_.resize(g_.nodes.size());
-        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
-        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
-        for (std::size_t i = 0; i < g_.nodes.size();) {
-            if (--visits < 0) return std::move(first_);
-            std::string why;
-            if (pass(i, why)) {
-                ++i;
-                continue;
-            }
-            // What is told in the end is what stood in the way of the likeliest places.
-            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
-            const int back = latest_choice(i);
-            if (back < 0) return std::move(first_);
-            ++steps_[static_cast<std::size_t>(back)].chosen;
-            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
-            i = static_cast<std::size_t>(back);
-        }
-        return {};
-    }
-
-    const std::vector<batch_axis>& states() const { return states_; }
-    batch_step& step(std::size_t i) { return steps_[i].step; }
-
-private:
-    struct visited {
-        batch_step step;
-        std::size_t options = 0, chosen = 0;
-    };
-    static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
-    }
-
-    bool pass(std::size_t i, std::string& why) {
-        const node& n = g_.nodes[i];
-        visited& at = steps_[i];
-        at.step = batch_step();
-        at.options = 0;
-        bool carries = false, shapes = true;
-        for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
-        for (const attribute& a : n.attributes)
-            if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
-        for (value_id id : n.outputs)
-            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
-        if (!carries) return true;
-        if (!shapes) return why = "its shape can only be told by running", false;
-        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
-        const batch_rule rule = batch_rule_of(n);
-        if (!rule) return why = "the operator may mix samples", false;
-        batch_carrier c(g_, n, states_, samples_);
-        if (!rule(c)) return why = c.why, false;
-        at.options = c.options.size();
-        if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
-            if (n.outputs[k] == no_value) continue;
-            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
-            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
-            states_[n.outputs[k]] = c.out[k];
-        }
-        at.step.change = c.change;
-        at.step.repeats = std::move(c.repeats);
-        at.step.natural = c.natural;
-        return true;
-    }
-    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
-
-    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
-    int latest_choice(std::size_t i) const {
-        std::vector<char> needed(i + 1, 0);
-        needed[i] = 1;
-        for (std::size_t k = i + 1; k-- > 0;) {
-            if (!needed[k]) continue;
-            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
-            for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
-        }
-        return -1;
-    }
-
-    const graph& g_;
-    std::int64_t samples_;
-    value_id input_;
-    std::vector<batch_axis> states_;
-    std::vector<int> maker_;
-    std::vector<visited> steps_;
-    status first_;
-};
-
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
-    shape more = input;
-    more[0] *= 3;
-    graph g;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
-    for (const node& n : g.nodes)
-        for (value_id id : n.outputs) {
-            const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
-            shape expected = fixed.values[i].extents;
-            if (axes[i] >= 0) expected[axes[i]] *= 3;
-            if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
-        }
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
-    shape two = input;
-    two[0] = 2;
-    for (value_id id : g.inputs) {
-        const value& v = g.at(id);
-        if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
-        break;
-    }
-    auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
-    if (!known.ok()) return fixed();
-    for (value_id id : known->outputs) {
-        const value& v = known->at(id);
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
-    }
-    return {};
-}
-GRAFT_MEMORY_CATCH("takes_any_batch")
-
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    std::vector<value_id> open;
-    for (value_id id : g.inputs)
-        if (!g.at(id).constant) open.push_back(id);
-    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
-    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
-    status any = takes_any_batch(g, input, pool, limit);
-    if (any.ok()) return g;
-    if (any.error().code() == errc::memory_oom) return any;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
-    detail::batch_follower follower(g, open[0], input[0]);
-    GRAFT_TRY(follower.run());
-    std::vector<detail::batch_step> steps;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
-    graph made;
-    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    std::vector<int> axes;
-    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
-    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
-    return made;
-}
-GRAFT_MEMORY_CATCH("open_batch")
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <atomic>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-struct model_state {
-    graft::graph source;                     // as loaded
-    std::shared_ptr<memory_budget> budget;   // of what it keeps; a session's counts beside it
-    memory_charge charge;                    // of the source's constants
-    executable folded, replaced;             // defaults as constants; and the graph for callers that replace a default
-    std::vector<value_info> inputs, outputs;
-};
-
-// Of a model that was made and not loaded: nothing.
-inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
-    static const model_state none;
-    return state ? *state : none;
-}
-inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
-
-// The batch of a network whose other extents are known; what cannot be opened stays as it is.
-inline result<graph> opened_where_possible(graph g, const limits& limit) {
-    const value* input = nullptr;
-    for (value_id id : g.inputs) {
-        const value& v = g.at(id);
-        if (v.constant) continue;
-        if (input) return g;
-        input = &v;
-    }
-    if (!input || !input->has_shape || input->extents.rank() < 1 || !input->extents.known()) return g;
-    executor serial;
-    auto opened = open_batch(g, input->extents, serial, limit);
-    if (opened.ok()) return opened;
-    if (opened.error().code() == errc::memory_oom) return opened;
-    return g;
-}
-
-// Bytes of the constants of a graph and its bodies that were allocated for it, rather than lie in a file that is mapped.
-inline std::int64_t allocated_bytes(const graph& g) {
-    std::int64_t bytes = 0;
-    const auto add = [&bytes](const tensor& t) { bytes += t.storage().allocated() ? static_cast<std::int64_t>(t.storage().bytes()) : 0; };
-    for (const value& v : g.values) add(v.constant);
-    for (const node& n : g.nodes)
-        for (const attribute& a : n.attributes) {
-            add(a.tensor);
-            if (a.graph) bytes += allocated_bytes(*a.graph);
-        }
-    return bytes;
-}
-
-// A network written in code says what makes its outputs, and their types only as far as its builder could guess; what writes it to a file
-// has to declare the right ones.
-inline void tell_output_types(model_state& state) {
-    graph& g = state.source;
-    shape_probe probe(g, state.folded.limit);
-    for (const node& n : g.nodes)
-        if (n.op) (void)probe.fixed(n);
-    for (std::size_t i = 0; i < g.outputs.size(); ++i) {
-        const dtype type = probe.type(g.outputs[i]);
-        if (type == dtype::undefined) continue;
-        g.at(g.outputs[i]).type = type;
-        state.outputs[i].type = type;
-    }
-}
-
-inline value_info describe(const graph& g, value_id id) {
-    const value& v = g.at(id);
-    return {v.name, v.type, v.has_shape, v.extents, v.dimensions, static_cast<bool>(v.constant)};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE const std::vector<value_info>& model::inputs() const& { return detail::state_of(state_).inputs; }
-GRAFT_INLINE const std::vector<value_info>& model::outputs() const& { return detail::state_of(state_).outputs; }
-GRAFT_INLINE const graph& model::graph() const& { return detail::state_of(state_).source; }
-GRAFT_INLINE std::vector<value_info> model::inputs() && { return detail::state_of(state_).inputs; }
-GRAFT_INLINE std::vector<value_info> model::outputs() && { return detail::state_of(state_).outputs; }
-GRAFT_INLINE graph model::graph() && { return detail::state_of(state_).source; }
-GRAFT_INLINE std::string model::metadata(const std::string& key) const {
-    const std::string* found = graph().find_metadata(key);
-    return found ? *found : std::string();
-}
-GRAFT_INLINE status model::save(const std::string& path) const { return state_ ? write_onnx_file(state_->source, path) : detail::no_model("model"); }
-
-namespace detail {
-inline std::vector<tensor_view> views_of(const model_state& state, const std::vector<value_info>& given) {
-    std::vector<tensor_view> views;
-    for (const value_info& i : state.inputs) {
-        tensor_view v;
-        if (!i.has_default) v = {i.type, i.extents, nullptr};
-        for (const value_info& g : given)
-            if (g.name == i.name && !i.has_default) v = {g.type, g.extents, nullptr};
-        views.push_back(v);
-    }
-    return views;
-}
-inline result<std::shared_ptr<const plan>> plan_of(const model_state& state, const std::vector<value_info>& given) {
-    const std::vector<tensor_view> views = views_of(state, given);
-    for (std::size_t i = 0; i < views.size(); ++i)
-        if (views[i].type != dtype::undefined && !views[i].extents.known())
-            return fail(errc::input_shape, state.inputs[i].name, "its open extents have to be given: " + text(views[i].extents));
-    executor serial;
-    return state.folded.plan_for(views.data(), serial);
-}
-}  // namespace detail
-
-GRAFT_INLINE std::string shape_text(const value_info& v) {
-    if (!v.has_shape) return "of any rank";
-    std::string out = "[";
-    for (int i = 0; i < v.extents.rank(); ++i) {
-        const auto at = static_cast<std::size_t>(i);
-        const bool named = at < v.dimensions.size() && !v.dimensions[at].empty();
-        out += (i ? "," : "") + (v.extents[i] >= 0 ? std::to_string(v.extents[i]) : named ? escape(v.dimensions[at]) : "?");
-    }
-    return out + "]";
-}
-GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
-
-GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
-GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
-
-GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
-    if (!state_) return detail::no_model("model");
-    std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
-    memory_use use;
-    use.arena = p->arena_bytes;
-    use.scratch = p->scratch_bytes;
-    use.constants = p->constant_bytes;
-    use.outputs = output_bytes(*p);
-    use.multiply_adds = p->multiply_adds;
-    use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
-    return use;
-}
-GRAFT_MEMORY_CATCH("model::memory")
-
-GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
-    if (!state_) return detail::no_model("model");
-    std::shared_ptr<const plan> p;
-    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
-    std::vector<placement> all;
-    for (const step& s : p->steps) {
-        const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
-        const std::string domain = detail::plain_domain(n.domain), type = domain.empty() ? n.op_type : domain + "." + n.op_type;
-        if (s.on_device)
-            all.push_back({n.name, type, p->on->name(), s.on_device->note, ""});
-        else
-            all.push_back({n.name, type, "cpu", s.kernel ? s.choice.note : "reference", *s.device_refusal ? std::string(p->on->name()) + ": " + s.device_refusal : s.refusal});
-    }
-    for (int i : p->late) {
-        const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
-        const graft::graph* called = n.domain == "graft" ? n.find("body")->graph.get() : nullptr;
-        if (!called)
-            all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
-        else
-            for (const node& inner : called->nodes) all.push_back({inner.name, inner.op_type, device(), "", "planned when a run knows the shapes of its inputs"});
-    }
-    return all;
-}
-GRAFT_MEMORY_CATCH("model::placements")
-
-namespace detail {
-// What the CPU says to numbers that it was asked for. `unusable`: why another device was not taken, where one might have been.
-inline status host_precision(const std::string& precision, const status& unusable = {}) {
-    if (precision == "auto" || precision == "float32") return {};
-    for (const char* known : {"tf32", "float16", "bfloat16"})
-        if (precision == known)
-            return fail(errc::device_unavailable, "precision", precision + " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
-                                                                   (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
-    return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
-}
-}  // namespace detail
-
-GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) GRAFT_MEMORY_TRY {
-    static std::atomic_flag warned = ATOMIC_FLAG_INIT;
-    const bool any = wanted == "auto";
-    const std::string kind = wanted.substr(0, wanted.find(':'));
-    std::string names;
-    status unusable;
-    for (int i = 0; i < count; ++i) {
-        names += std::string(i ? ", " : "") + backends[i]->name;
-        if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
-        if (!backends[i]->open) {
-            GRAFT_TRY(backends[i]->available());
-            GRAFT_TRY(detail::host_precision(options.precision, unusable));
-            return std::shared_ptr<device>();
-        }
-        auto opened = backends[i]->open(any ? backends[i]->name : wanted, options, warn);
-        if (opened.ok() || !any) return opened;
-        unusable = opened.take_status();
-        const bool expected = !backends[i]->expected || backends[i]->expected();
-        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
-    }
-    if (!unusable.ok()) return unusable;
-    return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
-}
-GRAFT_MEMORY_CATCH("open_device")
-
-GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
-    if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
-    std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
-    if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
-    std::vector<op_table> tables;
-    if (options.operators.size) tables.push_back(options.operators);
-    const ops::table_list own = ops::all_op_tables();
-    tables.insert(tables.end(), own.tables, own.tables + own.size);
-    GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
-
-    if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
-
-    auto state = std::make_shared<detail::model_state>();
-    for (value_id id : g.inputs) state->inputs.push_back(detail::describe(g, id));
-    for (value_id id : g.outputs) state->outputs.push_back(detail::describe(g, id));
-    state->source = std::move(g);
-    state->budget = std::make_shared<memory_budget>(options.limits.memory_bytes);
-    if (!state->charge.take(state->budget, detail::allocated_bytes(state->source)))
-        return fail(errc::memory_budget, state->source.name, "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
-    auto packed = std::make_shared<pack_cache>();
-    bool has_defaults = false;
-    for (const value_info& i : state->inputs) has_defaults |= i.has_default;
-    for (detail::executable* e : {&state->folded, &state->replaced}) {
-        e->limit = options.limits;
-        e->exact = options.exact;
-        e->reference = options.reference;
-        e->seed = options.seed;
-        e->packed = packed;
-        e->budget = state->budget;
-        e->on = on;
-        e->strict_placement = options.strict_placement;
-        for (const value_info& o : state->outputs)
-            if (typed_outputs) e->declared.push_back(o.type);
-        e->backends.assign(backends, backends + count);
-    }
-    executor serial;
-    graft::graph runnable = state->source;
-    if (options.operators.size) detail::set_apart(runnable, options.operators);
-    if (has_defaults) state->replaced.graph = runnable;
-    GRAFT_TRY_ASSIGN(state->folded.graph, specialize(std::move(runnable), nullptr, {options.limits, serial, nullptr, options.seed, state->budget}));
-    if (!typed_outputs) detail::tell_output_types(*state);
-    // Where every input shape is known, what is wrong with the graph can be told now rather than at the first run.
-    bool known = true;
-    for (const value_info& i : state->inputs) known &= i.has_default || (i.has_shape && i.extents.known());
-    model m;
-    m.state_ = state;
-    if (known) {
-        auto planned = detail::plan_of(*state, {});
-        if (!planned.ok()) return planned.take_status();
-    }
-    return m;
-}
-GRAFT_MEMORY_CATCH("load_graph")
-
-GRAFT_INLINE result<model> load_file(const std::string& path, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
-    graft::graph g;
-    GRAFT_TRY_ASSIGN(g, read_onnx_file(path, options.limits));
-    return load_graph(std::move(g), options, backends, count, true);
-}
-GRAFT_MEMORY_CATCH(path)
-GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
-    graft::graph g;
-    GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
-    return load_graph(std::move(g), options, backends, count, true);
-}
-GRAFT_MEMORY_CATCH("model in memory")
-GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
-GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
-GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
-
-struct session::state {
-    std::shared_ptr<const detail::model_state> model;
-    std::unique_ptr<pool_executor> own_pool;
-    executor* pool = nullptr;
-    std::unique_ptr<detail::context> folded, replaced;
-    detail::context* last = nullptr;
-    std::vector<tensor> inputs;
-    std::vector<tensor_view> views;
-};
-
-GRAFT_INLINE session::session(const model& m, const session_options& options) {
-    if (!m.state_) return;
-    made_ = detail::or_out_of_memory<status>("session", [&]() -> status {
-        std::unique_ptr<state> made(new state);
-        made->model = m.state_;
-        if (!options.pool) made->own_pool = std::make_unique<pool_executor>(options.threads);
-        made->pool = options.pool ? options.pool : made->own_pool.get();
-        const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
-        made->folded = std::make_unique<detail::context>(m.state_->folded, *made->pool, nullptr, budget);
-        made->replaced = std::make_unique<detail::context>(m.state_->replaced, *made->pool, nullptr, budget);
-        made->inputs.resize(m.state_->inputs.size());
-        made->views.resize(m.state_->inputs.size());
-        state_ = std::move(made);
-        return {};
-    });
-}
-GRAFT_INLINE status session::unusable() const { return made_.ok() ? detail::no_model("session") : status(made_.error()); }
-GRAFT_INLINE session::~session() = default;
-GRAFT_INLINE session::session(session&&) noexcept = default;
-GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
-
-GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
-    if (!state_) return unusable();
-    if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
-    const value_info& info = state_->model->inputs[i];
-    if (value && info.type != dtype::undefined && value.type() != info.type)
-        return fail(errc::input_dtype, info.name, std::string("it is ") + name(value.type()) + ", the model asks for " + name(info.type));
-    if (value && info.has_shape) {
-        bool fits = value.shape().rank() == info.extents.rank();
-        for (int d = 0; fits && d < info.extents.rank(); ++d) fits = info.extents[d] < 0 || info.extents[d] == value.shape()[d];
-        if (!fits) return fail(errc::input_shape, info.name, "its shape is " + text(value.shape()) + ", the model asks for " + text(info.extents));
-    }
-    state_->inputs[i] = value;
-    return {};
-}
-GRAFT_MEMORY_CATCH("session::set_input")
-
-GRAFT_INLINE status session::run() { return run_inputs(0, nullptr); }
-// `next`: where input `coming` of the next run lies; null where that is not known.
-GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) GRAFT_MEMORY_TRY {
-    if (!state_) return unusable();
-    bool replaces = false;
-    for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
-        const value_info& info = state_->model->inputs[i];
-        if (!state_->inputs[i] && !info.has_default) return fail(errc::input_name, info.name, "this input has no default and was not given");
-        replaces |= state_->inputs[i] && info.has_default;
-        state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
-    }
-    state_->last = replaces ? state_->replaced.get() : state_->folded.get();
-    return state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming));
-}
-GRAFT_MEMORY_CATCH("session::run")
-GRAFT_INLINE const tensor& session::output(std::size_t i) const {
-    static const tensor none;
-    return state_ && state_->last ? state_->last->output(i) : none;
-}
-
-GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
-    if (!state_) return unusable();
-    for (tensor& t : state_->inputs) t = tensor();
-    for (const named_tensor& given : inputs) {
-        std::size_t i = 0;
-        while (i < state_->inputs.size() && state_->model->inputs[i].name != given.name) ++i;
-        if (i == state_->inputs.size()) return fail(errc::input_name, given.name, "the model has no input of this name");
-        GRAFT_TRY(set_input(i, given.value));
-    }
-    GRAFT_TRY(run());
-    std::vector<named_tensor> outputs;
-    for (std::size_t i = 0; i < state_->model->outputs.size(); ++i) outputs.push_back({state_->model->outputs[i].name, output(i)});
-    return outputs;
-}
-GRAFT_MEMORY_CATCH("session::run")
-
-GRAFT_INLINE result<tensor> session::run(const tensor& input, const tensor* next) GRAFT_MEMORY_TRY {
-    if (!state_) return unusable();
-    std::size_t only = state_->inputs.size();
-    for (std::size_t i = 0; i < state_->inputs.size(); ++i) {
-        state_->inputs[i] = tensor();
-        if (state_->model->inputs[i].has_default) continue;
-        if (only != state_->inputs.size()) return fail(errc::input_name, state_->model->inputs[i].name, "the model has more than one input: name them");
-        only = i;
-    }
-    if (only == state_->inputs.size()) return fail(errc::input_name, "model", "it has no input without a default");
-    GRAFT_TRY(set_input(only, input));
-    const bool alike = next && next->shape() == input.shape() && next->type() == input.type();
-    GRAFT_TRY(run_inputs(only, alike ? next->raw() : nullptr));
-    return output(0);
-}
-GRAFT_MEMORY_CATCH("session::run")
-
-GRAFT_INLINE void session::trim() {
-    if (!state_) return;
-    state_->folded->trim();
-    state_->replaced->trim();
-    state_->last = nullptr;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// One answer of a classifier.
-struct prediction {
-    int index = 0;     ///< of the model's output
-    std::string label; ///< its name, or the index as text where there are no names
-    double probability = 0;
-};
-
-/// How a classifier is made.
-struct classifier_options {
-    std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
-    std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
-    std::string output;     ///< the output that names classes; empty: the first
-    load_options load;      ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
-    session_options session;
-};
-
-/// Names what is in pictures. It holds a session, so bring one a thread; copies of its model are cheap.
-class classifier {
-public:
-    /// Loads a model with one picture input. Errors: those of `load`; file.open and labels.count (the labels);
-    /// usage.preprocess; input.name and input.shape (the model does not take one picture); classify.output (what it gives is not one number
-    /// a class: seen here where the file tells the shape, else at the first picture).
-    static result<classifier> load(const std::string& path, const classifier_options& options = {});
-    /// The same of a model that is loaded already.
-    static result<classifier> make(const model& m, const classifier_options& options = {});
-
-    /// The `top` likeliest classes of a picture file, likeliest first; of equal ones the lower index first. Errors: image.*,
-    /// preprocess.crop, and those of a run.
-    result<std::vector<prediction>> classify(const std::string& path, int top = 5);
-    /// The same of a picture in memory, RGB.
-    result<std::vector<prediction>> classify(const image& picture, int top = 5);
-    /// The same of many pictures, in their order: at once as far as the model takes so many and they have one size when they are prepared.
-    result<std::vector<std::vector<prediction>>> classify(const std::vector<image>& pictures, int top = 5);
-    /// The probability of every class, by index.
-    result<std::vector<double>> probabilities(const image& picture);
-    /// The same of many pictures: a row for each.
-    result<std::vector<std::vector<double>>> probabilities(const std::vector<image>& pictures);
-
-    const graft::model& model() const& noexcept { return model_; }
-    /// The names of the classes by index; empty where there are none.
-    const std::vector<std::string>& labels() const& noexcept { return labels_; }
-    const preprocess_choice& preprocessing() const& noexcept { return preprocess_; }
-    /// The place of the output that names classes among the model's.
-    std::size_t output() const noexcept { return output_; }
-    /// How many classes there are: as the file says, else by a run on a gray picture. Errors: classify.output, and those of a run.
-    result<std::int64_t> classes();
-    // Of a temporary the thing itself.
-    graft::model model() && { return std::move(model_); }
-    std::vector<std::string> labels() && { return std::move(labels_); }
-    preprocess_choice preprocessing() && { return std::move(preprocess_); }
-
-private:
-    classifier(const graft::model& m, const session_options& options) : model_(m), session_(m, options) {}
-    result<std::vector<prediction>> best(const std::vector<double>& probabilities, int top);
-    status add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows);
-
-    graft::model model_;
-    graft::session session_;
-    preprocess_choice preprocess_;
-    input_format format_;
-    std::vector<std::string> labels_;
-    std::size_t input_ = 0, output_ = 0;
-    limits limits_;
-};
-
-/// Reads class names for a model with `classes` outputs: UTF-8, one a line. One line too few makes output 0 "background".
-/// Errors: file.open, labels.count.
-result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
-#define GRAFT_SINGLE_GRAFT_EXEC_CLASS_LABELS_HPP
-// ---- graft/exec/class_labels.hpp
-// How many classes a model tells apart, and what it calls them itself.
-
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
-// ---- graft/core/json.hpp
-// JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
-
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What `json_reader::next` found.
-enum class json_token : std::uint8_t {
-    end,
-    begin_object,
-    end_object,
-    begin_array,
-    end_array,
-    key,
-    string,
-    number,
-    boolean,
-    null
-};
-
-/// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
-class json_reader {
-public:
-    /// `text` must outlive the reader; `name` stands for it in messages.
-    json_reader(std::string_view text, std::string name, const limits& limit = {});
-
-    json_token next();
-    /// Contents of the key or string that `next` found, escapes resolved.
-    const std::string& string() const noexcept { return string_; }
-    std::string& string() noexcept { return string_; }
-    bool boolean() const noexcept { return boolean_; }
-    /// The number as a double; as an integer, false unless it is written as one (no point, no exponent) and in range.
-    double real() const noexcept;
-    bool integer(std::int64_t& value) const noexcept;
-    /// Goes past a whole value whose first token was `first`.
-    bool skip(json_token first);
-    /// How many arrays and objects are open.
-    std::size_t depth() const noexcept { return open_.size(); }
-    /// Ends the reading with a fault of the caller's.
-    json_token fault(const char* what);
-    status finish() const;
-
-private:
-    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
-    json_token begin(char bracket, json_token token);
-    json_token close(char bracket, json_token token);
-    json_token scalar();
-    json_token value_done(json_token token);
-    bool read_string();
-    bool read_escape();
-    bool read_hex(std::uint32_t& unit);
-    bool read_number();
-    bool word(std::string_view w);
-    void space() noexcept;
-
-    std::string_view text_;
-    std::string name_, string_;
-    std::vector<char> open_;
-    std::string_view number_;
-    std::size_t at_ = 0, most_depth_;
-    state state_ = state::value;
-    bool boolean_ = false;
-    const char* fault_ = nullptr;
-    std::size_t fault_at_ = 0;
-};
-
-/// A JSON value with everything in it.
-struct json {
-    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
-    kind type = kind::null;
-    bool boolean = false;
-    bool is_integer = false; ///< a number written without point and exponent, in range of `integer`
-    std::int64_t integer = 0;
-    double real = 0;
-    std::string string;
-    std::vector<std::string> keys; ///< of an object, in the order of the text
-    std::vector<json> items;       ///< of an array, or of an object
-
-    /// Member of an object, the last of that name; null where there is none.
-    const json* find(std::string_view key) const noexcept;
-};
-
-/// Reads a whole text. Errors: json.malformed (also where it is longer or nests deeper than the limits).
-result<json> parse_json(std::string_view text, const std::string& name, const limits& limit = {});
-
-/// Appends a string with its quotes. What is not UTF-8 becomes U+FFFD, so that the text is well formed whatever comes in.
-void append_json_string(std::string& out, std::string_view text);
-/// Appends the shortest form that reads back as the same number; null for infinities and NaN.
-void append_json_number(std::string& out, double value);
-
-/// Writes JSON piece by piece; commas are put where they belong.
-class json_writer {
-public:
-    json_writer& begin_object() { return open('{'); }
-    json_writer& end_object() { return close('}'); }
-    json_writer& begin_array() { return open('['); }
-    json_writer& end_array() { return close(']'); }
-    json_writer& key(std::string_view name);
-    json_writer& string(std::string_view value);
-    json_writer& number(double value);
-    json_writer& integer(std::int64_t value);
-    json_writer& boolean(bool value);
-    json_writer& null();
-    const std::string& text() const noexcept { return out_; }
-
-private:
-    json_writer& open(char bracket);
-    json_writer& close(char bracket);
-    void comma();
-    std::string out_;
-    bool first_ = true;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
-// ---- graft/core/json_body.hpp
-// Bodies of core/json.hpp.
-
-
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
-    : text_(text), name_(std::move(name)), most_depth_(static_cast<std::size_t>(limit.json_depth)) {
-    if (text.size() > static_cast<std::size_t>(limit.json_bytes)) fault("the text is longer than the limit");
-}
-
-GRAFT_INLINE GRAFT_COLD json_token json_reader::fault(const char* what) {
-    if (!fault_) fault_ = what, fault_at_ = at_;
-    state_ = state::done;
-    return json_token::end;
-}
-
-GRAFT_INLINE status json_reader::finish() const {
-    if (!fault_) return {};
-    return fail(errc::json_malformed, name_, std::string(fault_) + " at byte " + std::to_string(fault_at_));
-}
-
-GRAFT_INLINE void json_reader::space() noexcept {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
-}
-
-GRAFT_INLINE json_token json_reader::value_done(json_token token) {
-    state_ = state::after;
-    return token;
-}
-
-GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
-    if (open_.size() >= most_depth_) return fault("arrays and objects nest deeper than the limit");
-    ++at_;
-    open_.push_back(bracket);
-    state_ = bracket == '{' ? state::first_key : state::first_item;
-    return token;
-}
-
-GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
-    if (open_.back() != bracket) return fault("a bracket closes what is not open");
-    ++at_;
-    open_.pop_back();
-    return value_done(token);
-}
-
-GRAFT_INLINE json_token json_reader::next() {
-    if (fault_) return json_token::end;
-    space();
-    if (state_ == state::after) {
-        if (open_.empty()) {
-            if (at_ != text_.size()) return fault("something follows the value");
-            state_ = state::done;
-            return json_token::end;
-        }
-        const char c = at_ < text_.size() ? text_[at_] : '\0';
-        if (c == '}') return close('{', json_token::end_object);
-        if (c == ']') return close('[', json_token::end_array);
-        if (c != ',') return fault("a comma or a closing bracket is missing");
-        ++at_;
-        space();
-        state_ = open_.back() == '{' ? state::key : state::value;
-    }
-    if (state_ == state::done) return json_token::end;
-    if (at_ >= text_.size()) return fault("the text ends too early");
-    const char c = text_[at_];
-    if (state_ == state::first_item && c == ']') return close('[', json_token::end_array);
-    if (state_ == state::first_key && c == '}') return close('{', json_token::end_object);
-    if (state_ == state::first_key || state_ == state::key) {
-        if (c != '"') return fault("a key is missing");
-        if (!read_string()) return json_token::end;
-        space();
-        if (at_ >= text_.size() || text_[at_] != ':') return fault("a colon is missing");
-        ++at_;
-        state_ = state::value;
-        return json_token::key;
-    }
-    if (c == '{') return begin('{', json_token::begin_object);
-    if (c == '[') return begin('[', json_token::begin_array);
-    return scalar();
-}
-
-GRAFT_INLINE bool json_reader::word(std::string_view w) {
-    if (text_.substr(at_, w.size()) != w) return false;
-    at_ += w.size();
-    return true;
-}
-
-GRAFT_INLINE json_token json_reader::scalar() {
-    const char c = text_[at_];
-    if (c == '"') return read_string() ? value_done(json_token::string) : json_token::end;
-    if (c == '-' || (c >= '0' && c <= '9')) return read_number() ? value_done(json_token::number) : json_token::end;
-    if (word("null")) return value_done(json_token::null);
-    if ((boolean_ = word("true")) || word("false")) return value_done(json_token::boolean);
-    return fault("this is no value");
-}
-
-GRAFT_INLINE bool json_reader::read_number() {
-    const std::size_t start = at_;
-    const auto digits = [&] {
-        const std::size_t from = at_;
-        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-        return at_ - from;
-    };
-    if (text_[at_] == '-') ++at_;
-    const std::size_t first = at_, whole = digits();
-    if (!whole || (whole > 1 && text_[first] == '0')) return fault("a number is not well formed"), false;
-    if (at_ < text_.size() && text_[at_] == '.') {
-        ++at_;
-        if (!digits()) return fault("a number is not well formed"), false;
-    }
-    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
-        ++at_;
-        if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
-        if (!digits()) return fault("a number is not well formed"), false;
-    }
-    number_ = text_.substr(start, at_ - start);
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
-    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
-    return read.ec == std::errc() && read.ptr == number_.data() + number_.size();
-}
-
-GRAFT_INLINE double json_reader::real() const noexcept {
-#if defined(__cpp_lib_to_chars)
-    double value = 0;
-    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
-    if (read.ec == std::errc()) return value;
-#endif
-    // Too large, too small, or a library without from_chars for doubles.
-    return detail::read_number(std::string(number_).c_str());
-}
-
-GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
-    unit = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-        const char c = at_ < text_.size() ? text_[at_] : '\0';
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
-        if (digit < 0) return fault("an escape is not well formed"), false;
-        unit = unit * 16 + static_cast<std::uint32_t>(digit);
-    }
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::read_escape() {
-    const char c = ++at_ < text_.size() ? text_[at_] : '\0';
-    ++at_;
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/': string_ += c; return true;
-    case 'b': string_ += '\b'; return true;
-    case 'f': string_ += '\f'; return true;
-    case 'n': string_ += '\n'; return true;
-    case 'r': string_ += '\r'; return true;
-    case 't': string_ += '\t'; return true;
-    case 'u': break;
-    default: return fault("an escape is not well formed"), false;
-    }
-    std::uint32_t unit = 0, low = 0;
-    if (!read_hex(unit)) return false;
-    if (unit >= 0xd800 && unit < 0xe000) {
-        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000)
-            return fault("half of a surrogate pair"), false;
-        unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-    }
-    append_utf8(string_, unit);
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::read_string() {
-    string_.clear();
-    ++at_;
-    for (;;) {
-        if (at_ >= text_.size()) return fault("a string has no end"), false;
-        const auto c = static_cast<std::uint8_t>(text_[at_]);
-        if (c == '"') return ++at_, true;
-        if (c < 32) return fault("a string holds a control character"), false;
-        if (c == '\\') {
-            if (!read_escape()) return false;
-            continue;
-        }
-        const std::size_t n = c < 128 ? 1 : utf8_length(text_.substr(at_, 4));
-        if (!n) return fault("a string is not UTF-8"), false;
-        string_.append(text_.data() + at_, n);
-        at_ += n;
-    }
-}
-
-GRAFT_INLINE bool json_reader::skip(json_token first) {
-    if (first != json_token::begin_object && first != json_token::begin_array) return !fault_;
-    for (const std::size_t level = depth(); depth() >= level;)
-        if (next() == json_token::end) return false;
-    return true;
-}
-
-GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
-    for (std::size_t i = keys.size(); i-- > 0;)
-        if (keys[i] == key) return &items[i];
-    return nullptr;
-}
-
-GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
-    json_reader r(text, name, limit);
-    json root;
-    std::vector<json*> open;
-    json* into = &root;
-    for (json_token t = r.next(); t != json_token::end; t = r.next()) {
-        if (t == json_token::end_object || t == json_token::end_array) {
-            open.pop_back();
-            continue;
-        }
-        if (t == json_token::key) {
-            open.back()->keys.push_back(std::move(r.string()));
-            continue;
-        }
-        if (!open.empty()) {
-            open.back()->items.emplace_back();
-            into = &open.back()->items.back();
-        }
-        switch (t) {
-        case json_token::begin_object: into->type = json::kind::object; break;
-        case json_token::begin_array: into->type = json::kind::array; break;
-        case json_token::string: into->type = json::kind::string, into->string = std::move(r.string()); break;
-        case json_token::boolean: into->type = json::kind::boolean, into->boolean = r.boolean(); break;
-        case json_token::number:
-            into->type = json::kind::number;
-            into->real = r.real();
-            into->is_integer = r.integer(into->integer);
-            if (!(into->real - into->real == 0)) r.fault("a number is out of range");
-            break;
-        default: break;
-        }
-        if (t == json_token::begin_object || t == json_token::begin_array) open.push_back(into);
-    }
-    GRAFT_TRY(r.finish());
-    return root;
-}
-GRAFT_MEMORY_CATCH(name)
-
-GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
-    out += '"';
-    while (!text.empty()) {
-        const auto c = static_cast<std::uint8_t>(text.front());
-        const std::size_t n = utf8_length(text);
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += static_cast<char>(c);
-        } else if (c < 32 || c == 127) {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            out += escaped;
-        } else if (n)
-            out.append(text.data(), n);
-        else
-            out += "\xef\xbf\xbd";
-        text.remove_prefix(n ? n : 1);
-    }
-    out += '"';
-}
-
-GRAFT_INLINE void append_json_number(std::string& out, double value) {
-    if (!(value - value == 0)) {
-        out += "null";
-        return;
-    }
-#if defined(__cpp_lib_to_chars)
-    char digits[40];
-    const auto written = std::to_chars(digits, digits + sizeof digits, value);
-    out.append(digits, static_cast<std::size_t>(written.ptr - digits));
-#else
-    out += detail::number_text("%.17g", value);
-#endif
-}
-
-GRAFT_INLINE void json_writer::comma() {
-    if (!first_) out_ += ',';
-    first_ = false;
-}
-GRAFT_INLINE json_writer& json_writer::open(char bracket) {
-    comma();
-    out_ += bracket;
-    first_ = true;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::close(char bracket) {
-    out_ += bracket;
-    first_ = false;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::key(std::string_view name) {
-    comma();
-    append_json_string(out_, name);
-    out_ += ':';
-    first_ = true;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::string(std::string_view value) {
-    comma();
-    append_json_string(out_, value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::number(double value) {
-    comma();
-    append_json_number(out_, value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::integer(std::int64_t value) {
-    comma();
-    out_ += std::to_string(value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::boolean(bool value) {
-    comma();
-    out_ += value ? "true" : "false";
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::null() {
-    comma();
-    out_ += "null";
-    return *this;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
-    return fail(errc::labels_count, where,
-                std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
-}
-
-inline status fit_labels(std::vector<std::string>& names, const std::string& where, std::int64_t classes) {
-    if (static_cast<std::int64_t>(names.size()) + 1 == classes) names.insert(names.begin(), "background");
-    if (static_cast<std::int64_t>(names.size()) != classes) return labels_do_not_fit(where, names.size(), classes);
-    return {};
-}
-
-// The names that a model's own metadata give: graft.labels, a JSON array; or class_names of other tools, an array or an object by
-// index.
-inline result<std::vector<std::string>> labels_of(const model& m, std::int64_t classes, const limits& caps) {
-    std::vector<std::string> names;
-    for (const char* key : {"graft.labels", "class_names"}) {
-        const std::string text = m.metadata(key);
-        if (text.empty()) continue;
-        const bool own = key[0] == 'g';
-        auto parsed = parse_json(text, key, caps);
-        if (!parsed.ok()) {
-            if (own) return parsed.take_status();
-            continue;
-        }
-        const json& list = parsed.value();
-        const bool is_array = list.type == json::kind::array;
-        bool good = is_array || (!own && list.type == json::kind::object);
-        for (std::size_t i = 0; good && i < list.items.size(); ++i) {
-            const json* item = is_array ? &list.items[i] : list.find(std::to_string(i));
-            good = item && item->type == json::kind::string;
-            if (good) names.push_back(item->string);
-        }
-        if (good && (own || static_cast<std::int64_t>(names.size()) == classes)) {
-            if (classes >= 0) GRAFT_TRY(fit_labels(names, key, classes));
-            return names;
-        }
-        if (own) return fail(errc::json_malformed, key, "this metadata has to be a JSON array of names");
-        names.clear();
-    }
-    return names;
-}
-
-inline GRAFT_COLD status no_classes(const model& m, std::size_t output, const shape& scores) {
-    std::string others;
-    for (std::size_t i = 0; i < m.outputs().size() && i < 8 && m.outputs().size() > 1; ++i) others += (i ? ", " : "") + m.outputs()[i].name;
-    return fail(errc::classify_output, "output '" + m.outputs()[output].name + "'",
-                "it is " + text(scores) + ": a classifier gives one number a class for each picture" + (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
-}
-
-// The number of classes that an output has, -1 where only a run can tell. Errors: classify.output.
-inline result<std::int64_t> classes_of(const model& m, std::size_t output) {
-    const value_info& given = m.outputs()[output];
-    if (!given.has_shape) return -1;
-    shape one = given.extents;
-    if (one.rank() > 1 && one[0] < 0) one[0] = 1;
-    if (!one.known()) return -1;
-    const std::int64_t classes = classes_in(one, one.rank() > 1 ? one[0] : 1);
-    if (classes < 0) return no_classes(m, output, given.extents);
-    return classes;
-}
-
-} // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <algorithm>
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE result<std::vector<std::string>> read_labels(const std::string& path, std::int64_t classes) GRAFT_MEMORY_TRY {
-    std::string text;
-    GRAFT_TRY_ASSIGN(text, read_file(path, std::int64_t(64) << 20, errc::file_open, errc::labels_count));
-    std::vector<std::string> names;
-    std::size_t at = text.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0;
-    while (at < text.size()) {
-        const std::size_t end = std::min(text.find('\n', at), text.size());
-        std::string line = text.substr(at, end - at);
-        if (!line.empty() && line.back() == '\r') line.pop_back();
-        names.push_back(std::move(line));
-        at = end + 1;
-    }
-    if (classes >= 0) GRAFT_TRY(detail::fit_labels(names, path, classes));
-    return names;
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const classifier_options& options) GRAFT_MEMORY_TRY {
-    classifier made(m, options.session);
-    made.limits_ = options.load.limits;
-    std::size_t pictures = 0;
-    for (std::size_t i = 0; i < m.inputs().size(); ++i)
-        if (!m.inputs()[i].has_default) {
-            made.input_ = i;
-            ++pictures;
-        }
-    if (pictures != 1)
-        return fail(errc::input_name, "classify",
-                    "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
-    const value_info& input = m.inputs()[made.input_];
-    if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
-    while (!options.output.empty() && made.output_ < m.outputs().size() && m.outputs()[made.output_].name != options.output) ++made.output_;
-    if (made.output_ == m.outputs().size()) return fail(errc::input_name, "--output " + options.output, "the model has no output of that name");
-    made.format_ = {input.type, input.extents, true};
-    GRAFT_TRY_ASSIGN(made.preprocess_, choose_preprocess(options.preprocess, m.metadata("graft.preprocess"), made.format_));
-    // What the specification asks of the model can be told before the first picture.
-    auto complete_spec = complete(made.preprocess_.spec, made.format_);
-    if (!complete_spec.ok()) return complete_spec.take_status();
-
-    std::int64_t classes = -1;
-    GRAFT_TRY_ASSIGN(classes, detail::classes_of(m, made.output_));
-    if (!options.labels.empty())
-        GRAFT_TRY_ASSIGN(made.labels_, read_labels(options.labels, classes));
-    else
-        GRAFT_TRY_ASSIGN(made.labels_, detail::labels_of(m, classes, options.load.limits));
-    return made;
-}
-GRAFT_MEMORY_CATCH("classifier::make")
-
-GRAFT_INLINE result<classifier> classifier::load(const std::string& path, const classifier_options& options) GRAFT_MEMORY_TRY {
-    graft::model m;
-    load_options how = options.load;
-    how.open_batch = true;
-    GRAFT_TRY_ASSIGN(m, graft::load(path, how));
-    return make(m, options);
-}
-GRAFT_MEMORY_CATCH(path)
-
-// Runs pictures of one shape, and adds a row for each.
-GRAFT_INLINE status classifier::add_rows(const std::vector<tensor>& prepared, std::vector<std::vector<double>>& rows) GRAFT_MEMORY_TRY {
-    const value_info& input = model_.inputs()[input_];
-    const auto wanted = static_cast<std::int64_t>(prepared.size());
-    // A model with a fixed batch gets the last picture as often as there is room.
-    const std::int64_t fixed = input.has_shape && input.extents.rank() > 0 ? input.extents[0] : -1, batch = fixed > 0 ? fixed : wanted;
-    tensor all = prepared[0];
-    if (batch > 1) {
-        shape extents = all.shape();
-        extents[0] = batch;
-        GRAFT_TRY_ASSIGN(all, tensor::make(all.type(), extents));
-        for (std::int64_t i = 0; i < batch; ++i) {
-            const tensor& one = prepared[static_cast<std::size_t>(std::min(i, wanted - 1))];
-            std::memcpy(all.raw() + static_cast<std::size_t>(i) * one.bytes(), one.raw(), one.bytes());
-        }
-    }
-    GRAFT_TRY(session_.set_input(input_, all));
-    GRAFT_TRY(session_.run());
-    const tensor& scores = session_.output(output_);
-    if (classes_in(scores.shape(), batch) < 1) return detail::no_classes(model_, output_, scores.shape());
-    for (std::int64_t i = 0; i < wanted; ++i) rows.push_back(class_probabilities(model_.graph(), scores, i, batch, output_));
-    return {};
-}
-GRAFT_MEMORY_CATCH("classifier::add_rows")
-
-GRAFT_INLINE result<std::vector<std::vector<double>>> classifier::probabilities(const std::vector<image>& pictures) GRAFT_MEMORY_TRY {
-    constexpr std::size_t most = 32;  // at once: enough for every core, and little memory
-    const value_info& input = model_.inputs()[input_];
-    const std::size_t room = input.has_shape && input.extents.rank() > 0 && input.extents[0] > 0 ? static_cast<std::size_t>(input.extents[0]) : most;
-    std::vector<std::vector<double>> rows;
-    std::vector<tensor> prepared;
-    for (const image& picture : pictures) {
-        tensor pixels;
-        GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
-        if (!prepared.empty() && (prepared.size() == room || pixels.shape() != prepared[0].shape())) {
-            GRAFT_TRY(add_rows(prepared, rows));
-            prepared.clear();
-        }
-        prepared.push_back(std::move(pixels));
-    }
-    if (!prepared.empty()) GRAFT_TRY(add_rows(prepared, rows));
-    return rows;
-}
-GRAFT_MEMORY_CATCH("classifier::probabilities")
-GRAFT_INLINE result<std::vector<double>> classifier::probabilities(const image& picture) GRAFT_MEMORY_TRY {
-    tensor pixels;
-    GRAFT_TRY_ASSIGN(pixels, preprocess(picture, preprocess_.spec, format_, limits_));
-    std::vector<std::vector<double>> rows;
-    GRAFT_TRY(add_rows({pixels}, rows));
-    return std::move(rows[0]);
-}
-GRAFT_MEMORY_CATCH("classifier::probabilities")
-
-GRAFT_INLINE result<std::int64_t> classifier::classes() GRAFT_MEMORY_TRY {
-    std::int64_t told = -1;
-    GRAFT_TRY_ASSIGN(told, detail::classes_of(model_, output_));
-    if (told > 0) return told;
-    preprocess_spec spec;
-    GRAFT_TRY_ASSIGN(spec, complete(preprocess_.spec, format_));
-    image gray;
-    const bool exact = spec.crop == preprocess_spec::crop_rule::exact;
-    GRAFT_TRY_ASSIGN(gray, image::make(exact ? spec.crop_height : 224, exact ? spec.crop_width : 224, 3));
-    std::memset(gray.data(), 128, static_cast<std::size_t>(gray.height * gray.width * 3));
-    if (!exact) spec.resize = preprocess_spec::size_rule::none;
-    tensor pixels;
-    GRAFT_TRY_ASSIGN(pixels, to_tensor(gray, spec, format_));
-    std::vector<std::vector<double>> rows;
-    GRAFT_TRY(add_rows({pixels}, rows));
-    return static_cast<std::int64_t>(rows[0].size());
-}
-GRAFT_MEMORY_CATCH("classifier::classes")
-
-GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<double>& probabilities, int top) GRAFT_MEMORY_TRY {
-    if (!labels_.empty()) GRAFT_TRY(detail::fit_labels(labels_, "labels", static_cast<std::int64_t>(probabilities.size())));
-    std::vector<int> order(probabilities.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-    const std::size_t n = std::min(order.size(), static_cast<std::size_t>(std::max(top, 0)));
-    const double* p = probabilities.data();
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(), [p](int a, int b) {
-        const double x = std::isnan(p[a]) ? -1 : p[a], y = std::isnan(p[b]) ? -1 : p[b];
-        return x != y ? x > y : a < b;
-    });
-    std::vector<prediction> predictions;
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::size_t index = static_cast<std::size_t>(order[i]);
-        predictions.push_back(
-            {order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
-    }
-    return predictions;
-}
-GRAFT_MEMORY_CATCH("classifier::best")
-
-GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const image& picture, int top) GRAFT_MEMORY_TRY {
-    std::vector<double> p;
-    GRAFT_TRY_ASSIGN(p, probabilities(picture));
-    return best(p, top);
-}
-GRAFT_MEMORY_CATCH("classifier::classify")
-GRAFT_INLINE result<std::vector<std::vector<prediction>>> classifier::classify(const std::vector<image>& pictures, int top) GRAFT_MEMORY_TRY {
-    std::vector<std::vector<double>> rows;
-    GRAFT_TRY_ASSIGN(rows, probabilities(pictures));
-    std::vector<std::vector<prediction>> named(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) GRAFT_TRY_ASSIGN(named[i], best(rows[i], top));
-    return named;
-}
-GRAFT_MEMORY_CATCH("classifier::classify")
-
-GRAFT_INLINE result<std::vector<prediction>> classifier::classify(const std::string& path, int top) GRAFT_MEMORY_TRY {
-    image picture;
-    GRAFT_TRY_ASSIGN(picture, decode_file(path, limits_));
-    return classify(picture, top);
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_END_NAMESPACE
-#endif
-
-// ---- graft/macros_end.inl
-// Brings back what macros_begin.inl has set aside.
-#pragma pop_macro("I")
-#pragma pop_macro("abs")
-#pragma pop_macro("border")
-#pragma pop_macro("check")
-#pragma pop_macro("columns")
-#pragma pop_macro("far")
-#pragma pop_macro("lines")
-#pragma pop_macro("max")
-#pragma pop_macro("min")
-#pragma pop_macro("near")
-#pragma pop_macro("newline")
-#pragma pop_macro("round")
-#pragma pop_macro("slots")
-#pragma pop_macro("small")
-#pragma pop_macro("word")
-#pragma pop_macro("GRAFT_MACROS_ASIDE")
-// ---- graft/data/png_encode.hpp
-// Pictures as PNG files in memory: previews, sheets, reports.
-
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The picture as a PNG file, 8 bits, gray or RGB; equal pixels give equal bytes. Errors: image.dimensions (no picture, or
-/// neither 1 nor 3 channels).
-result<std::string> encode_png(const image& picture);
-/// The same, written to a file that is there whole or not at all. Errors: those of `encode_png`, and file.write.
-status write_png(const std::string& path, const image& picture);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
-#define GRAFT_SINGLE_GRAFT_DATA_DEFLATE_HPP
-// ---- graft/data/deflate.hpp
-// DEFLATE (RFC 1951) in a zlib wrapper (RFC 1950), for writing: hash chains and Huffman codes made for each block.
-
-
-#include <cstddef>
-#include <cstdint>
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The bytes as a zlib stream that any inflater reads; equal input gives equal output. Size and speed are near zlib's level 6.
-std::string zlib_compress(const void* bytes, std::size_t size);
-
-namespace detail {
-// The checksum at the end of a zlib stream.
-inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
-    std::uint32_t a = 1, b = 0;
-    while (n) {
-        // As many as fit before b could pass 2^32.
-        std::size_t run = n < 5552 ? n : 5552;
-        n -= run;
-        for (; run; --run, ++p) b += a += *p;
-        a %= 65521;
-        b %= 65521;
-    }
-    return b << 16 | a;
-}
-} // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Lengths of a Huffman code for `n` <= 288 symbols, none over `most`; 0 where the count is 0. Where a length comes out over
-// `most`, counts are halved and it is tried again: they end up equal, and equal counts give 9 bits at the most.
-inline void huffman_lengths(const std::uint32_t* counts, int n, int most, std::uint8_t* lengths) {
-    std::uint32_t weight[288], inner[288];
-    int order[288], parent[576], depth[576], leaves = 0;
-    for (int i = 0; i < n; ++i) {
-        weight[i] = counts[i];
-        lengths[i] = 0;
-        if (counts[i]) order[leaves++] = i;
-    }
-    for (int longest = most + 1; leaves > 1 && longest > most;) {
-        std::sort(order, order + leaves,
-                  [&weight](int a, int b) { return weight[a] != weight[b] ? weight[a] < weight[b] : a < b; });
-        // Leaves in order and the nodes made so far are two sorted queues: the lightest two are at their fronts.
-        int leaf = 0, taken = 0;
-        for (int made = 0; made < leaves - 1; ++made) {
-            inner[made] = 0;
-            for (int k = 0; k < 2; ++k) {
-                const bool is_leaf = leaf < leaves && (taken == made || weight[order[leaf]] <= inner[taken]);
-                inner[made] += is_leaf ? weight[order[leaf]] : inner[taken];
-                parent[is_leaf ? leaf++ : leaves + taken++] = leaves + made;
-            }
-        }
-        longest = 0;
-        depth[2 * leaves - 2] = 0;
-        for (int node = 2 * leaves - 3; node >= 0; --node) {
-            depth[node] = depth[parent[node]] + 1;
-            longest = std::max(longest, depth[node]);
-        }
-        for (int i = 0; i < leaves; ++i) {
-            lengths[order[i]] = static_cast<std::uint8_t>(depth[i]);
-            weight[order[i]] = (weight[order[i]] + 1) / 2;
-        }
-    }
-    if (leaves == 1) lengths[order[0]] = 1;
-}
-
-// The codes of RFC 1951 3.2.2, their bits turned around, as they are sent.
-inline void huffman_codes(const std::uint8_t* lengths, int n, std::uint16_t* codes) {
-    std::uint32_t next = 0;
-    for (int length = 1; length <= 15; ++length, next <<= 1)
-        for (int i = 0; i < n; ++i) {
-            if (lengths[i] != length) continue;
-            std::uint32_t turned = 0;
-            for (int b = 0; b < length; ++b) turned |= (next >> b & 1) << (length - 1 - b);
-            codes[i] = static_cast<std::uint16_t>(turned);
-            ++next;
-        }
-}
-
-class deflater {
-public:
-    explicit deflater(std::string& out) : out_(out), head_(1 << hash_bits, -1), previous_(window, -1) {
-        for (int code = 0; code < 29; ++code)
-            for (int length = length_base(code); length <= 258 && (code == 28 || length < length_base(code + 1)); ++length)
-                length_code_[length] = static_cast<std::uint8_t>(code);
-    }
-
-    void run(const std::uint8_t* in, std::size_t n) {
-        in_ = in;
-        size_ = static_cast<std::int64_t>(n);
-        for (std::int64_t at = 0; at < size_;) {
-            int length = 0, distance = 0;
-            match(at, length, distance);
-            // One byte later there may be a better one.
-            if (length >= 3 && length < 64 && at + 1 < size_) {
-                int later = 0, unused = 0;
-                enter(at);
-                match(at + 1, later, unused);
-                if (later > length) length = 0;
-                push(length, length ? distance : in_[at]);
-                for (std::int64_t i = at + 1; i < at + length; ++i) enter(i);
-            } else {
-                push(length >= 3 ? length : 0, length >= 3 ? distance : in_[at]);
-                for (std::int64_t i = at; i < at + std::max(length, 1); ++i) enter(i);
-            }
-            at += std::max(length, 1);
-            if (symbols_.size() >= block_symbols) finish_block(false);
-        }
-        finish_block(true);
-        if (used_) out_ += static_cast<char>(bits_);
-    }
-
-private:
-    static constexpr int hash_bits = 15, window = 32768, chain = 48;
-    static constexpr std::size_t block_symbols = 1 << 15;
-    struct symbol {
-        std::uint16_t length, value; // 0 and a byte, or a length and a distance
-    };
-
-    static int length_base(int code) noexcept {
-        return code == 28 ? 258 : code < 8 ? code + 3 : ((4 + (code & 3)) << (code / 4 - 1)) + 3;
-    }
-    static int length_extra(int code) noexcept { return code < 8 || code == 28 ? 0 : code / 4 - 1; }
-    static int distance_base(int code) noexcept { return code < 4 ? code + 1 : ((2 + (code & 1)) << (code / 2 - 1)) + 1; }
-    static int distance_extra(int code) noexcept { return code < 4 ? 0 : code / 2 - 1; }
-    static int distance_code(int distance) noexcept {
-        int code = 0;
-        for (int over = distance - 1; over >= 4; over >>= 1) code += 2;
-        return code + ((distance - 1) >> (code / 2));
-    }
-
-    std::uint32_t hash(std::int64_t at) const noexcept {
-        const std::uint32_t three = in_[at] | std::uint32_t(in_[at + 1]) << 8 | std::uint32_t(in_[at + 2]) << 16;
-        return (three * 0x9e3779b1u) >> (32 - hash_bits);
-    }
-    void enter(std::int64_t at) noexcept {
-        if (at + 3 > size_) return;
-        std::int64_t& head = head_[hash(at)];
-        previous_[static_cast<std::size_t>(at % window)] = head;
-        head = at;
-    }
-    // The longest earlier match of what stands at `at`; positions from `at` on have not been entered.
-    void match(std::int64_t at, int& length, int& distance) const noexcept {
-        length = 0;
-        if (at + 3 > size_) return;
-        const int most = static_cast<int>(std::min<std::int64_t>(258, size_ - at));
-        std::int64_t from = head_[hash(at)];
-        for (int tries = chain; tries && from >= 0 && at - from <= window; --tries) {
-            if (in_[from + length] == in_[at + length] && std::memcmp(in_ + from, in_ + at, 3) == 0) {
-                int n = 3;
-                while (n < most && in_[from + n] == in_[at + n]) ++n;
-                if (n > length) {
-                    length = n;
-                    distance = static_cast<int>(at - from);
-                    if (n == most) return;
-                }
-            }
-            // A slot that has been taken again points forwards.
-            const std::int64_t before = previous_[static_cast<std::size_t>(from % window)];
-            if (before >= from) break;
-            from = before;
-        }
-    }
-    void push(int length, int value) {
-        symbols_.push_back({static_cast<std::uint16_t>(length), static_cast<std::uint16_t>(value)});
-        ++literals_[length ? 257 + length_code_[length] : value];
-        if (length) ++distances_[distance_code(value)];
-    }
-
-    void put(std::uint32_t value, int bits) {
-        bits_ |= std::uint64_t(value) << used_;
-        for (used_ += bits; used_ >= 8; used_ -= 8, bits_ >>= 8) out_ += static_cast<char>(bits_ & 255);
-    }
-
-    // How the lengths of both codes are sent: symbols of the third alphabet, with what follows 16, 17 and 18.
-    static std::size_t run_lengths(const std::uint8_t* lengths, std::size_t n, std::uint8_t (*runs)[2]) noexcept {
-        std::size_t count = 0;
-        for (std::size_t i = 0; i < n;) {
-            std::size_t same = 1;
-            while (i + same < n && lengths[i + same] == lengths[i]) ++same;
-            std::uint8_t code = lengths[i], extra = 0;
-            if (lengths[i] == 0 && same >= 3) {
-                same = std::min<std::size_t>(same, 138);
-                code = same < 11 ? 17 : 18;
-                extra = static_cast<std::uint8_t>(same - (same < 11 ? 3 : 11));
-            } else if (i && lengths[i - 1] == lengths[i] && same >= 3) {
-                same = std::min<std::size_t>(same, 6);
-                code = 16;
-                extra = static_cast<std::uint8_t>(same - 3);
-            } else
-                same = 1;
-            runs[count][0] = code;
-            runs[count++][1] = extra;
-            i += same;
-        }
-        return count;
-    }
-
-    void finish_block(bool last) {
-        // Two distances at least: some readers know no code of a single one.
-        std::uint8_t lengths[288 + 32] = {}, distance_lengths[30];
-        ++literals_[256];
-        for (int i = 0; i < 2; ++i) distances_[i] += distances_[i] == 0;
-        huffman_lengths(literals_, 286, 15, lengths);
-        huffman_lengths(distances_, 30, 15, distance_lengths);
-        huffman_codes(lengths, 286, literal_codes_);
-        huffman_codes(distance_lengths, 30, distance_codes_);
-        int literals = 286, distances = 30;
-        while (literals > 257 && !lengths[literals - 1]) --literals;
-        while (distances > 1 && !distance_lengths[distances - 1]) --distances;
-        std::copy(distance_lengths, distance_lengths + distances, lengths + literals);
-
-        std::uint8_t runs[320][2], order_lengths[19];
-        const std::size_t count = run_lengths(lengths, static_cast<std::size_t>(literals + distances), runs);
-        std::uint32_t run_counts[19] = {};
-        std::uint16_t run_codes[19];
-        for (std::size_t i = 0; i < count; ++i) ++run_counts[runs[i][0]];
-        huffman_lengths(run_counts, 19, 7, order_lengths);
-        huffman_codes(order_lengths, 19, run_codes);
-        static constexpr std::uint8_t order[19] = {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15};
-        int sent = 19;
-        while (sent > 4 && !order_lengths[order[sent - 1]]) --sent;
-
-        put(last ? 1 : 0, 1);
-        put(2, 2);
-        put(static_cast<std::uint32_t>(literals - 257), 5);
-        put(static_cast<std::uint32_t>(distances - 1), 5);
-        put(static_cast<std::uint32_t>(sent - 4), 4);
-        for (int i = 0; i < sent; ++i) put(order_lengths[order[i]], 3);
-        for (std::size_t i = 0; i < count; ++i) {
-            const int code = runs[i][0];
-            put(run_codes[code], order_lengths[code]);
-            if (code >= 16) put(runs[i][1], code == 16 ? 2 : code == 17 ? 3 : 7);
-        }
-        for (const symbol& s : symbols_) send(s, lengths, distance_lengths);
-        put(literal_codes_[256], lengths[256]);
-        symbols_.clear();
-        std::memset(literals_, 0, sizeof literals_);
-        std::memset(distances_, 0, sizeof distances_);
-    }
-
-    void send(const symbol& s, const std::uint8_t* lengths, const std::uint8_t* distance_lengths) {
-        if (!s.length) return put(literal_codes_[s.value], lengths[s.value]);
-        const int code = length_code_[s.length], far = distance_code(s.value);
-        put(literal_codes_[257 + code], lengths[257 + code]);
-        put(static_cast<std::uint32_t>(s.length - length_base(code)), length_extra(code));
-        put(distance_codes_[far], distance_lengths[far]);
-        put(static_cast<std::uint32_t>(s.value - distance_base(far)), distance_extra(far));
-    }
-
-    std::string& out_;
-    const std::uint8_t* in_ = nullptr;
-    std::int64_t size_ = 0;
-    std::vector<std::int64_t> head_, previous_;
-    std::vector<symbol> symbols_;
-    std::uint32_t literals_[286] = {}, distances_[30] = {};
-    std::uint16_t literal_codes_[286] = {}, distance_codes_[30] = {};
-    std::uint8_t length_code_[259] = {};
-    std::uint64_t bits_ = 0;
-    int used_ = 0;
-};
-
-} // namespace detail
-
-GRAFT_INLINE std::string zlib_compress(const void* bytes, std::size_t size) {
-    const auto* p = static_cast<const std::uint8_t*>(bytes);
-    std::string out("\x78\x9c", 2);
-    detail::deflater(out).run(p, size);
-    const std::uint32_t sum = detail::adler32(p, size);
-    for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(sum >> shift & 255);
-    return out;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// One row by one of PNG's five filters; the row above is null at the top.
-inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t* above, std::int64_t n, int step,
-                           std::uint8_t* out) noexcept {
-    for (std::int64_t i = 0; i < n; ++i) {
-        const int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0;
-        const int corner = above && i >= step ? above[i - step] : 0;
-        int guess = 0;
-        if (kind == 1) guess = left;
-        if (kind == 2) guess = up;
-        if (kind == 3) guess = (left + up) / 2;
-        if (kind == 4) {
-            const int to_left = std::abs(up - corner), to_up = std::abs(left - corner),
-                      to_corner = std::abs(left + up - 2 * corner);
-            guess = to_left <= to_up && to_left <= to_corner ? left : to_up <= to_corner ? up : corner;
-        }
-        out[i] = static_cast<std::uint8_t>(row[i] - guess);
-    }
-}
-
-inline void append_png_chunk(std::string& file, const char* type, const std::string& data) {
-    const auto append = [&file](std::uint32_t v) {
-        for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(v >> shift & 255);
-    };
-    append(static_cast<std::uint32_t>(data.size()));
-    const std::size_t start = file.size();
-    file += type;
-    file += data;
-    append(crc32(0, reinterpret_cast<const std::uint8_t*>(file.data()) + start, file.size() - start));
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_TRY {
-    if (!picture || (picture.channels != 1 && picture.channels != 3))
-        return fail(errc::image_dimensions, "png", "only pictures with 1 or 3 channels become PNG files");
-    // A row's filter is the one whose bytes, taken as signed, are the smallest together: PNG's own advice.
-    const std::int64_t n = picture.stride();
-    std::string rows, tried(static_cast<std::size_t>(n), '\0'), best;
-    rows.reserve(static_cast<std::size_t>(picture.bytes() + picture.height));
-    for (std::int64_t y = 0; y < picture.height; ++y) {
-        std::int64_t least = INT64_MAX;
-        int chosen = 0;
-        for (int kind = 0; kind < 5; ++kind) {
-            detail::filter_png_row(kind, picture.row(y), y ? picture.row(y - 1) : nullptr, n, picture.channels,
-                                   reinterpret_cast<std::uint8_t*>(&tried[0]));
-            std::int64_t sum = 0;
-            for (const char c : tried) sum += std::abs(static_cast<int>(static_cast<signed char>(c)));
-            if (sum >= least) continue;
-            least = sum;
-            chosen = kind;
-            best = tried;
-        }
-        rows += static_cast<char>(chosen);
-        rows += best;
-    }
-    std::string header;
-    for (const std::int64_t side : {picture.width, picture.height})
-        for (int shift = 24; shift >= 0; shift -= 8) header += static_cast<char>(side >> shift & 255);
-    header += {8, static_cast<char>(picture.channels == 3 ? 2 : 0), 0, 0, 0};
-    const std::string packed = zlib_compress(rows.data(), rows.size());
-    std::string file("\x89PNG\r\n\x1a\n", 8);
-    detail::append_png_chunk(file, "IHDR", header);
-    // A chunk cannot be longer than 2^31 - 1 bytes.
-    for (std::size_t at = 0; at < packed.size(); at += std::size_t(1) << 30)
-        detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
-    detail::append_png_chunk(file, "IEND", "");
-    return file;
-}
-GRAFT_MEMORY_CATCH("encode_png")
-
-GRAFT_INLINE status write_png(const std::string& path, const image& picture) GRAFT_MEMORY_TRY {
-    std::string png;
-    GRAFT_TRY_ASSIGN(png, encode_png(picture));
-    atomic_file file;
-    GRAFT_TRY(file.open(path));
-    GRAFT_TRY(file.write(png.data(), png.size()));
-    return file.commit();
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/data/to_image.hpp
-// From a tensor to a picture: what networks that make pictures give.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The picture that a tensor holds: [H,W], [C,H,W] or [H,W,C], with any extents of 1 before it, C being 1 (gray) or 3 (RGB); where both
-/// would do, the channels are the first. uint8 is taken as it is; of float types `low` becomes 0 and `high` 255, the nearest pixel value
-/// in between, and what is outside or NaN the nearest end (NaN: 0). Errors: input.dtype, input.shape (no picture, or several),
-/// memory.oom.
-result<image> to_image(const tensor& t, double low = 0, double high = 1);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline std::uint8_t pixel_of(double value, double low, double high) noexcept {
-    const double scaled = (value - low) / (high - low) * 255 + 0.5;
-    return static_cast<std::uint8_t>(scaled >= 255 ? 255 : scaled >= 0 ? scaled : 0);
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) GRAFT_MEMORY_TRY {
-    if (t.type() != dtype::uint8 && t.type() != dtype::float32 && t.type() != dtype::float64 && t.type() != dtype::float16 && t.type() != dtype::bfloat16)
-        return fail(errc::input_dtype, "to_image", std::string("pictures are made of uint8 or of floats, not of ") + name(t.type()));
-    if (!(low < high)) return fail(errc::usage, "to_image", "the value that is black has to be below the one that is white");
-    const auto refused = [&] {
-        return fail(errc::input_shape, "to_image", "a picture is [H,W], [C,H,W] or [H,W,C] with 1 or 3 channels, or a batch of one; this is " + text(t.shape()));
-    };
-    int first = 0;
-    while (t.shape().rank() - first > 3 && t.shape()[first] == 1) ++first;
-    const shape e = shape::from(t.shape().begin() + first, t.shape().end());
-    const auto is_channels = [](std::int64_t n) { return n == 1 || n == 3; };
-    if (e.rank() != 2 && (e.rank() != 3 || (!is_channels(e[0]) && !is_channels(e[2])))) return refused();
-    const bool planes = e.rank() == 3 && is_channels(e[0]);
-    const std::int64_t channels = e.rank() == 2 ? 1 : planes ? e[0] : e[2];
-    const std::int64_t height = e[planes ? 1 : 0], width = e[planes ? 2 : 1], places = height * width;
-    if (height < 1 || width < 1) return refused();
-    image made;
-    GRAFT_TRY_ASSIGN(made, image::make(height, width, static_cast<int>(channels)));
-    for (std::int64_t i = 0; i < places; ++i)
-        for (std::int64_t c = 0; c < channels; ++c) {
-            const std::int64_t at = planes ? c * places + i : i * channels + c;
-            made.data()[i * channels + c] =
-                t.type() == dtype::uint8 ? t.data<std::uint8_t>()[at] : detail::pixel_of(element_as_double(t.type(), t.raw(), at), low, high);
-        }
-    return made;
-}
-GRAFT_MEMORY_CATCH("to_image")
-
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_BACKEND_HPP
-// ---- graft/cpu/backend.hpp
-// The back ends as types, so that an app compiles the ones its runtime names.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace backends {
-
-/// The CPU: every operator of the op table, with the fastest kernels that the machine can run.
-struct cpu {
-    static const backend& instance() noexcept;
-};
-
-}  // namespace backends
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace backends {
-
-GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self = detail::cpu_backend(lower_for_cpu, graft::cpu::choose_kernel);
-    return self;
-}
-
-}  // namespace backends
-GRAFT_END_NAMESPACE
-#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_BUILDER_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_BUILDER_HPP
@@ -44828,6 +45037,19 @@ GRAFT_INLINE status write_safetensors_file(const named_tensors& tensors, const n
     return file.commit();
 }
 GRAFT_MEMORY_CATCH(path)
+
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/load.hpp
+// graft::load for programs that name no back ends: onto the CPU.
+
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
+GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
+GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
 
 GRAFT_END_NAMESPACE
 #endif

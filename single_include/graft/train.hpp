@@ -5857,10 +5857,15 @@ GRAFT_INLINE result<std::vector<value_id>> differentiate(graph& g, value_id loss
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_EXECUTION_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_EXECUTION_HPP
+// ---- graft/train/execution.hpp
+// How the graphs of training are planned and run.
+
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_BACKEND_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_BACKEND_HPP
 // ---- graft/cpu/training/backend.hpp
-// The back ends of training: those of inference, with the operators and the fusions that training adds.
+// The CPU for graphs of training steps: that of inference, with the operators and the fusions that training adds.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -5875,54 +5880,11 @@ struct cpu_training {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_LOWER_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_TRAINING_LOWER_HPP
-// ---- graft/cpu/training/lower.hpp
-// Lowering of training steps for the CPU: fusion across the forward and the backward part, and layouts for gradients.
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
+// ---- graft/cpu/lower/training_layout.hpp
+// Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
 
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
-// ---- graft/cpu/ops/training/ops.hpp
-// The kernels of training's operators, and behind them those of inference.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
-// ---- graft/cpu/ops/training/channels.hpp
-// The kernel of graft.SliceChannels: a copy of whole blocks of channels.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace cpu {
-
-struct slice_channels_parameters {
-    std::int64_t images, skipped, stride, run;  // bytes: before the part, from image to image, of the part in an image
-};
-
-inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
-    const std::int64_t block = q.in_layout[0].channels;
-    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
-    const shape &x = q.in[0].extents, &y = q.out[0].extents;
-    const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
-    const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
-    choice.set(slice_channels_parameters{x[0], start / block * plane, blocks(x[1]) * plane, blocks(y[1]) * plane});
-    choice.note = "copies blocks of channels";
-    return nullptr;
-}
-inline void run_slice_channels(const kernel_call& c) {
-    const auto& p = c.parameters<slice_channels_parameters>();
-    parallel_for(c.pool, p.images, [&](std::int64_t i) {
-        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped, static_cast<std::size_t>(p.run));
-    });
-}
-
-inline kernel_rows channel_kernel_rows() {
-    static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
-    return {rows, 1};
-}
-
-}  // namespace cpu
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CONV_GRAD_HPP
 // ---- graft/cpu/ops/training/conv_grad.hpp
@@ -16310,6 +16272,417 @@ inline kernel_rows conv_grad_kernel_rows() {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
+// ---- graft/cpu/lower/become_training.hpp
+// Binds a node to an operator that only training steps have.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Attributes stay.
+inline void become_training(node& n, const char* op, place_id on) {
+    n.place = on;
+    n.op_type = op;
+    n.domain = "graft";
+    n.version = newest_opset;
+    n.op = ops::find_training_op("graft", op, newest_opset);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_layouter final : public layouter {
+public:
+    using layouter::layouter;
+
+private:
+    inline status place_node(node& n) override {
+        if (here(n) && n.domain == "graft") {
+            const std::string& op = n.op_type;
+            if (op == "ConvGradWeight") return place_grad_weight(n);
+            if (op == "ConvGradInput") return place_grad_input(n);
+            // Images among the inputs and the outputs; the others are vectors of a number a channel.
+            if (op == "ReluGrad" || op == "ClipGrad" || op == "ActivationGrad") return place_images(n, 0b11, 0b1);
+            if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
+            if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
+            if (op == "MaxPoolPlaces") return place_max_pool(n);
+            if (op == "MaxPoolGradPlaces") {
+                at(n.outputs[0]).layout = at(n.inputs[1]).layout;
+                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
+                g.nodes.push_back(std::move(n));
+                return {};
+            }
+            // What was pooled lay in blocks, however small the gradient that comes back.
+            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, convolves_);
+            if (op == "Dropout") return place_images(n, 0b1, 0b11);
+            if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
+        }
+        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
+        return layouter::place_node(n);
+    }
+
+    // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
+    bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
+        if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
+        p.exact = with_.exact;
+        p.ep = {};
+        return true;
+    }
+    static shape shape_attribute(const node& n) {
+        const attribute* a = n.find("shape");
+        return a && a->integers.size() <= static_cast<std::size_t>(shape::max_rank) ? shape::from(a->integers.begin(), a->integers.end()) : shape{};
+    }
+
+    // dW[, dB] of X and dY. The first layer reads its picture in planes, as the forward pass does.
+    status place_grad_weight(node& n) {
+        cpu::conv_problem p{};
+        const shape w = shape_attribute(n);
+        if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
+        p.in = at(n.inputs[0]).layout.as;
+        p.out = layout::blocked;
+        const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
+        p.in = choice.in;
+        n.inputs[0] = as(n.inputs[0], lies(choice.in));
+        n.inputs[1] = as(n.inputs[1], blocks_);
+        cpu::set_conv_problem(n, p);
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // dX of dY and W[, what is added to it].
+    status place_grad_input(node& n) {
+        cpu::conv_problem p{};
+        const shape x = shape_attribute(n);
+        if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
+        p.in = p.out = layout::blocked;
+        const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
+        n.inputs[0] = as(n.inputs[0], blocks_);
+        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
+        cpu::set_conv_problem(n, p);
+        GRAFT_TRY(pack_grad_input(n, p, choice));
+        at(n.outputs[0]).layout = blocks_;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+    status pack_grad_input(node& n, const cpu::conv_problem& p, const cpu::conv_grad_input_choice& choice) {
+        const value_id weight = n.inputs[1];
+        const value_id packed = g.add_value(at(weight).name + "_packed_for_gradient");
+        at(packed).type = dtype::uint8;
+        at(packed).has_shape = true;
+        at(packed).extents = {choice.packed_bytes};
+        n.inputs[1] = packed;
+        if (is_constant(weight)) {
+            // Frozen, and yet on the way of a gradient: packed once.
+            const tensor source = at(weight).constant;
+            const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
+            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
+            if (!data) {
+                buffer scratch;
+                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
+                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
+                cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
+                if (with_.packed) with_.packed->add(source, key, data);
+            }
+            at(packed).constant = data;
+            return {};
+        }
+        node pack;
+        pack.name = at(packed).name;
+        become_training(pack, "PackConvGradInputWeights", on_);
+        cpu::set_conv_problem(pack, p);
+        pack.inputs = {weight};
+        pack.outputs = {packed};
+        g.nodes.push_back(std::move(pack));
+        return {};
+    }
+
+    // Both outputs lie as the input does.
+    status place_max_pool(node& n) {
+        for (value_id id : n.outputs)
+            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
+    bool channel_parts(const node& n) {
+        if (!blocked(n.inputs[0])) return false;
+        const shape& x = at(n.inputs[0]).extents;
+        std::int64_t start = 0;
+        if (is(n, "Slice")) {
+            std::int64_t end = 0, axis = 0, step = 1;
+            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
+            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
+            if ((axis != 1 && axis != -3) || step != 1) return false;
+            if (start < 0) start += x[1];
+        } else if (integer(n, "axis", 0) != 1)
+            return false;
+        std::int64_t first = start;
+        for (value_id id : n.outputs) {
+            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
+            first += at(id).extents[1];
+        }
+        const value_id source = n.inputs[0];
+        for (value_id id : n.outputs) {
+            node part;
+            part.name = at(id).name;
+            become_training(part, "SliceChannels", on_);
+            set(part, "start", start);
+            part.inputs = {source};
+            part.outputs = {id};
+            at(id).layout = blocks_;
+            start += at(id).extents[1];
+            g.nodes.push_back(std::move(part));
+        }
+        return true;
+    }
+    bool one_integer(value_id id, std::int64_t& v) {
+        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
+        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
+        return true;
+    }
+
+    bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }
+
+    // In blocks where any image among the inputs lies so.
+    status place_images(node& n, unsigned in, unsigned out, bool blocks = false) {
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if ((in >> i & 1) && n.inputs[i] != no_value) {
+                if (!image(n.inputs[i])) return layouter::place_node(n);
+                blocks |= blocked(n.inputs[i]);
+            }
+        for (std::size_t i = 0; i < n.inputs.size(); ++i)
+            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
+        for (std::size_t i = 0; i < n.outputs.size(); ++i)
+            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    // [N,C,H,W] down to one number a channel, or to one a channel and image.
+    bool per_channel_sum(const node& n) {
+        if (!image(n.inputs[0])) return false;
+        const shape &x = at(n.inputs[0]).extents, &y = at(n.outputs[0]).extents;
+        if (y.elements() == x[1]) return y.rank() == 3 ? y[0] == x[1] : y.rank() == 4 && y[1] == x[1];
+        return y.rank() == 4 && y[0] == x[0] && y[1] == x[1] && y[2] == 1 && y[3] == 1;
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
+// ---- graft/cpu/lower/training_patterns.hpp
+// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
+
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class training_fuser : public rewriter {
+public:
+    training_fuser(graph& target, place_id on) : rewriter(target, on) {}
+
+    void run() {
+        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled}, {"ClipGrad", "graft", &training_fuser::mask_pooled}};
+        static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
+        static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
+        static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
+        static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
+        sweep(*this, pooled_masks);
+        sweep(*this, places);
+        sweep(*this, masks);
+        sweep(*this, joined_masks);
+        sweep(*this, biases);
+    }
+
+private:
+    bool is_mask(const node& n) const { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
+
+    // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
+    // to look at instead of all its pixels, and these need not be kept.
+    void mask_pooled(node& n) {
+        if (!used_once(n.inputs[0])) return;
+        node* pool = maker(n.inputs[0]);
+        if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) return;
+        const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
+        edit({&n, pool}, [&] {
+            node gradient = *pool;
+            gradient.outputs = n.outputs;
+            *pool = n;
+            pool->inputs = {gradient.inputs[0], pooled};
+            pool->outputs = {masked};
+            gradient.inputs[0] = masked;
+            n = std::move(gradient);
+        });
+    }
+    // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
+    void keep_places(node& n) {
+        if (!fits_places(n)) return;
+        const value_id x = n.inputs[1], y = n.inputs[2], kept = like(y, "_places");
+        at(kept).type = dtype::uint8;
+        node forward;
+        forward.name = at(kept).name;
+        forward.attributes = n.attributes;
+        forward.inputs = {x};
+        become_training(forward, "MaxPoolPlaces", on_);
+        edit(n, [&] {
+            n.inputs = {n.inputs[0], kept};
+            become_training(n, "MaxPoolGradPlaces", on_);
+        });
+        node* before = maker(y);
+        if (before && is(*before, "MaxPool") && before->inputs[0] == x) {
+            forward.outputs = {kept, y};
+            edit(*before, [&] { *before = std::move(forward); });
+        } else {
+            forward.outputs = {kept};  // what is pooled was computed again
+            insert_before(n, std::move(forward));
+        }
+    }
+    bool fits_places(const node& n) {
+        const attribute* kernel = n.find("kernel_shape");
+        const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && at(n.inputs[2]).extents.elements() > 0 &&
+               k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
+    }
+
+    // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
+    void join_masks(node& join) {
+        node* split = nullptr;
+        std::vector<node*> masks;
+        for (std::size_t i = 0; i < join.inputs.size(); ++i) {
+            node* mask = mask_of_part(join.inputs[i]);
+            if (!mask) return;
+            node* from = maker(mask->inputs[0]);
+            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i])) return;
+            split = from;
+            masks.push_back(mask);
+            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0)) return;
+        }
+        const int rank = at(join.outputs[0]).extents.rank();
+        const auto axis = [&](const node& n) {
+            const std::int64_t given = integer(n, "axis", 0);
+            return given < 0 ? given + rank : given;
+        };
+        if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
+        // The mask of the whole takes the split's place, and the split that of the first mask.
+        node whole = *masks[0], parts = *split;
+        whole.inputs = {split->inputs[0], join.outputs[0]};
+        whole.outputs = {like(split->inputs[0], "_masked")};
+        parts.inputs[0] = whole.outputs[0];
+        for (std::size_t i = 0; i < masks.size(); ++i) parts.outputs[i] = masks[i]->outputs[0];
+        node* first = *std::min_element(masks.begin(), masks.end());
+        for (node* mask : masks) drop(*mask);
+        drop(*split);
+        put(*first, std::move(parts));
+        put(*split, std::move(whole));
+    }
+    // What masks a part of a split gradient by the value.
+    node* mask_of_part(value_id by) {
+        for (int i : readers(by)) {
+            node& n = g.nodes[static_cast<std::size_t>(i)];
+            if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
+        }
+        return nullptr;
+    }
+
+    // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
+    void mask_normalised(node& n) {
+        if (n.inputs.size() > 5 || n.find("activation")) return;
+        node* m = maker(n.inputs[0]);
+        if (!m || !is_mask(*m)) return;
+        const bool relu = is(*m, "ReluGrad", "graft");
+        // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
+        const value_id masked = n.inputs[0];
+        if (&g.nodes[static_cast<std::size_t>(readers(masked).front())] != &n) return;
+        const bool others = !used_once(masked);
+        edit({&n, m}, [&] {
+            n.inputs[0] = m->inputs[0];
+            n.inputs.resize(6, no_value);
+            n.inputs[5] = m->inputs[1];
+            m->outputs[0] = no_value;
+            if (others) n.outputs.resize(4, no_value), n.outputs[3] = masked;
+        });
+        set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
+        set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
+        set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
+        drop(*m);
+    }
+    // The gradient of a convolution's bias is summed where that of its weights reads the same numbers.
+    void sum_bias(node& n) {
+        if (!is_float32(n.inputs[0])) return;
+        const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
+        if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) return;
+        // One that comes later would make the sum too late for whoever reads it.
+        for (int i : readers(n.inputs[0])) {
+            node& w = g.nodes[static_cast<std::size_t>(i)];
+            if (&w == &n) break;
+            if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
+            const attribute* of = w.find("shape");
+            if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
+            const value_id sum = n.outputs[0];
+            drop(n);
+            edit(w, [&] { w.outputs.push_back(sum); });
+            break;
+        }
+    }
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPS_HPP
+// ---- graft/cpu/ops/training/ops.hpp
+// The kernels of training's operators, and behind them those of inference.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_CHANNELS_HPP
+// ---- graft/cpu/ops/training/channels.hpp
+// The kernel of graft.SliceChannels: a copy of whole blocks of channels.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+struct slice_channels_parameters {
+    std::int64_t images, skipped, stride, run;  // bytes: before the part, from image to image, of the part in an image
+};
+
+inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& choice) {
+    const std::int64_t block = q.in_layout[0].channels;
+    if (!block || q.out_layout[0] != q.in_layout[0]) return "it cuts blocks of channels only";
+    const shape &x = q.in[0].extents, &y = q.out[0].extents;
+    const std::int64_t plane = x[2] * x[3] * block * 4, start = integer_of(q.n, "start", 0);
+    const auto blocks = [&](std::int64_t channels) { return (channels + block - 1) / block; };
+    choice.set(slice_channels_parameters{x[0], start / block * plane, blocks(x[1]) * plane, blocks(y[1]) * plane});
+    choice.note = "copies blocks of channels";
+    return nullptr;
+}
+inline void run_slice_channels(const kernel_call& c) {
+    const auto& p = c.parameters<slice_channels_parameters>();
+    parallel_for(c.pool, p.images, [&](std::int64_t i) {
+        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped, static_cast<std::size_t>(p.run));
+    });
+}
+
+inline kernel_rows channel_kernel_rows() {
+    static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
+    return {rows, 1};
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DROPOUT_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_DROPOUT_HPP
 // ---- graft/cpu/ops/training/dropout.hpp
@@ -18140,406 +18513,52 @@ inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_ch
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_PATTERNS_HPP
-// ---- graft/cpu/lower/training_patterns.hpp
-// Fusion for training on the CPU: what the backward part can compute while it has the numbers at hand anyway, and what it can do without.
-
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_BECOME_TRAINING_HPP
-// ---- graft/cpu/lower/become_training.hpp
-// Binds a node to an operator that only training steps have.
-
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
+namespace cpu {
 
-// Attributes stay.
-inline void become_training(node& n, const char* op) {
-    n.op_type = op;
-    n.domain = "graft";
-    n.version = newest_opset;
-    n.op = ops::find_training_op("graft", op, newest_opset);
+/// What training needs.
+inline const kernel_set& training_set() noexcept {
+    static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
+                                        [](graph& g, const lowering& with, isa level) { return graft::detail::training_layouter(g, with, level).run(); }};
+    return self;
 }
 
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <algorithm>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class training_fuser : public rewriter {
-public:
-    explicit training_fuser(graph& target) : rewriter(target) {}
-
-    void run() {
-        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled}, {"ClipGrad", "graft", &training_fuser::mask_pooled}};
-        static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
-        static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
-        static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
-        static constexpr rewrite<training_fuser> biases[] = {{"SumTo", "graft", &training_fuser::sum_bias}};
-        sweep(*this, pooled_masks);
-        sweep(*this, places);
-        sweep(*this, masks);
-        sweep(*this, joined_masks);
-        sweep(*this, biases);
-    }
-
-private:
-    static bool is_mask(const node& n) { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
-
-    // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
-    // to look at instead of all its pixels, and these need not be kept.
-    void mask_pooled(node& n) {
-        if (!used_once(n.inputs[0])) return;
-        node* pool = maker(n.inputs[0]);
-        if (!pool || !is(*pool, "MaxPoolGrad", "graft") || pool->inputs[1] != n.inputs[1]) return;
-        const value_id pooled = pool->inputs[2], masked = like(pooled, "_masked");
-        edit({&n, pool}, [&] {
-            node gradient = *pool;
-            gradient.outputs = n.outputs;
-            *pool = n;
-            pool->inputs = {gradient.inputs[0], pooled};
-            pool->outputs = {masked};
-            gradient.inputs[0] = masked;
-            n = std::move(gradient);
-        });
-    }
-    // Max pooling keeps where the largest pixels are, a byte each, so that nobody has to keep the pixels.
-    void keep_places(node& n) {
-        if (!fits_places(n)) return;
-        const value_id x = n.inputs[1], y = n.inputs[2], kept = like(y, "_places");
-        at(kept).type = dtype::uint8;
-        node forward;
-        forward.name = at(kept).name;
-        forward.attributes = n.attributes;
-        forward.inputs = {x};
-        become_training(forward, "MaxPoolPlaces");
-        edit(n, [&] {
-            n.inputs = {n.inputs[0], kept};
-            become_training(n, "MaxPoolGradPlaces");
-        });
-        node* before = maker(y);
-        if (before && is(*before, "MaxPool") && before->inputs[0] == x) {
-            forward.outputs = {kept, y};
-            edit(*before, [&] { *before = std::move(forward); });
-        } else {
-            forward.outputs = {kept};  // what is pooled was computed again
-            insert_before(n, std::move(forward));
-        }
-    }
-    bool fits_places(const node& n) {
-        const attribute* kernel = n.find("kernel_shape");
-        const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
-        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && at(n.inputs[2]).extents.elements() > 0 &&
-               k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
-    }
-
-    // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
-    void join_masks(node& join) {
-        node* split = nullptr;
-        std::vector<node*> masks;
-        for (std::size_t i = 0; i < join.inputs.size(); ++i) {
-            node* mask = mask_of_part(join.inputs[i]);
-            if (!mask) return;
-            node* from = maker(mask->inputs[0]);
-            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i])) return;
-            split = from;
-            masks.push_back(mask);
-            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0)) return;
-        }
-        const int rank = at(join.outputs[0]).extents.rank();
-        const auto axis = [&](const node& n) {
-            const std::int64_t given = integer(n, "axis", 0);
-            return given < 0 ? given + rank : given;
-        };
-        if (!split || axis(join) != axis(*split) || at(split->inputs[0]).extents != at(join.outputs[0]).extents) return;
-        // The mask of the whole takes the split's place, and the split that of the first mask.
-        node whole = *masks[0], parts = *split;
-        whole.inputs = {split->inputs[0], join.outputs[0]};
-        whole.outputs = {like(split->inputs[0], "_masked")};
-        parts.inputs[0] = whole.outputs[0];
-        for (std::size_t i = 0; i < masks.size(); ++i) parts.outputs[i] = masks[i]->outputs[0];
-        node* first = *std::min_element(masks.begin(), masks.end());
-        for (node* mask : masks) drop(*mask);
-        drop(*split);
-        put(*first, std::move(parts));
-        put(*split, std::move(whole));
-    }
-    // What masks a part of a split gradient by the value.
-    node* mask_of_part(value_id by) {
-        for (int i : readers(by)) {
-            node& n = g.nodes[static_cast<std::size_t>(i)];
-            if (is_mask(n) && n.inputs[1] == by && maker(n.inputs[0]) && is(*maker(n.inputs[0]), "Split")) return &n;
-        }
-        return nullptr;
-    }
-
-    // The gradient of an activation that follows a normalisation is masked by the normalisation's gradient as it reads it.
-    void mask_normalised(node& n) {
-        if (n.inputs.size() > 5 || n.find("activation")) return;
-        node* m = maker(n.inputs[0]);
-        if (!m || !is_mask(*m)) return;
-        const bool relu = is(*m, "ReluGrad", "graft");
-        // Others who read the masked gradient (a residual's other branch) get it from here, so they have to come later.
-        const value_id masked = n.inputs[0];
-        if (&g.nodes[static_cast<std::size_t>(readers(masked).front())] != &n) return;
-        const bool others = !used_once(masked);
-        edit({&n, m}, [&] {
-            n.inputs[0] = m->inputs[0];
-            n.inputs.resize(6, no_value);
-            n.inputs[5] = m->inputs[1];
-            m->outputs[0] = no_value;
-            if (others) n.outputs.resize(4, no_value), n.outputs[3] = masked;
-        });
-        set(n, "activation", static_cast<std::int64_t>(relu ? activation::relu : activation::clip));
-        set(n, "alpha", relu ? 0.0f : real(*m, "min", 0));
-        set(n, "beta", relu ? 0.0f : real(*m, "max", 0));
-        drop(*m);
-    }
-    // The gradient of a convolution's bias is summed where that of its weights reads the same numbers.
-    void sum_bias(node& n) {
-        if (!is_float32(n.inputs[0])) return;
-        const shape &dy = at(n.inputs[0]).extents, &to = at(n.outputs[0]).extents;
-        if (dy.rank() != 4 || to.elements() != dy[1] || (to.rank() != 3 && to.rank() != 4) || to[to.rank() - 3] != dy[1]) return;
-        // One that comes later would make the sum too late for whoever reads it.
-        for (int i : readers(n.inputs[0])) {
-            node& w = g.nodes[static_cast<std::size_t>(i)];
-            if (&w == &n) break;
-            if (!is(w, "ConvGradWeight", "graft") || w.inputs[1] != n.inputs[0] || w.outputs.size() > 1) continue;
-            const attribute* of = w.find("shape");
-            if (!of || of->integers.size() != 4 || integer(w, "shards", 0) != integer(n, "shards", 0)) continue;
-            const value_id sum = n.outputs[0];
-            drop(n);
-            edit(w, [&] { w.outputs.push_back(sum); });
-            break;
-        }
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
-#define GRAFT_SINGLE_GRAFT_CPU_LOWER_TRAINING_LAYOUT_HPP
-// ---- graft/cpu/lower/training_layout.hpp
-// Layout for training on the CPU: gradients stay in blocks of channels wherever the activations that they belong to do.
-
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class training_layouter final : public layouter {
-public:
-    using layouter::layouter;
-
-private:
-    inline status place_node(node& n) override {
-        if (n.domain == "graft") {
-            const std::string& op = n.op_type;
-            if (op == "ConvGradWeight") return place_grad_weight(n);
-            if (op == "ConvGradInput") return place_grad_input(n);
-            // Images among the inputs and the outputs; the others are vectors of a number a channel.
-            if (op == "ReluGrad" || op == "ClipGrad" || op == "ActivationGrad") return place_images(n, 0b11, 0b1);
-            if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
-            if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
-            if (op == "MaxPoolPlaces") return place_max_pool(n);
-            if (op == "MaxPoolGradPlaces") {
-                at(n.outputs[0]).layout = at(n.inputs[1]).layout;
-                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
-                g.nodes.push_back(std::move(n));
-                return {};
-            }
-            // What was pooled lay in blocks, however small the gradient that comes back.
-            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, convolves_);
-            if (op == "Dropout") return place_images(n, 0b1, 0b11);
-            if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
-        }
-        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
-        return layouter::place_node(n);
-    }
-
-    // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
-    bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
-        if (x.rank() != 4 || !x.elements() || !y.elements() || !w.elements() || !cpu::conv_problem_of(n, x, w, y, p)) return false;
-        p.exact = with_.exact;
-        p.ep = {};
-        return true;
-    }
-    static shape shape_attribute(const node& n) {
-        const attribute* a = n.find("shape");
-        return a && a->integers.size() <= static_cast<std::size_t>(shape::max_rank) ? shape::from(a->integers.begin(), a->integers.end()) : shape{};
-    }
-
-    // dW[, dB] of X and dY. The first layer reads its picture in planes, as the forward pass does.
-    status place_grad_weight(node& n) {
-        cpu::conv_problem p{};
-        const shape w = shape_attribute(n);
-        if (!is_float32(n.inputs[0]) || !forward_problem(n, at(n.inputs[0]).extents, w, at(n.inputs[1]).extents, p)) return layouter::place_node(n);
-        p.in = at(n.inputs[0]).layout.as;
-        p.out = layout::blocked;
-        const cpu::conv_grad_weight_choice choice = cpu::choose_conv_grad_weight(level_, p, static_cast<int>(integer(n, "shards", 8)));
-        p.in = choice.in;
-        n.inputs[0] = as(n.inputs[0], lies(choice.in));
-        n.inputs[1] = as(n.inputs[1], blocks_);
-        cpu::set_conv_problem(n, p);
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // dX of dY and W[, what is added to it].
-    status place_grad_input(node& n) {
-        cpu::conv_problem p{};
-        const shape x = shape_attribute(n);
-        if (!is_float32(n.inputs[0]) || !forward_problem(n, x, at(n.inputs[1]).extents, at(n.inputs[0]).extents, p)) return layouter::place_node(n);
-        p.in = p.out = layout::blocked;
-        const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
-        n.inputs[0] = as(n.inputs[0], blocks_);
-        if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
-        cpu::set_conv_problem(n, p);
-        GRAFT_TRY(pack_grad_input(n, p, choice));
-        at(n.outputs[0]).layout = blocks_;
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-    status pack_grad_input(node& n, const cpu::conv_problem& p, const cpu::conv_grad_input_choice& choice) {
-        const value_id weight = n.inputs[1];
-        const value_id packed = g.add_value(at(weight).name + "_packed_for_gradient");
-        at(packed).type = dtype::uint8;
-        at(packed).has_shape = true;
-        at(packed).extents = {choice.packed_bytes};
-        n.inputs[1] = packed;
-        if (is_constant(weight)) {
-            // Frozen, and yet on the way of a gradient: packed once.
-            const tensor source = at(weight).constant;
-            const std::string key = cpu::conv_grad_input_pack_key(level_, p, choice);
-            tensor data = with_.packed ? with_.packed->find(source, key) : tensor();
-            if (!data) {
-                buffer scratch;
-                GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
-                cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
-                if (with_.packed) with_.packed->add(source, key, data);
-            }
-            at(packed).constant = data;
-            return {};
-        }
-        node pack;
-        pack.name = at(packed).name;
-        become_training(pack, "PackConvGradInputWeights");
-        cpu::set_conv_problem(pack, p);
-        pack.inputs = {weight};
-        pack.outputs = {packed};
-        g.nodes.push_back(std::move(pack));
-        return {};
-    }
-
-    // Both outputs lie as the input does.
-    status place_max_pool(node& n) {
-        for (value_id id : n.outputs)
-            if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // Whole blocks of channels cut out of a blocked value: each part is a copy of runs of memory.
-    bool channel_parts(const node& n) {
-        if (!blocked(n.inputs[0])) return false;
-        const shape& x = at(n.inputs[0]).extents;
-        std::int64_t start = 0;
-        if (is(n, "Slice")) {
-            std::int64_t end = 0, axis = 0, step = 1;
-            if (n.inputs.size() < 4 || !one_integer(n.inputs[1], start) || !one_integer(n.inputs[2], end) || !one_integer(n.inputs[3], axis)) return false;
-            if (n.inputs.size() > 4 && n.inputs[4] != no_value && !one_integer(n.inputs[4], step)) return false;
-            if ((axis != 1 && axis != -3) || step != 1) return false;
-            if (start < 0) start += x[1];
-        } else if (integer(n, "axis", 0) != 1)
-            return false;
-        std::int64_t first = start;
-        for (value_id id : n.outputs) {
-            if (id == no_value || !image(id) || first < 0 || first % blocks_.channels) return false;
-            first += at(id).extents[1];
-        }
-        const value_id source = n.inputs[0];
-        for (value_id id : n.outputs) {
-            node part;
-            part.name = at(id).name;
-            become_training(part, "SliceChannels");
-            set(part, "start", start);
-            part.inputs = {source};
-            part.outputs = {id};
-            at(id).layout = blocks_;
-            start += at(id).extents[1];
-            g.nodes.push_back(std::move(part));
-        }
-        return true;
-    }
-    bool one_integer(value_id id, std::int64_t& v) {
-        if (!is_constant(id) || at(id).constant.elements() != 1) return false;
-        v = element_as_int64(at(id).type, at(id).constant.raw(), 0);
-        return true;
-    }
-
-    bool image(value_id id) { return is_float32(id) && at(id).extents.rank() == 4 && at(id).extents.elements() > 0; }
-
-    // In blocks where any image among the inputs lies so.
-    status place_images(node& n, unsigned in, unsigned out, bool blocks = false) {
-        for (std::size_t i = 0; i < n.inputs.size(); ++i)
-            if ((in >> i & 1) && n.inputs[i] != no_value) {
-                if (!image(n.inputs[i])) return layouter::place_node(n);
-                blocks |= blocked(n.inputs[i]);
-            }
-        for (std::size_t i = 0; i < n.inputs.size(); ++i)
-            if (n.inputs[i] != no_value) n.inputs[i] = as(n.inputs[i], blocks && (in >> i & 1) ? blocks_ : layout());
-        for (std::size_t i = 0; i < n.outputs.size(); ++i)
-            if (n.outputs[i] != no_value) at(n.outputs[i]).layout = blocks && (out >> i & 1) ? blocks_ : layout();
-        g.nodes.push_back(std::move(n));
-        return {};
-    }
-
-    // [N,C,H,W] down to one number a channel, or to one a channel and image.
-    bool per_channel_sum(const node& n) {
-        if (!image(n.inputs[0])) return false;
-        const shape &x = at(n.inputs[0]).extents, &y = at(n.outputs[0]).extents;
-        if (y.elements() == x[1]) return y.rank() == 3 ? y[0] == x[1] : y.rank() == 4 && y[1] == x[1];
-        return y.rank() == 4 && y[0] == x[0] && y[1] == x[1] && y[2] == 1 && y[3] == 1;
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-/// Rewrites the graph of a training step, whose shapes are known, for the CPU.
-inline status lower_training_for_cpu(graph& g, const lowering& with) {
-    cpu::isa level = cpu::isa::baseline;
-    GRAFT_TRY_ASSIGN(level, cpu::active_isa());
-    GRAFT_TRY(detail::widener(g, with).run());
-    GRAFT_TRY(detail::fuser(g, with).run());
-    detail::training_fuser(g).run();
-    GRAFT_TRY(detail::training_layouter(g, with, level).run());
-    drop_unread(g);
-    return {};
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
+}  // namespace cpu
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self = detail::cpu_backend(lower_training_for_cpu, graft::cpu::choose_training_kernel);
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr, true};
     return self;
 }
 
 }  // namespace backends
 GRAFT_END_NAMESPACE
 #endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The CPU with the kernels of training. Errors: cpu.isa.
+inline result<std::shared_ptr<device>> training_host() {
+    const backend& cpu = backends::cpu_training::instance();
+    return cpu.open(cpu.name, {}, nullptr);
+}
+// Of what is computed beside the steps: on the CPU alone.
+inline result<execution_options> host_execution(const limits& limit, std::uint64_t seed = 0) {
+    execution_options how;
+    how.limit = limit;
+    how.seed = seed;
+    how.packed = std::make_shared<pack_cache>();
+    how.places.resize(1);
+    GRAFT_TRY_ASSIGN(how.places[0], training_host());
+    return how;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
@@ -18586,11 +18605,10 @@ inline result<graph> with_logit_gradients(graph g, value_id logits, const std::v
 }
 
 // Such a graph, ready to run.
-inline void make_executable(graph g, const limits& limit, executable& what) {
+inline status make_executable(graph g, const limits& limit, executable& what) {
     what.graph = std::move(g);
-    what.limit = limit;
-    what.backends = {&backends::cpu_training::instance()};
-    what.packed = std::make_shared<pack_cache>();
+    GRAFT_TRY_ASSIGN(what.how, host_execution(limit));
+    return {};
 }
 
 class feature_finder {
@@ -18804,7 +18822,7 @@ private:
             }
         }
         executable what;
-        make_executable(std::move(g), limit_, what);
+        GRAFT_TRY(make_executable(std::move(g), limit_, what));
         context runner(what, pool_);
         const tensor_view views[] = {view(inputs[0]), view(inputs[1])};
         GRAFT_TRY(runner.run(views));
@@ -18924,7 +18942,7 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, va
     self.map = map;
     GRAFT_TRY_ASSIGN(self.chosen, tensor::zeros(dtype::float32, scores.extents));
     GRAFT_TRY_ASSIGN(g, detail::with_logit_gradients(std::move(g), logits, {map.features}, limit));
-    detail::make_executable(std::move(g), limit, self.what);
+    GRAFT_TRY(detail::make_executable(std::move(g), limit, self.what));
     self.runner.reset(new detail::context(self.what, pool));
     return made;
 }
@@ -24101,6 +24119,7 @@ struct step_options {
     std::uint64_t seed = 0;          ///< of Dropout
     bool exact = false;              ///< no algorithms that reorder sums
     bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
+    bool strict_placement = false;   ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
     bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
     bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
@@ -24267,10 +24286,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
         executable again;
         again.graph = forward;
         again.graph.outputs.clear();
-        again.limit = limit;
-        again.seed = seed;
-        again.backends = {&backends::cpu_training::instance()};
-        again.packed = std::make_shared<pack_cache>();
+        GRAFT_TRY_ASSIGN(again.how, host_execution(limit, seed));
         std::vector<std::size_t> made_by;
         for (std::int64_t bytes = 0; next < forward.nodes.size() && bytes < most; ++next)
             for (value_id id : forward.nodes[next].outputs) {
@@ -24950,7 +24966,7 @@ struct training_step::implementation {
     std::int64_t state_on_device(const plan& p) const {
         std::int64_t bytes = 0;
         for (const state_pair& s : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[s.input]).on_device)
+            if (p.lowered.at(p.lowered.inputs[s.input]).place)
                 bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
@@ -25069,14 +25085,10 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
-    made->what.limit = options.limits;
-    made->what.exact = options.exact;
-    made->what.reference = options.reference;
-    made->what.seed = options.seed;
-    made->what.backends = {&backends::cpu_training::instance()};
-    made->what.packed = std::make_shared<pack_cache>();
-    made->what.on = options.on;
-    made->runner.reset(new detail::context(made->what, pool, resident.get()));
+    std::shared_ptr<device> host;
+    GRAFT_TRY_ASSIGN(host, detail::training_host());
+    made->what.how = execution_of(options, std::move(host), options.on);
+    made->runner.reset(new detail::context(made->what, pool, {nullptr, resident.get()}));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
     if (plans.size() >= 8) plans.erase(plans.begin());
@@ -25106,10 +25118,9 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
-    m.activations = found->arena_bytes;
+    m.activations = host_arena_bytes(*found);
     m.constants = found->constant_bytes;
-    const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
-    m.device = on_device(*found);
+    m.device = device_bytes(*found);
     for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
     if (!by_parts) {
         m.device += state_on_device(*found);
@@ -25121,9 +25132,9 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
         of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
-    m.activations += found->arena_bytes + levels * of_sums;
+    m.activations += host_arena_bytes(*found) + levels * of_sums;
     m.constants += found->constant_bytes;
-    m.device += on_device(*found) + state_on_device(*found);
+    m.device += device_bytes(*found) + state_on_device(*found);
     return m;
 }
 

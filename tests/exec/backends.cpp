@@ -25,7 +25,7 @@ struct host_backend {
         return names;
     }
     static const graft::backend& instance() noexcept {
-        static const graft::backend self{"host", [] { return graft::status(); }, nullptr, nullptr, nullptr,
+        static const graft::backend self{"host", [] { return graft::status(); },
                                          [](const std::string& name, const graft::device_options& options, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
                                              asked().push_back(name + " " + options.precision);
                                              if (name == "host:9") return graft::fail(errc::device_unavailable, name, "there is no such device");
@@ -36,7 +36,7 @@ struct host_backend {
 };
 struct absent_backend {
     static const graft::backend& instance() noexcept {
-        static const graft::backend self{"absent", [] { return graft::fail(errc::device_unavailable, "absent", "no library"); }, nullptr, nullptr, nullptr,
+        static const graft::backend self{"absent", [] { return graft::fail(errc::device_unavailable, "absent", "no library"); },
                                          [](const std::string& name, const graft::device_options&, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
                                              return graft::fail(errc::device_unavailable, name, "its library is not installed");
                                          }};
@@ -191,6 +191,6 @@ TEST_CASE("a program without the CPU names the node that its only back end does 
     const auto refused = graft::runtime<host_backend>::load(g, asking("host"));
     CHECK(errc_of(refused) == errc::placement_refused);
     CHECK(refused.error().where().find("NonZero") != std::string::npos);
-    CHECK(refused.error().detail().find("host: ") != std::string::npos);
+    CHECK(refused.error().detail().find("host:0: ") != std::string::npos);
     CHECK(graft::runtime<host_backend>::load(exponential(), asking("host")).ok());
 }

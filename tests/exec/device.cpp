@@ -322,7 +322,7 @@ TEST_CASE("the table of placements has a device, a kernel and a refusal for ever
     CHECK(find("the NonZero").reason != "");
     int copies = 0;
     for (const graft::placement& p : all) {
-        if (p.op_type != "Upload" && p.op_type != "Download") continue;
+        if (p.op_type != "graft.Transfer") continue;
         CHECK(p.device == "host:0");
         CHECK(p.kernel == "copy");
         ++copies;

@@ -19,7 +19,9 @@ namespace host_devices {
 
 using bytes = std::vector<unsigned char>;
 
-inline bool is_copy(const graft::node& n) { return n.domain.empty() && (n.op_type == "Upload" || n.op_type == "Download"); }
+inline bool is_copy(const graft::node& n) { return n.domain == "graft" && n.op_type == "Transfer"; }
+// Whether a copy brings its value to the place that runs it.
+inline bool is_upload(const graft::step& s) { return s.out[0].place == s.place; }
 
 struct counters {
     std::atomic<int> uploads{0}, downloads{0}, segments{0}, state_uploads{0}, state_downloads{0}, channels_last{0}, expected{0};
@@ -94,16 +96,16 @@ inline void change_layout(const graft::tensor_view& v, const unsigned char* from
 
 class context final : public graft::device_context {
 public:
-    context(std::shared_ptr<const graft::plan> p, state* kept, counters& did, std::atomic<int>& failing)
-        : plan_(std::move(p)), state_(kept), did_(did), failing_(failing), arena_(static_cast<std::size_t>(plan_->device_arena_bytes)) {
-        while (!plan_->steps[static_cast<std::size_t>(first_)].on_device) ++first_;
+    context(std::shared_ptr<const graft::plan> p, graft::place_id place, state* kept, counters& did, std::atomic<int>& failing)
+        : plan_(std::move(p)), place_(place), state_(kept), did_(did), failing_(failing), arena_(static_cast<std::size_t>(plan_->places[place].arena_bytes)) {
+        while (plan_->steps[static_cast<std::size_t>(first_)].place != place_) ++first_;
     }
 
-    inline graft::status run(int first, int last, const graft::host_addresses& host, graft::executor&) override {
+    inline graft::status run(int first, int last, const graft::run_environment& around) override {
         ++did_.segments;
         if (failing_ > 0 && failing_-- == 1) return graft::fail(graft::errc::device_lost, "host device", "it was told to fail");
         if (first == first_) std::memset(arena_.data(), 0xff, arena_.size());  // a NaN, or -1, for who reads what this run did not make
-        for (int i = first; i < last; ++i) GRAFT_TRY(run_step(plan_->steps[static_cast<std::size_t>(i)], host));
+        for (int i = first; i < last; ++i) GRAFT_TRY(run_step(plan_->steps[static_cast<std::size_t>(i)], around));
         return {};
     }
 
@@ -116,29 +118,29 @@ private:
     static std::size_t size_of(const graft::slot& s) { return static_cast<std::size_t>(graft::bytes_of(s.prototype.type, s.prototype.extents)); }
     static graft::status wrong(const std::string& what) { return graft::fail(graft::errc::internal, "host device", what); }
 
-    graft::result<unsigned char*> find(const graft::slot& s, const graft::host_addresses& host, bool changes) {
-        if (!s.on_device) return wrong("a kernel of the device was given memory of the host");
+    graft::result<unsigned char*> find(const graft::slot& s, const graft::run_environment& around, bool changes) {
+        if (s.place != place_) return wrong("a kernel of the device was given memory of another place");
         if (s.kind == graft::slot_kind::arena) {
-            if (s.index < 0 || s.index + static_cast<std::int64_t>(size_of(s)) > plan_->device_arena_bytes) return wrong("a value lies outside of the arena");
+            if (s.index < 0 || s.index + static_cast<std::int64_t>(size_of(s)) > plan_->places[place_].arena_bytes) return wrong("a value lies outside of the arena");
             return arena_.data() + s.index;
         }
         if (s.kind == graft::slot_kind::input) {
             if (!state_) return wrong("there is state, and nothing to keep it in");
-            return state_->find(host.address(s), size_of(s), changes);
+            return state_->find(around.address(s), size_of(s), changes);
         }
         if (s.kind != graft::slot_kind::constant || changes) return wrong("a value is no place of the device");
-        const auto& all = static_cast<const program*>(plan_->loaded.get())->constants;
+        const auto& all = static_cast<const program*>(plan_->places[place_].loaded.get())->constants;
         const auto found = all.find(s.index);
         if (found == all.end()) return wrong("a constant was not loaded");
         return const_cast<unsigned char*>(found->second.data());
     }
 
-    graft::status run_step(const graft::step& s, const graft::host_addresses& host) {
-        const kernel& k = static_cast<const kernel&>(*s.on_device);
-        const bool upload = is_copy(k.n) && k.n.op_type == "Upload", download = is_copy(k.n) && !upload;
-        if (s.on_device->workspace_bytes > 0) {
-            if (s.workspace_offset < 0 || s.workspace_offset + s.on_device->workspace_bytes > plan_->device_arena_bytes) return wrong("scratch memory lies outside of the arena");
-            std::memset(arena_.data() + s.workspace_offset, 0xee, static_cast<std::size_t>(s.on_device->workspace_bytes));
+    graft::status run_step(const graft::step& s, const graft::run_environment& around) {
+        const kernel& k = static_cast<const kernel&>(*s.kernel);
+        const bool upload = is_copy(k.n) && is_upload(s), download = is_copy(k.n) && !upload;
+        if (s.kernel->workspace_bytes > 0) {
+            if (s.workspace_offset < 0 || s.workspace_offset + s.kernel->workspace_bytes > plan_->places[place_].arena_bytes) return wrong("scratch memory lies outside of the arena");
+            std::memset(arena_.data() + s.workspace_offset, 0xee, static_cast<std::size_t>(s.kernel->workspace_bytes));
         }
         std::vector<graft::tensor> in(s.in.size()), out(s.out.size());
         std::vector<graft::tensor_view> in_views(s.in.size()), out_views(s.out.size());
@@ -147,10 +149,10 @@ private:
             GRAFT_TRY_ASSIGN(in[i], graft::tensor::make(s.in[i].prototype.type, s.in[i].prototype.extents));
             unsigned char* from = nullptr;
             if (upload) {
-                if (s.in[i].on_device) return wrong("what is uploaded lies on the device");
-                from = static_cast<unsigned char*>(host.address(s.in[i]));
+                if (s.in[i].place == place_) return wrong("what is uploaded lies on the device");
+                from = static_cast<unsigned char*>(around.address(s.in[i]));
             } else
-                GRAFT_TRY_ASSIGN(from, find(s.in[i], host, false));
+                GRAFT_TRY_ASSIGN(from, find(s.in[i], around, false));
             did_.channels_last += k.in_layout[i] == graft::layout::channels_last;
             move(s.in[i].prototype, from, reinterpret_cast<unsigned char*>(in[i].raw()), k.in_layout[i] == graft::layout::channels_last, false);
             in_views[i] = view(in[i]);
@@ -172,10 +174,10 @@ private:
             if (!out[i]) continue;
             unsigned char* to = nullptr;
             if (download) {
-                if (s.out[i].on_device) return wrong("what is downloaded goes to the device");
-                to = static_cast<unsigned char*>(host.address(s.out[i]));
+                if (s.out[i].place == place_) return wrong("what is downloaded goes to the device");
+                to = static_cast<unsigned char*>(around.address(s.out[i]));
             } else
-                GRAFT_TRY_ASSIGN(to, find(s.out[i], host, true));
+                GRAFT_TRY_ASSIGN(to, find(s.out[i], around, true));
             move(s.out[i].prototype, reinterpret_cast<unsigned char*>(out[i].raw()), to, k.out_layout[i] == graft::layout::channels_last, true);
         }
         return {};
@@ -189,6 +191,7 @@ private:
     }
 
     std::shared_ptr<const graft::plan> plan_;
+    graft::place_id place_;
     state* state_;
     counters& did_;
     std::atomic<int>& failing_;
@@ -211,13 +214,12 @@ public:
         if (!c.n.op || !c.n.op->run) return "it has no reference kernel";
         return takes(c.n) ? nullptr : "it was told not to";
     }
-    inline graft::status lower(graft::graph& g, const graft::lowering&) override {
+    inline graft::status lower(graft::graph& g, const graft::lowering& with) override {
         std::vector<char> row_major(g.values.size(), 0);
         for (graft::value_id id : g.outputs) row_major[id] = 1;
         for (const graft::node& n : g.nodes) {
-            if (n.on_device == (n.domain.compare(0, 5, "host:") == 0)) return wrong("nodes of the host cannot be told from the device's");
             for (graft::value_id id : n.outputs) {
-                if (!channels_last || !n.on_device || id == graft::no_value || row_major[id]) continue;
+                if (!channels_last || n.place != with.on || id == graft::no_value || row_major[id]) continue;
                 graft::value& v = g.at(id);
                 if (v.extents.rank() == 4 && v.type == graft::dtype::float32) v.layout = graft::layout::channels_last;
             }
@@ -226,7 +228,6 @@ public:
     }
     inline graft::result<std::shared_ptr<const graft::device_kernel>> prepare(const graft::device_query& q) override {
         if (failing_prepare > 0 && failing_prepare-- == 1) return told_to_fail();
-        if (q.n.domain.compare(0, 6, "device") == 0) return wrong("a kernel is asked for by the domain of placed nodes");
         auto made = std::make_shared<kernel>();
         made->n = q.n;
         made->in_layout.assign(q.in_layout, q.in_layout + q.inputs);
@@ -237,22 +238,22 @@ public:
         made->workspace_bytes = is_copy(q.n) ? 0 : 96;
         return std::shared_ptr<const graft::device_kernel>(std::move(made));
     }
-    inline graft::result<std::shared_ptr<const graft::device_program>> load(const graft::plan& p, graft::executor&) override {
+    inline graft::result<std::shared_ptr<const graft::device_program>> load(const graft::plan& p, graft::place_id place, graft::executor&) override {
         if (failing_load > 0 && failing_load-- == 1) return told_to_fail();
-        GRAFT_TRY(check(p));
+        GRAFT_TRY(check(p, place));
         auto made = std::make_shared<program>();
         for (const graft::step& s : p.steps)
             for (const graft::slot& from : s.in)
-                if (s.on_device && from.kind == graft::slot_kind::constant && from.on_device) {
+                if (s.place == place && from.kind == graft::slot_kind::constant) {
                     const graft::tensor& t = p.lowered.values[static_cast<std::size_t>(from.index)].constant;
                     const unsigned char* data = reinterpret_cast<const unsigned char*>(t.raw());
                     made->constants[from.index].assign(data, data + t.bytes());
                 }
         return std::shared_ptr<const graft::device_program>(std::move(made));
     }
-    inline graft::result<std::unique_ptr<graft::device_context>> make_context(std::shared_ptr<const graft::plan> p, graft::device_state* kept) override {
+    inline graft::result<std::unique_ptr<graft::device_context>> make_context(std::shared_ptr<const graft::plan> p, graft::place_id place, graft::device_state* kept) override {
         if (failing_context > 0 && failing_context-- == 1) return told_to_fail();
-        return std::unique_ptr<graft::device_context>(new context(std::move(p), static_cast<state*>(kept), did, failing_run));
+        return std::unique_ptr<graft::device_context>(new context(std::move(p), place, static_cast<state*>(kept), did, failing_run));
     }
     inline graft::result<std::unique_ptr<graft::device_state>> make_state() override { return std::unique_ptr<graft::device_state>(new state(did)); }
 
@@ -260,21 +261,22 @@ private:
     static graft::status wrong(const std::string& what) { return graft::fail(graft::errc::internal, "host device", what); }
     static graft::status told_to_fail() { return graft::fail(graft::errc::device_compile, "host device", "it was told to fail"); }
 
-    // Host steps read and write the host's memory alone, device steps the device's, and copies lead from one to the other.
-    static graft::status check(const graft::plan& p) {
+    // Steps read and write the memory of their place alone, and copies lead from there to the host's or back.
+    static graft::status check(const graft::plan& p, graft::place_id place) {
         for (const graft::step& s : p.steps) {
-            const graft::node* n = s.on_device ? &static_cast<const kernel&>(*s.on_device).n : nullptr;
-            const bool copies = n && is_copy(*n), in = n && (!copies || n->op_type == "Download"), out = n && (!copies || n->op_type == "Upload");
+            if (s.place != place && s.place != 0) continue;
+            const bool copies = s.place && is_copy(static_cast<const kernel&>(*s.kernel).n);
+            const graft::place_id in = copies && is_upload(s) ? 0 : s.place, out = copies && !is_upload(s) ? 0 : s.place;
             for (const graft::slot& from : s.in)
-                if (from.kind != graft::slot_kind::none && from.on_device != in) return wrong("an input lies on the wrong side");
+                if (from.kind != graft::slot_kind::none && from.place != in) return wrong("an input lies on the wrong side");
             for (const graft::slot& to : s.out)
-                if (to.kind != graft::slot_kind::none && to.on_device != out) return wrong("an output lies on the wrong side");
+                if (to.kind != graft::slot_kind::none && to.place != out) return wrong("an output lies on the wrong side");
         }
         for (int i : p.late)
             for (graft::value_id id : p.lowered.nodes[static_cast<std::size_t>(i)].inputs)
-                if (id != graft::no_value && p.value_slots[id].on_device) return wrong("a late node reads memory of the device");
+                if (id != graft::no_value && p.value_slots[id].place) return wrong("a late node reads memory of the device");
         for (std::size_t i = 0; i < p.outputs.size(); ++i)
-            if (p.outputs[i].on_device && p.state_of[i] < 0) return wrong("an output of the graph lies on the device");
+            if (p.outputs[i].place && p.state_of[i] < 0) return wrong("an output of the graph lies on the device");
         return {};
     }
 

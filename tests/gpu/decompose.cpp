@@ -393,15 +393,13 @@ void add_texts(const problems::problem& p, const std::shared_ptr<graft::device>&
     const graft::model m = graft::load(p.g);
     std::vector<graft::tensor_view> inputs;
     for (const graft::tensor& x : p.inputs) inputs.push_back({x.type(), x.shape(), nullptr});
-    const graft::limits limit;
     graft::executor pool;
-    const graft::backend* cpu = &graft::backends::cpu::instance();
-    graft::plan_options options{limit, pool, &cpu, 1};
-    options.on = device;
-    auto made = graft::make_plan(m.graph(), inputs.data(), options);
+    graft::execution_options how;
+    how.places = {graft::backends::cpu::instance().open("cpu", {}, nullptr).value(), device};
+    auto made = graft::make_plan(m.graph(), inputs.data(), how, pool);
     REQUIRE(made.ok());
     for (const graft::step& s : made.value()->steps)
-        if (s.on_device) texts.insert(static_cast<const graft::gpu::cuda_kernel&>(*s.on_device).generated.source);
+        if (s.place) texts.insert(static_cast<const graft::gpu::cuda_kernel&>(*s.kernel).generated.source);
     texts.erase("");  // of libraries and copies
 }
 

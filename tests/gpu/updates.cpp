@@ -59,12 +59,12 @@ public:
                 values[at(n.outputs[k])] = made[k];
                 if (n.op_type != "Mul") g.outputs.push_back(n.outputs[k]);
             }
-            n.on_device = true;
+            n.place = 1;
         }
         example x;
         x.name = g.nodes.back().op_type;
-        graft::gpu::detail::chains(g).run();
-        graft::gpu::detail::update_joiner(g).run();
+        graft::gpu::detail::chains(g, 1).run();
+        graft::gpu::detail::update_joiner(g, 1).run();
         REQUIRE(g.nodes.size() == 1);
         x.n = g.nodes[0];
         CHECK(x.n.op_type == "MultiTensor");

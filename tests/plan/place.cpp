@@ -23,6 +23,12 @@ constexpr dtype f32 = dtype::float32, i64 = dtype::int64;
 
 using plan_result = graft::result<std::shared_ptr<const graft::plan>>;
 
+graft::execution_options beside_cpu(const std::shared_ptr<graft::device>& on) {
+    graft::execution_options how;
+    how.places = {graft::backends::cpu::instance().open("cpu", {}, nullptr).value(), on};
+    return how;
+}
+
 // The plan of a graph whose inputs have known shapes, with a device that takes the operators or nodes of these names.
 plan_result planned(const graft::graph& g, std::vector<std::string> taken, bool strict = false) {
     const auto on = host_devices::make();
@@ -30,13 +36,10 @@ plan_result planned(const graft::graph& g, std::vector<std::string> taken, bool 
     const graft::graph bound = graft::load(g).value().graph();
     std::vector<graft::tensor_view> inputs;
     for (value_id id : bound.inputs) inputs.push_back({bound.at(id).type, bound.at(id).extents, nullptr});
-    const graft::limits limit;
+    graft::execution_options how = beside_cpu(on);
+    how.strict_placement = strict;
     graft::executor serial;
-    const graft::backend* cpu = &graft::backends::cpu::instance();
-    graft::plan_options options{limit, serial, &cpu, 1};
-    options.on = on;
-    options.strict_placement = strict;
-    return graft::make_plan(bound, inputs.data(), options);
+    return graft::make_plan(bound, inputs.data(), how, serial);
 }
 
 struct crossings {
@@ -51,10 +54,9 @@ crossings crossings_of(const graft::plan& p) {
     crossings c{0, 0, 0};
     bool before = false;
     for (const graft::step& s : p.steps) {
-        c.uploads += node_of(p, s).op_type == "Upload";
-        c.downloads += node_of(p, s).op_type == "Download";
-        c.segments += s.on_device && !before;
-        before = s.on_device != nullptr;
+        if (host_devices::is_copy(node_of(p, s))) ++(host_devices::is_upload(s) ? c.uploads : c.downloads);
+        c.segments += s.place && !before;
+        before = s.place != 0;
     }
     return c;
 }
@@ -144,8 +146,8 @@ TEST_CASE("integers of shapes and indices stay with the host, and so does what o
     CHECK(crossings_of(*p) == crossings{2, 1, 1});
     std::set<std::string> on_device;
     for (const graft::node& n : p->lowered.nodes)
-        if (n.on_device) on_device.insert(n.op_type);
-    CHECK(on_device == std::set<std::string>{"Upload", "Reshape", "Gather", "Exp", "Download"});
+        if (n.place) on_device.insert(n.op_type);
+    CHECK(on_device == std::set<std::string>{"Transfer", "Reshape", "Gather", "Exp"});
     // Views cost no step: neither the host's nor the device's.
     for (const graft::step& s : p->steps) CHECK(node_of(*p, s).op_type != "Reshape");
 }
@@ -159,10 +161,10 @@ TEST_CASE("a constant that both sides read is copied by no step, and lies where 
     int there = 0, here = 0;
     for (const graft::step& s : p->steps)
         for (const graft::slot& from : s.in)
-            if (from.kind == graft::slot_kind::constant) ++(from.on_device ? there : here);
+            if (from.kind == graft::slot_kind::constant) ++(from.place ? there : here);
     CHECK(there == 1);
     CHECK(here == 1);
-    CHECK(p->loaded->constant_bytes() == 16);
+    CHECK(p->places[1].loaded->constant_bytes() == 16);
 }
 
 TEST_CASE("each side has memory of its own, and values of the device that live at different times share it") {
@@ -172,11 +174,11 @@ TEST_CASE("each side has memory of its own, and values of the device that live a
     b.output(x, "y");
     const graft::graph g = b.finish();
     const auto all = plan_of(g, {"MatMul", "Softmax"}), none = plan_of(g, {});
-    CHECK(all->arena_bytes == 0);
-    CHECK(all->device_arena_bytes >= 2 * 4096);
-    CHECK(all->device_arena_bytes < 4 * 4096);
-    CHECK(none->device_arena_bytes == 0);
-    CHECK(!static_cast<bool>(none->loaded));
+    CHECK(all->places[0].arena_bytes == 0);
+    CHECK(all->places[1].arena_bytes >= 2 * 4096);
+    CHECK(all->places[1].arena_bytes < 4 * 4096);
+    CHECK(none->places[1].arena_bytes == 0);
+    CHECK(!static_cast<bool>(none->places[1].loaded));
     for (const graft::step& s : all->steps)
         for (const graft::slot& to : s.out)
             if (to.kind == graft::slot_kind::arena) CHECK(to.index % 256 == 0);
@@ -212,12 +214,8 @@ plan_result plan_of_state(const graft::graph& g, std::vector<std::string> taken)
     const auto on = host_devices::make();
     on->takes = named(std::move(taken));
     const graft::tensor_view inputs[] = {{f32, {2, 3}, nullptr}, {f32, {6}, nullptr}};
-    const graft::limits limit;
     graft::executor serial;
-    const graft::backend* cpu = &graft::backends::cpu::instance();
-    graft::plan_options options{limit, serial, &cpu, 1};
-    options.on = on;
-    return graft::make_plan(g, inputs, options);
+    return graft::make_plan(g, inputs, beside_cpu(on), serial);
 }
 crossings crossings_of_state(const graft::graph& g, std::vector<std::string> taken) {
     plan_result p = plan_of_state(g, std::move(taken));
@@ -268,8 +266,8 @@ TEST_CASE("a state that the caller wants as it was is copied before it is change
     const graft::plan& plan = *p.value();
     CHECK(crossings_of(plan) == crossings{1, 2, 1});
     CHECK(plan.state_of == std::vector<int>{-1, 0, -1});
-    CHECK(plan.outputs[1].on_device);
-    CHECK(!plan.outputs[2].on_device);
+    CHECK(plan.outputs[1].place == 1);
+    CHECK(plan.outputs[2].place == 0);
     const char* names[] = {"y", "w_after", "w"};
     for (std::size_t i = 0; i < 3; ++i) CHECK(plan.lowered.at(plan.lowered.outputs[i]).name == names[i]);
 }
@@ -284,6 +282,6 @@ TEST_CASE("a state that is only read lies on the device where something there re
     CHECK(crossings_of_state(g, {"Exp", "Tanh"}) == crossings{0, 2, 1});
     const plan_result p = plan_of_state(g, {"Exp"});
     const graft::graph& lowered = p.value()->lowered;
-    CHECK(lowered.at(lowered.inputs[0]).on_device);
-    CHECK(!lowered.at(lowered.inputs[1]).on_device);
+    CHECK(lowered.at(lowered.inputs[0]).place == 1);
+    CHECK(lowered.at(lowered.inputs[1]).place == 0);
 }

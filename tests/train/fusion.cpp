@@ -63,7 +63,7 @@ TEST_CASE("masks pass pooling and joins, and pooling keeps places instead of pic
         const graft::limits caps;
         const graft::lowering with{caps, alone, nullptr, false};
         graft::must(graft::detail::fuser(g, with).run());
-        graft::detail::training_fuser(g).run();
+        graft::detail::training_fuser(g, 0).run();
         CHECK(count(g, mask) == 3);
         CHECK(count(g, "MaxPoolGrad") == 0);
         CHECK(count(g, "MaxPoolGradPlaces") == 2);

@@ -1,4 +1,4 @@
-// The back ends as types, so that an app compiles the ones its runtime names.
+// The CPU as a back end that apps name: runtime<backends::cpu>.
 #pragma once
 
 #include "../lower/backend.hpp"
@@ -15,14 +15,25 @@ struct cpu {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "device.hpp"
+#include "lower/layout.hpp"
 #include "ops/ops.hpp"
-#include "lower/lower.hpp"
 
 GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What inference needs.
+inline const kernel_set& inference_set() noexcept {
+    static constexpr kernel_set self = {choose_kernel, nullptr, [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); }};
+    return self;
+}
+
+}  // namespace cpu
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self = detail::cpu_backend(lower_for_cpu, graft::cpu::choose_kernel);
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::inference_set()); }, nullptr, true};
     return self;
 }
 

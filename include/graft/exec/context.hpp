@@ -15,17 +15,8 @@ namespace detail {
 class executable {
 public:
     graft::graph graph;
-    limits limit;
-    bool exact = false, reference = false;
-    std::uint64_t seed = 0;
-    std::vector<const backend*> backends;
-    std::shared_ptr<pack_cache> packed;
-    std::shared_ptr<device> on;     // null: the CPU alone
-    bool strict_placement = false;
+    execution_options how;
     std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
-
-    std::shared_ptr<memory_budget> budget;  // of what its plans keep; null: nothing is counted
-    int nesting = 0;                // bodies that this is the body of
 
     // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
@@ -82,7 +73,7 @@ private:
     }
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, {limit, pool, backends.data(), static_cast<int>(backends.size()), exact, reference, seed, packed.get(), on, strict_placement, nesting, budget}));
+        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, how, pool));
         for (std::size_t i = 0; i < made->outputs.size(); ++i)
             if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
@@ -102,11 +93,12 @@ public:
 };
 
 // The memory of one caller. Not for two threads at once.
-class context final : public subgraph_runner, private host_addresses {
+class context final : public subgraph_runner {
 public:
-    // `state`: where the device keeps what it changes in place; null where nothing is. `budget`: what all memory of its runs counts against.
-    context(const executable& what, executor& pool, device_state* state = nullptr, std::shared_ptr<memory_budget> budget = nullptr)
-        : what_(what), pool_(&pool), state_(state), budget_(std::move(budget)) {}
+    // `states`: by place, where it keeps what it changes in memory of its own; null or missing where nothing is. `budget`: what all memory of its
+    // runs counts against.
+    context(const executable& what, executor& pool, std::vector<device_state*> states = {}, std::shared_ptr<memory_budget> budget = nullptr)
+        : what_(what), pool_(&pool), states_(std::move(states)), budget_(std::move(budget)) {}
     // Later runs are spread by this executor; the one before need not live any more.
     void use(executor& pool) {
         if (pool_ != &pool)
@@ -121,13 +113,13 @@ public:
         if (!now_ || !executable::fits(now_->source->inputs, inputs)) GRAFT_TRY(take_up(inputs));
         inputs_ = inputs;
         GRAFT_TRY(prepare_outputs());
-        if (now_->on_device && next) GRAFT_TRY(now_->on_device->expect(coming, next));
-        if (now_->host_states.empty()) return run_steps();
-        // State that this plan has on the host may have been changed on the device by another.
-        for (const state_pair& s : now_->host_states) GRAFT_TRY(state_->read_back(inputs_[s.input].data));
+        for (const auto& at : now_->at)
+            if (at && next) GRAFT_TRY(at->expect(coming, next));
+        // State that this plan has in one place may have been changed in another by another plan.
+        for (const state_pair& s : now_->source->lowered.states) GRAFT_TRY(each_other_state(s, [&](device_state& other) { return other.read_back(inputs_[s.input].data); }));
         status done = run_steps();
-        for (const state_pair& s : now_->host_states)
-            if (s.output >= 0) state_->host_changed(inputs_[s.input].data);
+        for (const state_pair& s : now_->source->lowered.states)
+            if (s.output >= 0) (void)each_other_state(s, [&](device_state& other) { return other.host_changed(inputs_[s.input].data), status(); });
         return done;
     }
     // Output i of the last run; holding on to it makes the next run allocate another.
@@ -168,8 +160,7 @@ private:
     // What it keeps of a plan for when the same shapes come again. The arena and the scratch memory are those of all plans.
     struct prepared {
         std::shared_ptr<const plan> source;
-        std::unique_ptr<device_context> on_device;
-        std::vector<state_pair> host_states;  // where there is a device that keeps state: what this plan has on the host
+        std::vector<std::unique_ptr<device_context>> at;  // by place; null where no step runs there
         std::vector<tensor> outputs;
         memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
         std::vector<std::unique_ptr<body_state>> bodies;
@@ -203,7 +194,7 @@ private:
     // An arena large enough for this plan and those before it, which are forgotten where it cannot be had. Contexts of a device know where
     // the arena before it lay.
     status hold_arena(const plan& p) {
-        const auto bytes = static_cast<std::size_t>(p.arena_bytes);
+        const auto bytes = static_cast<std::size_t>(p.places[0].arena_bytes);
         if (arena_.bytes() >= bytes) return {};
         std::vector<std::unique_ptr<prepared>> before;
         before.swap(ready_);
@@ -214,7 +205,7 @@ private:
             GRAFT_TRY_ASSIGN(made, buffer::allocate(bytes, budget_));
         }
         arena_ = std::move(made).value();
-        before.erase(std::remove_if(before.begin(), before.end(), [](const auto& r) { return r->on_device != nullptr; }), before.end());
+        before.erase(std::remove_if(before.begin(), before.end(), [](const auto& r) { return r->at.size() > 1; }), before.end());
         before.swap(ready_);
         return {};
     }
@@ -224,29 +215,28 @@ private:
         auto made = std::make_unique<prepared>();
         made->source = source;
         GRAFT_TRY(hold_arena(p));
-        if (p.loaded) GRAFT_TRY_ASSIGN(made->on_device, p.on->make_context(source, state_));
+        made->at.resize(p.places.size());
+        for (const segment& s : p.segments)
+            if (!made->at[s.place]) GRAFT_TRY_ASSIGN(made->at[s.place], p.places[s.place].on->make_context(source, s.place, state_at(s.place)));
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
-        for (const state_pair& s : p.lowered.states)
-            if (state_ && !p.lowered.at(p.lowered.inputs[s.input]).on_device) made->host_states.push_back(s);
-        std::size_t most = in_.size();
-        for (const step& s : p.steps) most = std::max(most, std::max(s.in.size(), s.out.size()));
-        in_.resize(most);
-        out_.resize(most);
         return made;
     }
 
+    device_state* state_at(place_id place) const { return place < states_.size() ? states_[place] : nullptr; }
+    // Whoever may hold a state that this plan has elsewhere.
+    template <class Ask>
+    status each_other_state(const state_pair& s, Ask ask) {
+        const plan& p = *now_->source;
+        for (std::size_t i = 0; i < states_.size(); ++i)
+            if (states_[i] && p.lowered.at(p.lowered.inputs[s.input]).place != i) GRAFT_TRY(ask(*states_[i]));
+        return {};
+    }
+    run_environment environment() { return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_}; }
+
     status run_steps() {
-        const std::vector<step>& steps = now_->source->steps;
-        for (std::size_t i = 0, end = 0; i < steps.size(); i = end) {
-            end = i + 1;
-            if (!steps[i].on_device) {
-                GRAFT_TRY(run_step(steps[i]));
-                continue;
-            }
-            while (end < steps.size() && steps[end].on_device) ++end;
-            GRAFT_TRY(now_->on_device->run(static_cast<int>(i), static_cast<int>(end), *this, *pool_));
-        }
+        const run_environment around = environment();
+        for (const segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
         status late = run_late_nodes();
         if (late.ok()) late = finish_outputs();
         for (tensor& t : late_) t = tensor();
@@ -270,36 +260,12 @@ private:
         return {};
     }
 
-    void* address(const slot& s) const override {
-        switch (s.kind) {
-        case slot_kind::arena: return arena_.data() + s.index;
-        case slot_kind::input: return inputs_[s.index].data;
-        case slot_kind::output: return now_->outputs[static_cast<std::size_t>(s.index)].raw();
-        case slot_kind::constant: return now_->source->lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
-        case slot_kind::none: break;
-        }
-        return nullptr;
-    }
-    tensor_view resolve(const slot& s) const { return {s.prototype.type, s.prototype.extents, address(s)}; }
-
-    status run_step(const step& s) {
-        const node& n = now_->source->lowered.nodes[static_cast<std::size_t>(s.node)];
-        for (std::size_t i = 0; i < s.in.size(); ++i) in_[i] = resolve(s.in[i]);
-        for (std::size_t i = 0; i < s.out.size(); ++i) out_[i] = resolve(s.out[i]);
-        const int inputs = static_cast<int>(s.in.size()), outputs = static_cast<int>(s.out.size());
-        if (s.kernel) {
-            s.kernel->run({in_.data(), inputs, out_.data(), outputs, s.choice, arena_.data() + s.workspace_offset, *pool_, s.level});
-            return {};
-        }
-        run_context c{{n, in_.data(), inputs, out_.data(), outputs, what_.limit}, *pool_, this, nullptr, s.seed, &scratch_, budget_};
-        return n.op->run(c);
-    }
-
-    tensor_view late_view(value_id id) const {
+    tensor_view late_view(value_id id) {
         if (id == no_value) return {};
         const auto at = static_cast<std::size_t>(id);
         if (at < late_.size() && late_[at]) return view(late_[at]);
-        return resolve(now_->source->value_slots[at]);
+        const slot& s = now_->source->value_slots[at];
+        return {s.prototype.type, s.prototype.extents, environment().address(s)};
     }
 
     status run_late_nodes() {
@@ -319,18 +285,7 @@ private:
         if (s.kind == slot_kind::input && lender_) lender_->read_last(static_cast<std::size_t>(s.index));
         if (s.kind == slot_kind::none) late_[id] = tensor();
     }
-    status run_late(const node& n) {
-        if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
-        std::vector<value_id> ids = n.inputs;
-        append_captures(n, ids);
-        std::vector<tensor_view> in;
-        for (value_id id : ids) in.push_back(late_view(id));
-        std::vector<tensor> made;
-        GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.seed), budget_}));
-        for (std::size_t i = 0; i < made.size(); ++i)
-            if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
-        return {};
-    }
+    status run_late(const node& n);
 
     status finish_outputs() {
         const plan& p = *now_->source;
@@ -344,14 +299,14 @@ private:
                 if (!out) return fail(errc::graph_no_output, p.lowered.values[id].name, "this output was never made");
                 GRAFT_TRY(what_.check_declared(i, out.type()));
             } else if ((s.kind != slot_kind::output || s.index != static_cast<std::int64_t>(i)) && out.bytes())
-                std::memcpy(out.raw(), address(s), out.bytes());
+                std::memcpy(out.raw(), environment().address(s), out.bytes());
         }
         return {};
     }
 
     const executable& what_;
     executor* pool_;
-    device_state* state_;
+    std::vector<device_state*> states_;
     std::shared_ptr<memory_budget> budget_;
     std::vector<std::unique_ptr<prepared>> ready_;  // the last one used at the end
     prepared* now_ = nullptr;
@@ -362,11 +317,30 @@ private:
     std::vector<tensor> late_;
     std::size_t late_at_ = 0;         // the late node at work
     tensor nothing_;
-    std::vector<tensor_view> in_, out_;
 };
 
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE status context::run_late(const node& n) {
+    if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+    std::vector<value_id> ids = n.inputs;
+    append_captures(n, ids);
+    std::vector<tensor_view> in;
+    for (value_id id : ids) in.push_back(late_view(id));
+    std::vector<tensor> made;
+    GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    for (std::size_t i = 0; i < made.size(); ++i)
+        if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
+    return {};
+}
+
 // A body becomes an executable of its own whose inputs are followed by what it captures.
-inline status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
+GRAFT_INLINE status context::run(const graft::graph& body, const tensor_view* inputs, int count, std::vector<tensor>& outputs) {
     body_state* state = nullptr;
     for (const auto& b : now_->bodies)
         if (b->source == &body) state = b.get();
@@ -378,17 +352,10 @@ inline status context::run(const graft::graph& body, const tensor_view* inputs, 
         e.graph = body;
         bind_constants(e.graph, now_->source->lowered.values);
         for (const capture& c : e.graph.captures) e.graph.inputs.push_back(c.inner);
-        e.limit = what_.limit;
-        e.exact = what_.exact;
-        e.reference = what_.reference;
-        e.seed = what_.seed + 1;
-        e.backends = what_.backends;
-        e.packed = what_.packed;
-        e.on = what_.on;
-        e.strict_placement = what_.strict_placement;
-        e.budget = what_.budget;
-        e.nesting = what_.nesting + 1;
-        state->runner = std::make_unique<context>(e, *pool_, nullptr, budget_);
+        e.how = what_.how;
+        e.how.seed += 1;
+        e.how.nesting += 1;
+        state->runner = std::make_unique<context>(e, *pool_, std::vector<device_state*>(), budget_);
     }
     if (static_cast<std::size_t>(count) + state->what.graph.captures.size() != state->what.graph.inputs.size())
         return fail(errc::op_attribute, body.name, "the body takes another number of inputs than it is given");
@@ -404,3 +371,4 @@ inline status context::run(const graft::graph& body, const tensor_view* inputs, 
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
+#endif

@@ -144,7 +144,7 @@ struct runtime {
     }
 };
 
-/// Loads a model for the CPU from a file, from memory, or from a graph made in code.
+/// Loads a model for the CPU from a file, from memory, or from a graph made in code: graft.hpp has the bodies, as no other header here knows the CPU.
 result<model> load(const std::string& path, const load_options& options = {});
 result<model> load(const void* bytes, std::size_t size, const load_options& options = {});
 result<model> load(graph g, const load_options& options = {});

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "session.hpp"
-#include "../cpu/backend.hpp"
 #include "context.hpp"
 #include "../graph/verify.hpp"
 #include "../io/onnx_read.hpp"
@@ -63,7 +62,7 @@ inline std::int64_t allocated_bytes(const graph& g) {
 // has to declare the right ones.
 inline void tell_output_types(model_state& state) {
     graph& g = state.source;
-    shape_probe probe(g, state.folded.limit);
+    shape_probe probe(g, state.folded.how.limit);
     for (const node& n : g.nodes)
         if (n.op) (void)probe.fixed(n);
     for (std::size_t i = 0; i < g.outputs.size(); ++i) {
@@ -127,7 +126,7 @@ GRAFT_INLINE std::string shape_text(const value_info& v) {
 }
 GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
 
-GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.on ? state_->folded.on->name().c_str() : "cpu"; }
+GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.how.places.size() > 1 ? state_->folded.how.places[1]->name().c_str() : "cpu"; }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
@@ -135,12 +134,12 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     std::shared_ptr<const plan> p;
     GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
     memory_use use;
-    use.arena = p->arena_bytes;
+    use.arena = host_arena_bytes(*p);
     use.scratch = p->scratch_bytes;
     use.constants = p->constant_bytes;
     use.outputs = output_bytes(*p);
     use.multiply_adds = p->multiply_adds;
-    use.device = p->device_arena_bytes + (p->loaded ? p->loaded->constant_bytes() : 0);
+    use.device = device_bytes(*p);
     return use;
 }
 GRAFT_MEMORY_CATCH("model::memory")
@@ -152,11 +151,9 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
     std::vector<placement> all;
     for (const step& s : p->steps) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(s.node)];
-        const std::string domain = detail::plain_domain(n.domain), type = domain.empty() ? n.op_type : domain + "." + n.op_type;
-        if (s.on_device)
-            all.push_back({n.name, type, p->on->name(), s.on_device->note, ""});
-        else
-            all.push_back({n.name, type, "cpu", s.kernel ? s.choice.note : "reference", *s.device_refusal ? std::string(p->on->name()) + ": " + s.device_refusal : s.refusal});
+        const std::string type = n.domain.empty() ? n.op_type : n.domain + "." + n.op_type;
+        const std::string reason = *s.refused.why ? p->places[s.refused.by].on->name() + ": " + s.refused.why : s.kernel->refusal;
+        all.push_back({n.name, type, p->places[s.place].on->name(), s.kernel->note, reason});
     }
     for (int i : p->late) {
         const node& n = p->lowered.nodes[static_cast<std::size_t>(i)];
@@ -190,8 +187,8 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
     status unusable;
     for (int i = 0; i < count; ++i) {
         names += std::string(i ? ", " : "") + backends[i]->name;
-        if (!any && (backends[i]->open ? kind : wanted) != backends[i]->name) continue;
-        if (!backends[i]->open) {
+        if (!any && (backends[i]->host ? wanted : kind) != backends[i]->name) continue;
+        if (backends[i]->host) {
             GRAFT_TRY(backends[i]->available());
             GRAFT_TRY(detail::host_precision(options.precision, unusable));
             return std::shared_ptr<device>();
@@ -226,22 +223,17 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->budget = std::make_shared<memory_budget>(options.limits.memory_bytes);
     if (!state->charge.take(state->budget, detail::allocated_bytes(state->source)))
         return fail(errc::memory_budget, state->source.name, "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
-    auto packed = std::make_shared<pack_cache>();
     bool has_defaults = false;
     for (const value_info& i : state->inputs) has_defaults |= i.has_default;
-    for (detail::executable* e : {&state->folded, &state->replaced}) {
-        e->limit = options.limits;
-        e->exact = options.exact;
-        e->reference = options.reference;
-        e->seed = options.seed;
-        e->packed = packed;
-        e->budget = state->budget;
-        e->on = on;
-        e->strict_placement = options.strict_placement;
-        for (const value_info& o : state->outputs)
-            if (typed_outputs) e->declared.push_back(o.type);
-        e->backends.assign(backends, backends + count);
-    }
+    std::shared_ptr<device> host;
+    for (int i = 0; i < count && !host; ++i)
+        if (backends[i]->host) GRAFT_TRY_ASSIGN(host, backends[i]->open(backends[i]->name, {}, nullptr));
+    state->folded.how = execution_of(options, std::move(host), on);
+    state->folded.how.budget = state->budget;
+    for (const value_info& o : state->outputs)
+        if (typed_outputs) state->folded.declared.push_back(o.type);
+    state->replaced.how = state->folded.how;
+    state->replaced.declared = state->folded.declared;
     executor serial;
     graft::graph runnable = state->source;
     if (options.operators.size) detail::set_apart(runnable, options.operators);
@@ -273,9 +265,6 @@ GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, cons
     return load_graph(std::move(g), options, backends, count, true);
 }
 GRAFT_MEMORY_CATCH("model in memory")
-GRAFT_INLINE result<model> load(const std::string& path, const load_options& options) { return runtime<backends::cpu>::load(path, options); }
-GRAFT_INLINE result<model> load(const void* bytes, std::size_t size, const load_options& options) { return runtime<backends::cpu>::load(bytes, size, options); }
-GRAFT_INLINE result<model> load(graph g, const load_options& options) { return runtime<backends::cpu>::load(std::move(g), options); }
 
 struct session::state {
     std::shared_ptr<const detail::model_state> model;
@@ -295,8 +284,8 @@ GRAFT_INLINE session::session(const model& m, const session_options& options) {
         if (!options.pool) made->own_pool = std::make_unique<pool_executor>(options.threads);
         made->pool = options.pool ? options.pool : made->own_pool.get();
         const auto budget = std::make_shared<memory_budget>(m.state_->budget->limit(), m.state_->budget);
-        made->folded = std::make_unique<detail::context>(m.state_->folded, *made->pool, nullptr, budget);
-        made->replaced = std::make_unique<detail::context>(m.state_->replaced, *made->pool, nullptr, budget);
+        made->folded = std::make_unique<detail::context>(m.state_->folded, *made->pool, std::vector<device_state*>(), budget);
+        made->replaced = std::make_unique<detail::context>(m.state_->replaced, *made->pool, std::vector<device_state*>(), budget);
         made->inputs.resize(m.state_->inputs.size());
         made->views.resize(m.state_->inputs.size());
         state_ = std::move(made);

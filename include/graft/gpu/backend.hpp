@@ -58,7 +58,7 @@ inline bool expected() { return !detail::environment("GRAFT_CUDA_PATH").empty() 
 namespace backends {
 
 GRAFT_INLINE const backend& cuda::instance() noexcept {
-    static constexpr backend self = {"cuda", gpu::available, [](const node&) -> const char* { return "its device is not in use"; }, nullptr, nullptr, gpu::open_by_name, gpu::expected};
+    static constexpr backend self = {"cuda", gpu::available, gpu::open_by_name, gpu::expected};
     return self;
 }
 

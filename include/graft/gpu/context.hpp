@@ -115,9 +115,9 @@ private:
 /// by one, which is said once.
 class cuda_context final : public device_context {
 public:
-    static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state);
+    static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state);
     ~cuda_context();
-    inline status run(int first, int last, const host_addresses& host, executor& pool) override { return run_segment(first, last, host, pool); }
+    inline status run(int first, int last, const run_environment& around) override { return run_segment(first, last, around); }
     inline status expect(std::int64_t input, const void* address) override { return stage(input, address); }
 
 private:
@@ -132,14 +132,14 @@ private:
 
     // An input that is brought to memory of its own while the run before computes, on a stream of its own.
     struct staged_input {
-        std::size_t step = 0;  // its Upload
+        std::size_t step = 0;  // its Transfer
         cuda_stream stream;
         device_memory memory;
         cuda_event brought, taken;
         const void *holds = nullptr, *next = nullptr;  // host addresses: of what is there or on its way, and of what the next run will take
     };
 
-    status run_segment(int first, int last, const host_addresses& host, executor& pool);
+    status run_segment(int first, int last, const run_environment& around);
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
     status bring(const void* from, executor& pool);
@@ -148,10 +148,10 @@ private:
     status prepare_segments();
     status prepare_faults();
     status read_faults(const segment& s);
-    status prepare_state(const host_addresses& host);
+    status prepare_state(const run_environment& around);
     status enqueue(const segment& s);
     status enqueue_step(std::size_t i);
-    status enqueue_copy(std::size_t i, bool up);
+    status enqueue_copy(std::size_t i);
     status capture(segment& s);
     void drop_graph(segment& s);
     device_address address(const slot& s) const;
@@ -159,6 +159,7 @@ private:
 
     std::shared_ptr<cuda_device> on_;
     std::shared_ptr<const plan> plan_;
+    place_id place_ = 0;
     const cuda_program* loaded_ = nullptr;
     cuda_state* state_ = nullptr;
     cuda_stream stream_;
@@ -182,8 +183,8 @@ private:
 /// Milliseconds that a library's kernel takes on memory of its own: see library_choices.
 double measure_on_device(void* device, const kernel_query& query, const library_kernel& kernel, int runs);
 
-inline result<std::unique_ptr<device_context>> cuda_device::make_context(std::shared_ptr<const plan> p, device_state* state) {
-    return cuda_context::make(shared_from_this(), std::move(p), static_cast<cuda_state*>(state));
+inline result<std::unique_ptr<device_context>> cuda_device::make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) {
+    return cuda_context::make(shared_from_this(), std::move(p), place, static_cast<cuda_state*>(state));
 }
 inline result<std::unique_ptr<device_state>> cuda_device::make_state() { return cuda_state::make(shared_from_this()); }
 

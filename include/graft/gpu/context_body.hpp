@@ -18,8 +18,11 @@ inline void copy_bytes(void* to, const void* from, std::int64_t bytes, executor&
         std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece, static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
     });
 }
-// What an Upload or a Download moves: its two sides are alike.
+// What a Transfer moves: its two sides are alike.
 inline std::int64_t copied_bytes(const step& s) { return bytes_of(s.in[0].prototype.type, s.in[0].prototype.extents); }
+// Whether it moves to the device.
+inline bool brings(const step& s) { return s.out[0].place == s.place; }
+inline const cuda_kernel& kernel_of(const step& s) { return static_cast<const cuda_kernel&>(*s.kernel); }
 }  // namespace detail
 
 GRAFT_INLINE status pinned_memory::resize(const api::driver_functions& driver, void* context, std::int64_t bytes, const std::string& where) {
@@ -116,19 +119,20 @@ GRAFT_INLINE status cuda_state::bring_back(const void* host) {
     return {};
 }
 
-GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, cuda_state* state) {
+GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state) {
     std::unique_ptr<cuda_context> made(new cuda_context);
     made->on_ = std::move(on);
     made->plan_ = std::move(p);
+    made->place_ = place;
     made->state_ = state;
-    made->loaded_ = static_cast<const cuda_program*>(made->plan_->loaded.get());
+    made->loaded_ = static_cast<const cuda_program*>(made->plan_->places[place].loaded.get());
     const api::driver_functions& d = made->on_->driver();
     current_context now(d, made->on_->context());
     GRAFT_TRY(driver_status(d, now.result(), made->on_->name(), "using its context"));
     GRAFT_TRY(made->stream_.open(d, made->on_->context(), made->on_->name()));
-    if (made->plan_->device_arena_bytes) GRAFT_TRY_ASSIGN(made->arena_, made->on_->pool().take(made->plan_->device_arena_bytes, purpose::activations));
+    if (const std::int64_t bytes = made->plan_->places[place].arena_bytes) GRAFT_TRY_ASSIGN(made->arena_, made->on_->pool().take(bytes, purpose::activations));
     bool calls_library = false;
-    for (const step& s : made->plan_->steps) calls_library |= s.on_device && static_cast<const cuda_kernel&>(*s.on_device).library;
+    for (const step& s : made->plan_->steps) calls_library |= s.place == place && detail::kernel_of(s).library;
     if (calls_library) GRAFT_TRY_ASSIGN(made->libraries_, made->on_->handles());
     GRAFT_TRY(made->prepare_segments());
     GRAFT_TRY(made->prepare_faults());
@@ -150,18 +154,17 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
     staged_.assign(steps.size(), 0);
     std::size_t most = 1;
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (!steps[i].on_device) continue;
-        if (i == 0 || !steps[i - 1].on_device) {
+        if (steps[i].place != place_) continue;
+        if (i == 0 || steps[i - 1].place != place_) {
             segments_.emplace_back();
             segments_.back().first = static_cast<int>(i);
         }
         segment& s = segments_.back();
         s.last = static_cast<int>(i) + 1;
         most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
-        const cuda_kernel::copies copy = static_cast<const cuda_kernel&>(*steps[i].on_device).copy;
-        if (copy == cuda_kernel::copies::none) continue;
+        if (!detail::kernel_of(steps[i]).copies) continue;
         staged_[i] = pinned;
-        (copy == cuda_kernel::copies::up ? s.up : s.down).push_back(i);
+        (detail::brings(steps[i]) ? s.up : s.down).push_back(i);
         pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
     }
     in_.resize(most);
@@ -178,7 +181,7 @@ GRAFT_INLINE status cuda_context::prepare_faults() {
         s.first_fault = count;
         for (int i = s.first; i < s.last; ++i) {
             fault_at_[static_cast<std::size_t>(i)] = count;
-            const program& kernels = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated;
+            const program& kernels = detail::kernel_of(plan_->steps[static_cast<std::size_t>(i)]).generated;
             count += kernels.faults.size();
             for (const launch& l : kernels.launches)
                 for (const argument& a : l.arguments) used |= a.kind == argument::from::fault_seen;
@@ -195,7 +198,7 @@ GRAFT_INLINE status cuda_context::prepare_faults() {
 GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
     const std::uint64_t* words = reinterpret_cast<const std::uint64_t*>(found_.data());
     for (int i = s.first; s.faults && i < s.last; ++i) {
-        const std::vector<fault>& checked = static_cast<const cuda_kernel&>(*plan_->steps[static_cast<std::size_t>(i)].on_device).generated.faults;
+        const std::vector<fault>& checked = detail::kernel_of(plan_->steps[static_cast<std::size_t>(i)]).generated.faults;
         for (std::size_t k = 0; k < checked.size(); ++k)
             if (const std::uint64_t word = words[fault_at_[static_cast<std::size_t>(i)] + k]) return fault_of(checked[k], word);
     }
@@ -204,15 +207,15 @@ GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
 }
 
 // State is found by the host's address, and brought over where the host has the newer.
-GRAFT_INLINE status cuda_context::prepare_state(const host_addresses& host) {
+GRAFT_INLINE status cuda_context::prepare_state(const run_environment& around) {
     bool moved = false, any = false;
     for (std::size_t i = 0; i < plan_->lowered.inputs.size(); ++i) {
         const value_id id = plan_->lowered.inputs[i];
         const slot& s = plan_->value_slots[id];
-        if (s.kind != slot_kind::input || !s.on_device) continue;
+        if (s.kind != slot_kind::input || s.place != place_) continue;
         if (!state_) return fail(errc::internal, on_->name(), "the plan keeps state on the device, and there is nowhere to keep it");
         device_address at = 0;
-        GRAFT_TRY_ASSIGN(at, state_->address(host.address(s), bytes_of(s.prototype.type, s.prototype.extents)));
+        GRAFT_TRY_ASSIGN(at, state_->address(around.address(s), bytes_of(s.prototype.type, s.prototype.extents)));
         moved |= state_at_[i] && state_at_[i] != at;
         state_at_[i] = at;
         any = true;
@@ -232,7 +235,7 @@ GRAFT_INLINE device_address cuda_context::address(const slot& s) const {
     }
 }
 
-GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_addresses& host, executor& pool) {
+GRAFT_INLINE status cuda_context::run_segment(int first, int last, const run_environment& around) {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
@@ -240,15 +243,15 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     for (segment& s : segments_)
         if (s.first == first && s.last == last) found = &s;
     if (!found) return fail(errc::internal, on_->name(), "steps were run that were not planned together");
-    if (found == &segments_.front()) GRAFT_TRY(prepare_state(host));
+    if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
     for (std::size_t i : found->up) {
-        const void* from = host.address(steps[i].in[0]);
+        const void* from = around.address(steps[i].in[0]);
         if (!ahead || i != ahead_->step)
-            detail::copy_bytes(pinned_.data() + staged_[i], from, detail::copied_bytes(steps[i]), pool);
+            detail::copy_bytes(pinned_.data() + staged_[i], from, detail::copied_bytes(steps[i]), around.pool);
         else if (ahead_->holds != from)
-            GRAFT_TRY(bring(from, pool));
+            GRAFT_TRY(bring(from, around.pool));
     }
     if (ahead) GRAFT_TRY(take_staged());
     if (status launched = launch_segment(*found); !launched.ok()) {
@@ -259,7 +262,7 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
     }
     status brought;
     if (ahead && ahead_->next) {
-        brought = bring(ahead_->next, pool);
+        brought = bring(ahead_->next, around.pool);
         ahead_->next = nullptr;
     }
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
@@ -267,10 +270,10 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const host_ad
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
             const slot& s = plan_->value_slots[plan_->lowered.inputs[pair.input]];
-            if (s.on_device) state_->changed(host.address(s));
+            if (s.place == place_) state_->changed(around.address(s));
         }
     GRAFT_TRY(read_faults(*found));
-    for (std::size_t i : found->down) detail::copy_bytes(host.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), pool);
+    for (std::size_t i : found->down) detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
     return brought;
 }
 
@@ -297,7 +300,7 @@ GRAFT_INLINE void cuda_context::drop_graph(segment& s) {
     s.graph = nullptr;
 }
 
-// Whether nothing that runs before the Upload uses the memory that it writes, so that it may be written before all of them run.
+// Whether nothing that runs before the Transfer uses the memory that it writes, so that it may be written before all of them run.
 GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) const {
     const slot& to = plan_->steps[upload].out[0];
     const std::int64_t bytes = detail::copied_bytes(plan_->steps[upload]);
@@ -307,8 +310,8 @@ GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) 
         const step& before = plan_->steps[i];
         for (const std::vector<slot>* slots : {&before.in, &before.out})
             for (const slot& used : *slots)
-                if (used.kind == slot_kind::arena && used.on_device && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
-        if (!apart(before.workspace_offset, before.on_device->workspace_bytes)) return false;
+                if (used.kind == slot_kind::arena && used.place == place_ && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
+        if (!apart(before.workspace_offset, before.kernel->workspace_bytes)) return false;
     }
     return true;
 }
@@ -385,13 +388,13 @@ GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
     return {};
 }
 
-GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i, bool up) {
+GRAFT_INLINE status cuda_context::enqueue_copy(std::size_t i) {
     const api::driver_functions& d = on_->driver();
     const step& s = plan_->steps[i];
     const std::size_t bytes = static_cast<std::size_t>(detail::copied_bytes(s));
     void* pinned = pinned_.data() + staged_[i];
     if (!bytes || (ahead_ && i == ahead_->step)) return {};
-    if (up)
+    if (detail::brings(s))
         GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(address(s.out[0]), pinned, bytes, stream_.get()), on_->name(), "copying to the device");
     else
         GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(pinned, address(s.in[0]), bytes, stream_.get()), on_->name(), "copying from the device");
@@ -411,8 +414,8 @@ GRAFT_INLINE device_address cuda_context::argument_of(const argument& a, std::si
 GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     const api::driver_functions& d = on_->driver();
     const step& s = plan_->steps[i];
-    const cuda_kernel& kernel = static_cast<const cuda_kernel&>(*s.on_device);
-    if (kernel.copy != cuda_kernel::copies::none) return enqueue_copy(i, kernel.copy == cuda_kernel::copies::up);
+    const cuda_kernel& kernel = detail::kernel_of(s);
+    if (kernel.copies) return enqueue_copy(i);
     for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = address(s.in[k]);
     for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = address(s.out[k]);
     const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);

@@ -27,10 +27,10 @@ struct device_functions {
     const api::cublaslt_functions* cublaslt = nullptr;
 };
 
-/// What a device runs for a node: a program of its own kernels, a call of a library, or a copy.
+/// What a device runs for a node: a program of its own kernels, a call of a library, or a copy (Transfer).
 class cuda_kernel final : public device_kernel {
 public:
-    enum class copies : std::uint8_t { none, up, down } copy = copies::none;
+    bool copies = false;
     program generated;                        ///< source with its prelude; empty for the others
     std::unique_ptr<library_kernel> library;  ///< null for the others
 };
@@ -68,8 +68,8 @@ public:
     inline const char* refuse(const op_context& node) const override { return refuse_node(node); }
     inline status lower(graph& g, const lowering& with) override { return lower_for_gpu(g, with, numbers_, {this, own_makes, library_makes}); }
     inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override { return prepare_node(node); }
-    inline result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) override { return load_plan(p, pool); }
-    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) override;
+    inline result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) override { return load_plan(p, place, pool); }
+    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
 
 private:
@@ -77,7 +77,7 @@ private:
     const char* refuse_node(const op_context& node) const;
     const char* refuse_kernel(const op_context& node) const;
     result<std::shared_ptr<const device_kernel>> prepare_node(const device_query& node);
-    result<std::shared_ptr<const device_program>> load_plan(const plan& p, executor& pool);
+    result<std::shared_ptr<const device_program>> load_plan(const plan& p, place_id place, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
     static bool own_makes(void* self, const node& n, const graph& g);

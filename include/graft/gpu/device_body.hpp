@@ -162,8 +162,8 @@ GRAFT_INLINE bool cuda_device::library_makes(void* self, const node& n, const gr
 
 GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_node(const device_query& node) {
     auto made = std::make_shared<cuda_kernel>();
-    if (node.n.op_type == "Upload" || node.n.op_type == "Download") {
-        made->copy = node.n.op_type == "Upload" ? cuda_kernel::copies::up : cuda_kernel::copies::down;
+    if (node.n.op_type == "Transfer" && node.n.domain == "graft") {
+        made->copies = true;
         made->note = "copy";
         return std::shared_ptr<const device_kernel>(std::move(made));
     }

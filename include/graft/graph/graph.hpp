@@ -20,6 +20,10 @@ struct op_row;
 using value_id = std::int32_t;
 constexpr value_id no_value = -1;
 
+/// Index of a device in `plan::places`: where a node runs and in whose memory a value lies. 0 is the host: what no other place takes runs
+/// there, and the caller's inputs and outputs lie there.
+using place_id = std::uint8_t;
+
 /// What an attribute holds.
 enum class attribute_kind : std::uint8_t { none, real, integer, string, tensor, graph, reals, integers, strings };
 
@@ -44,7 +48,7 @@ struct node {
     std::vector<attribute> attributes;
     int version = 0;                ///< of the operator set that `domain` is imported at
     const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
-    bool on_device = false;         ///< lowered graphs only: it runs on the device beside the CPU
+    place_id place = 0;             ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
 
     const attribute* find(const char* attribute_name) const noexcept;
 };
@@ -58,7 +62,7 @@ struct value {
     std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
     graft::tensor constant;                 ///< set for initializers and for what folding made
     graft::layout layout;                   ///< lowered graphs only
-    bool on_device = false;                 ///< lowered graphs only: it lies in the memory of the device beside the CPU
+    place_id place = 0;                     ///< lowered graphs only: in whose memory it lies
 };
 
 /// A version of an operator set.

@@ -26,12 +26,5 @@ inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<v
     return memory;
 }
 
-// Whether input `i` may share the memory of another one. `memory` as memory_of_inputs makes it.
-inline bool shares_memory(const std::vector<value_id>& memory, std::size_t i) {
-    for (std::size_t k = 0; k < memory.size(); ++k)
-        if (k != i && memory[k] != no_value && memory[k] == memory[i]) return true;
-    return false;
-}
-
 }  // namespace detail
 GRAFT_END_NAMESPACE

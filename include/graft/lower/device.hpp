@@ -1,4 +1,4 @@
-// What a device beside the CPU offers: kernels for the nodes that it takes, memory of its own, and runs of planned steps.
+// What a device offers, the CPU among them: which nodes it takes, how it rewrites and prepares them, memory, and runs of planned steps.
 #pragma once
 
 #include "../core/executor.hpp"
@@ -15,14 +15,28 @@ GRAFT_BEGIN_NAMESPACE
 
 struct lowering;
 struct plan;
-struct slot;
+struct run_environment;
 
-/// A node with known shapes, asked of a device. `in_layout` and `out_layout` tell how each value lies, `memory` for each
-/// input the value whose memory it may lie in.
+/// A node with known shapes, asked of a device. `memory` tells for each input the value whose memory it may lie in.
 struct device_query : op_context {
     const layout* in_layout;
     const layout* out_layout;
     const value_id* memory;
+    bool exact;      ///< no reassociating algorithms
+    bool reference;  ///< reference kernels only
+
+    /// Whether another input may lie in the same memory as input `which`.
+    bool shares_memory(int which) const noexcept {
+        for (int i = 0; i < inputs; ++i)
+            if (i != which && has(i) && memory[i] == memory[which]) return true;
+        return false;
+    }
+};
+
+/// Why a place did not take a node, which the host has therefore; static text. Of what the host is to have anyway, place 0.
+struct refusal {
+    place_id by = 0;
+    const char* why = "";
 };
 
 /// What a device runs for one node of a lowered graph. Immutable; shared by contexts.
@@ -30,9 +44,30 @@ class device_kernel {
 public:
     inline virtual ~device_kernel() {}
 
-    std::int64_t workspace_bytes = 0;  ///< scratch memory of the device
+    std::int64_t workspace_bytes = 0;  ///< scratch memory in the arena of its place
+    std::int64_t scratch_bytes = 0;    ///< at most, of the host's memory, beside the arena
     bool in_place = false;             ///< output 0 may take the memory of input 0
-    std::string note;                  ///< for the placement table
+    std::string note;                  ///< for the placement table: which algorithm
+    const char* refusal = "";          ///< for the placement table: why none that is faster took the node. Static
+};
+
+/// One run of a host kernel. `data` of absent inputs is null.
+struct host_call {
+    const node& n;
+    const tensor_view* in;
+    int inputs;
+    tensor_view* out;
+    int outputs;
+    void* workspace;
+    std::uint64_t seed;
+    const run_environment& around;
+};
+
+/// A kernel of a device that works in the host's memory, called by whoever runs the plan.
+class host_kernel : public device_kernel {
+public:
+    /// Errors: op.*, memory.*.
+    inline virtual status run(const host_call& call) const = 0;
 };
 
 /// What a device keeps for a plan: compiled kernels, and the constants that they read.
@@ -52,42 +87,39 @@ public:
     inline virtual status read_back(const void* address) = 0;
 };
 
-/// Where the host's side of a run lies.
-class host_addresses {
-public:
-    inline virtual ~host_addresses() {}
-    inline virtual void* address(const slot& s) const = 0;
-};
-
-/// The memory and the queue of one context on a device. Not for two threads at once.
+/// The memory and the queue of one context at a place. Not for two threads at once.
 class device_context {
 public:
     inline virtual ~device_context() {}
-    /// Runs the steps [first, last) of the plan, all of them the device's, and returns when what they bring to the host is there. `pool`
-    /// serves copies of the host.
-    inline virtual status run(int first, int last, const host_addresses& host, executor& pool) = 0;
+    /// Runs the steps [first, last) of the plan, all of them at its place, and returns when what they bring to the host is there.
+    /// Errors: op.*, memory.*, device.*.
+    inline virtual status run(int first, int last, const run_environment& around) = 0;
     /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
     /// next run computes. A run whose input lies elsewhere takes it from there.
-    inline virtual status expect(std::int64_t input, const void* address) = 0;
+    inline virtual status expect(std::int64_t, const void*) { return {}; }
 };
 
 /// A device that was opened. Safe from many threads.
 class device {
 public:
     inline virtual ~device() {}
-    /// As users name it: "cuda:0".
+    /// As users name it: "cpu", "cuda:0".
     inline virtual const std::string& name() const noexcept = 0;
+    /// Whether its kernels are host kernels, which read and write the host's memory.
+    inline virtual bool in_host_memory() const noexcept { return false; }
     /// Null where it takes the node, else the reason why not. Constants have their data, other inputs none.
     inline virtual const char* refuse(const op_context& node) const = 0;
-    /// Rewrites the nodes that it has: fusion, precision, layout. New ones need node::on_device and a row (node::op); nodes of the host are
-    /// in domains that begin with "host:". Inputs and outputs of the graph stay row-major.
+    /// Rewrites the nodes of its place (`with.on`): fusion, precision, layout. New ones need node::place and a row (node::op). What other
+    /// places read, and the inputs and outputs of the graph, stay row-major.
     inline virtual status lower(graph& g, const lowering& with) = 0;
     /// The kernel of a lowered node. Errors: op.unsupported, and device.* where a library fails.
     inline virtual result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) = 0;
-    /// Compiles what a plan's kernels need and brings its constants over. Errors: memory.oom, device.*.
-    inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, executor& pool) = 0;
-    /// Memory and a queue for runs of a plan. `state` may be null where the plan has none. Errors: memory.oom, device.*.
-    inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, device_state* state) = 0;
+    /// Compiles what the kernels at `place` need and brings their constants over; null where there is nothing to keep. Errors: memory.oom,
+    /// device.*.
+    inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) = 0;
+    /// Memory and a queue for runs of a plan. `state` may be null where the plan has none there. Errors: memory.*, device.*.
+    inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) = 0;
+    /// Null where the host's memory is its own.
     inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
 };
 

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "../graph/activation.hpp"
-#include "../cpu/ops/conv.hpp"
-#include "../cpu/ops/matmul.hpp"
 #include "../core/number_text.hpp"
+#include "../ops/product_batches.hpp"
 #include "pattern.hpp"
 
 #include <cmath>
@@ -22,7 +21,7 @@ namespace detail {
 // A value whose shape only a run can tell has no type here either (specialize takes it away), so what is float32 has a known shape.
 class fuser : public rewriter {
 public:
-    fuser(graph& target, const lowering& with) : rewriter(target), with_(with) {}
+    fuser(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
     // Errors: memory.oom; the graph is of no use then.
     status run() {
@@ -134,17 +133,29 @@ private:
 
     bool makes_float32(const node& n) { return !n.outputs.empty() && is_float32(n.outputs[0]); }
 
+    // Kernels count in int what a window spans.
+    static bool small_window(const node& n, const shape& w) {
+        constexpr std::int64_t most = 1 << 27;
+        const attribute *dilations = n.find("dilations"), *group = n.find("group");
+        for (const char* name : {"strides", "dilations", "pads"})
+            if (const attribute* a = n.find(name))
+                for (std::int64_t v : a->integers)
+                    if (v > most) return false;
+        for (std::size_t i = 0; i < 2; ++i)
+            if (w[static_cast<int>(i) + 2] > most || (dilations && dilations->integers.size() == 2 && (w[static_cast<int>(i) + 2] - 1) * dilations->integers[i] > most)) return false;
+        return w[2] * w[3] <= most && !(group && group->integer > most);
+    }
     void conv(node& n) {
         if (!makes_float32(n)) return;
         const shape &x = at(n.inputs[0]).extents, &w = at(n.inputs[1]).extents, &y = at(n.outputs[0]).extents;
-        cpu::conv_problem p;
-        if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && cpu::conv_problem_of(n, x, w, y, p)) become(n, "Conv", "graft");
+        if (x.rank() == 4 && x.elements() && w.elements() && y.elements() && small_window(n, w)) become(n, "Conv", "graft");
     }
     void matmul(node& n) {
         if (!makes_float32(n)) return;
         const shape &a = at(n.inputs[0]).extents, &b = at(n.inputs[1]).extents;
-        cpu::gemm_problem p;
-        if (a.rank() >= 2 && b.rank() >= 2 && cpu::gemm_problem_of(n, a, b, at(n.outputs[0]).extents, p)) become(n, "MatMul", "graft");
+        const shape& y = at(n.outputs[0]).extents;
+        ops::product_batches batches;
+        if (a.rank() >= 2 && b.rank() >= 2 && y.elements() && a.back() && ops::join_batches(a, b, y, batches)) become(n, "MatMul", "graft");
     }
 
     // Gemm whose bias runs along the columns, and whose factors can be folded into constants.
@@ -323,7 +334,7 @@ private:
 
     // Whether a node is an activation, and which.
     bool is_activation(const node& n, epilogue& e) {
-        const activation_reader reads = ops::row_of(n).traits.activates;
+        const activation_reader reads = row(n).traits.activates;
         if (!reads || n.inputs.empty() || n.outputs.size() != 1 || !is_float32(n.inputs[0])) return false;
         std::vector<tensor_view> in;
         for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
@@ -336,7 +347,7 @@ private:
             epilogue e;
             if (!is_activation(n, e)) continue;
             node* m = maker(n.inputs[0]);
-            if (m && ops::row_of(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
+            if (m && row(*m).is(op_flag::takes_activation) && used_once(n.inputs[0]) && !m->find("activation") && integer(*m, "residual", 0) != 2) {
                 set_activation(*m, e.act, e.alpha, e.beta);
                 replace(n, *m);
             } else if (!is(n, "Activation", "graft"))
@@ -346,8 +357,8 @@ private:
     }
 
     // Which input of a node is a residual that its kernel adds; 0: it adds none.
-    static std::size_t residual_slot(const node& n) {
-        const op_traits& traits = ops::row_of(n).traits;
+    std::size_t residual_slot(const node& n) const {
+        const op_traits& traits = row(n).traits;
         // A normalisation's kernel has its activation behind the sum.
         return traits.statistics && n.find("activation") ? 0 : traits.residual_input;
     }

@@ -93,10 +93,10 @@ private:
     }
     bool matches_node(rewriter& r, const term& t, const node& n, match& made) const {
         const std::size_t count = t.operands.size();
-        if (!rewriter::is(n, t.op.c_str()) || n.inputs.size() != count) return false;
+        if (!r.is(n, t.op.c_str()) || n.inputs.size() != count) return false;
         const match before = made;
         for (const bool swapped : {false, true}) {
-            if (swapped && (count != 2 || !ops::row_of(n).is(op_flag::commutes))) break;
+            if (swapped && (count != 2 || !r.row(n).is(op_flag::commutes))) break;
             bool all = true;
             for (std::size_t i = 0; i < count && all; ++i)
                 all = matches_value(r, terms_[static_cast<std::size_t>(t.operands[i])], n.inputs[swapped ? 1 - i : i], made);

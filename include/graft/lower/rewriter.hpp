@@ -16,11 +16,12 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// A graph under change. Who makes and who reads a value is known at any time: nodes are changed by `edit` and `drop`, which keep that exact, and
-// new ones are put in by `insert_before` and `insert_behind`. Dropped nodes have no `op_type`; `finish` takes them out, and the new ones in.
+// A graph under change: the nodes of one place are rewritten, and the reads of all are counted. Who makes and who reads a value is known at any
+// time: nodes are changed by `edit` and `drop`, which keep that exact, and new ones are put in by `insert_before` and `insert_behind`. Dropped
+// nodes have no `op_type`; `finish` takes them out, and the new ones in.
 class rewriter {
 public:
-    explicit rewriter(graph& target) : g(target) { index(); }
+    explicit rewriter(graph& target, place_id on = 0) : g(target), on_(on) { index(); }
 
     // Looks at the whole graph anew: after its list of nodes was changed.
     void index() {
@@ -101,7 +102,14 @@ public:
         found.erase(std::remove_if(found.begin(), found.end(), [&](int i) { return !is_read_by(g.nodes[static_cast<std::size_t>(i)], id); }), found.end());
         return found;
     }
-    static bool is(const node& n, const char* op, const char* domain = "") { return n.op_type == op && n.domain == domain; }
+    // Whether it is at the place whose nodes are rewritten.
+    bool here(const node& n) const { return n.place == on_; }
+    bool is(const node& n, const char* op, const char* domain = "") const { return here(n) && n.op_type == op && n.domain == domain; }
+    // What its row tells of a node here; nothing of others.
+    const op_row& row(const node& n) const {
+        static constexpr op_row none = make_op("");
+        return here(n) ? ops::row_of(n) : none;
+    }
     bool is_float32(value_id id) { return id != no_value && at(id).type == dtype::float32; }
     bool is_constant(value_id id) { return id != no_value && static_cast<bool>(at(id).constant); }
     // The one element of a float constant.
@@ -123,8 +131,9 @@ public:
         at(made).extents = source.extents;
         return made;
     }
-    // Makes a node another operator; attributes stay.
-    static void become(node& n, const char* op, const char* domain) {
+    // Makes a node another operator, here; attributes stay.
+    void become(node& n, const char* op, const char* domain) const {
+        n.place = on_;
         n.op_type = op;
         n.domain = domain;
         n.op = ops::find_op(domain, op, newest_opset);
@@ -162,6 +171,7 @@ public:
     }
 
     graph& g;
+    const place_id on_;
 
 private:
     static attribute& attribute_of(node& n, const char* name) {

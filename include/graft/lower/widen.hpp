@@ -11,12 +11,12 @@ namespace detail {
 // matrix product keeps its types, and with them every rounding.
 class widener : public rewriter {
 public:
-    explicit widener(graph& target, const lowering& with) : rewriter(target), with_(with) {}
+    widener(graph& target, const lowering& with) : rewriter(target, with.on), with_(with) {}
 
     status run() {
         bool heavy = false;
         for (const node& n : g.nodes) {
-            const op_row& row = ops::row_of(n);
+            const op_row& row = this->row(n);
             const bool sums = row.traits.role == op_role::convolution || row.traits.role == op_role::product;
             heavy |= sums && row.is(op_flag::widens) && !n.outputs.empty() && is_half(n.outputs[0]);
         }
@@ -48,7 +48,7 @@ private:
 
     // Operators with float32 kernels, and those that only move elements.
     bool computes(const node& n) {
-        return !n.inputs.empty() && !n.outputs.empty() && is_half(n.inputs[0]) && is_half(n.outputs[0]) && ops::row_of(n).is(op_flag::widens);
+        return !n.inputs.empty() && !n.outputs.empty() && is_half(n.inputs[0]) && is_half(n.outputs[0]) && row(n).is(op_flag::widens);
     }
 
     bool captured(const std::vector<node>& nodes, value_id id) const {

@@ -1,4 +1,4 @@
-// Placement: which nodes the device beside the CPU takes, and the copies between its memory and the host's.
+// Placement: which place runs each node, and the copies where a value crosses from one memory into another.
 #pragma once
 
 #include "../lower/device.hpp"
@@ -10,46 +10,33 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Copies between the host's memory and a device's; both are the device's nodes.
-///   Upload(X)    from the host
-///   Download(X)  to the host, row-major whatever X is
-inline op_table copy_ops() {
-    static constexpr op_row rows[] = {make_op("Upload", "device").inputs(1), make_op("Download", "device").inputs(1)};
-    return {rows, 2};
+/// Copies a value between the host's memory and that of another place, whose node it is; to the host it comes row-major, whatever X is.
+///   Transfer(X)
+inline op_table transfer_ops() {
+    static constexpr op_row rows[] = {make_op("Transfer", "graft").inputs(1)};
+    return {rows, 1};
 }
 
 }  // namespace ops
 
 namespace detail {
 
-// Nodes of the device have domains of their own, so that no pass or kernel of the CPU that knows an operator by its name takes them.
-inline std::string device_domain(const std::string& domain) { return domain.empty() ? "device" : domain == "graft" ? "device.graft" : domain; }
-inline std::string plain_domain(const std::string& domain) { return domain == "device" ? "" : domain == "device.graft" ? "graft" : domain; }
-// And while the device lowers its nodes, those of the host have.
-inline bool is_host_domain(const std::string& domain) { return domain.compare(0, 5, "host:") == 0; }
-inline void set_host_apart(graph& g) {
-    for (node& n : g.nodes)
-        if (!n.on_device) n.domain = "host:" + n.domain;
-}
-inline void bring_host_back(graph& g) {
-    for (node& n : g.nodes)
-        if (!n.on_device) n.domain.erase(0, 5);
-}
+using device_list = std::vector<std::shared_ptr<device>>;
 
-// An order with as few runs of device nodes as there can be, in which host nodes and device nodes each keep the order that they had.
-// A state is changed after everybody who reads it as it was.
-class device_order : public rewriter {
+// An order with as few runs of nodes of one place as there can be, in which the nodes of each place keep the order that they had. A state is
+// changed after everybody who reads it as it was.
+class place_order : public rewriter {
 public:
-    using rewriter::rewriter;
+    place_order(graph& target, std::size_t places) : rewriter(target), places_(places) {}
 
     status run() {
         roots_ = memory_roots(g);
         join();
         std::vector<char> done(g.nodes.size(), 0);
         std::vector<node> ordered;
-        bool device_turn = false;
-        for (int idle = 0; ordered.size() < g.nodes.size() && idle < 2; device_turn = !device_turn)
-            idle = take(device_turn, done, ordered) ? 0 : idle + 1;
+        std::size_t turn = 0;
+        for (std::size_t idle = 0; ordered.size() < g.nodes.size() && idle < places_; turn = (turn + 1) % places_)
+            idle = take(static_cast<place_id>(turn), done, ordered) ? 0 : idle + 1;
         if (ordered.size() != g.nodes.size()) return fail(errc::internal, g.name, "state that is read after it was changed cannot be placed");
         g.nodes = std::move(ordered);
         index();
@@ -79,13 +66,13 @@ private:
             }
         }
     }
-    // Every node of one side that waits for nothing of the other.
-    bool take(bool device_turn, std::vector<char>& done, std::vector<node>& ordered) {
+    // Every node of one place that waits for nothing of the others.
+    bool take(place_id turn, std::vector<char>& done, std::vector<node>& ordered) {
         bool any = false;
         for (bool found = true; found;) {
             found = false;
             for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-                if (done[i] || waits_[i] || g.nodes[i].on_device != device_turn) continue;
+                if (done[i] || waits_[i] || g.nodes[i].place != turn) continue;
                 done[i] = 1;
                 any = found = true;
                 for (int next : feeds_[i]) --waits_[static_cast<std::size_t>(next)];
@@ -95,40 +82,47 @@ private:
         return any;
     }
 
+    std::size_t places_;
     std::vector<value_id> roots_;
     std::vector<int> waits_;
     std::vector<std::vector<int>> feeds_;
 };
 
+// Nodes that come with a place are that place's where it takes them. The others go to the first device with a memory of its own that takes
+// them, else to the host.
 class placer : public rewriter {
 public:
-    // `refusals`: why the device did not take the node that makes a value; by value.
-    placer(graph& target, const device& on, const limits& limit, std::vector<const char*>& refusals) : rewriter(target), on_(on), limit_(limit), refusals_(refusals) {}
+    placer(graph& target, const device_list& places, const limits& limit) : rewriter(target), places_(places), limit_(limit), brought_(places.size()) {
+        for (std::size_t i = 1; i < places.size(); ++i)
+            if (!places[i]->in_host_memory()) beside_.push_back(static_cast<place_id>(i));
+        for (const node& n : g.nodes) asked_.push_back(n.place);
+    }
 
     void run() {
-        refusals_.assign(g.values.size(), "");
-        // State is taken to lie on the device until a node of the host turns out to change it.
-        for (const state_pair& s : g.states) state_input(s).on_device = true;
+        refusals_.assign(g.values.size(), {});
+        // State is taken to lie on the device until a node elsewhere turns out to change it.
+        for (const state_pair& s : g.states) state_input(s).place = beside_.empty() ? 0 : beside_.front();
         choose();
         if (settle_states()) {
             choose();
             settle_states();
         }
     }
-    // The first node that belongs on the device and was refused.
+    // The first node that belongs elsewhere than on the host and was refused.
     status first_refused() { return std::move(first_refused_); }
-    // After the device's lowering: copies wherever a value crosses.
-    status finish_placement() {
+    // Why each value is made on the host.
+    const std::vector<refusal>& refusals() const { return refusals_; }
+    // Behind the lowering of a place, which has added nodes there.
+    void settle_values() {
         for (node& n : g.nodes)
             for (value_id id : n.outputs)
-                if (id != no_value) at(id).on_device = n.on_device;
+                if (id != no_value) at(id).place = n.place;
+    }
+    // Behind the lowering of all places but the host: copies wherever a value crosses.
+    status connect() {
         index();
-        add_copies();
-        GRAFT_TRY(device_order(g).run());
-        for (node& n : g.nodes)
-            if (n.on_device) n.domain = device_domain(n.domain);
-        index();
-        return {};
+        add_transfers();
+        return place_order(g, places_.size()).run();
     }
 
 private:
@@ -138,19 +132,36 @@ private:
     void choose() {
         first_refused_ = status();
         late_.assign(g.values.size(), 0);
-        for (node& n : g.nodes) {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            node& n = g.nodes[i];
             for_host_ = false;
-            const char* reason = refusal(n);
-            n.on_device = !reason;
-            if (reason && !for_host_ && first_refused_.ok()) first_refused_ = fail(errc::placement_refused, place(n), on_.name() + " does not take it: " + reason);
+            const refusal refused = place_node(n, asked_[i]);
+            if (!n.place && *refused.why && !for_host_ && first_refused_.ok())
+                first_refused_ = fail(errc::placement_refused, graft::place(n), places_[refused.by]->name() + " does not take it: " + refused.why);
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
-                at(id).on_device = n.on_device;
-                refusals_[id] = reason ? reason : "";
+                at(id).place = n.place;
+                refusals_[id] = refused;
             }
         }
     }
-    const char* refusal(const node& n) {
+    refusal place_node(node& n, place_id asked) {
+        n.place = 0;
+        if (beside_.empty() && !asked) return {};
+        refusal refused{asked ? asked : beside_.front(), nullptr};
+        refused.why = reason_for_host(n, asked != 0);
+        if (refused.why) return refused;
+        const std::vector<place_id> only{asked};
+        for (place_id to : asked ? only : beside_) {
+            refused = {to, places_[to]->refuse({n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_})};
+            if (refused.why) continue;
+            n.place = to;
+            return {};
+        }
+        return refused;
+    }
+    // Null where it may go elsewhere; what a device is asked with is at hand then.
+    const char* reason_for_host(const node& n, bool asked) {
         if (runs_late(g, n, late_, ids_)) {
             for (value_id id : n.outputs)
                 if (id != no_value) late_[id] = 1;
@@ -163,7 +174,7 @@ private:
         for (value_id id : n.inputs) {
             in_.push_back(id == no_value ? tensor_view{} : view_at_hand(at(id)));
             if (id == no_value || at(id).constant) continue;
-            from_device |= at(id).on_device;
+            from_device |= at(id).place != 0;
             from_run = true;
         }
         for (value_id id : n.outputs) {
@@ -174,30 +185,37 @@ private:
         }
         for_host_ = true;
         if (!elements) return "it makes nothing";
-        if (!from_device && integers && elements <= few) return "a few integers that the host has";
-        if (!from_device && from_run && (n.op->flags & op_flag::view)) return "it only looks at memory of the host";
+        if (!asked && !from_device && integers && elements <= few) return "a few integers that the host has";
+        if (!asked && !from_device && from_run && (n.op->flags & op_flag::view)) return "it only looks at memory of the host";
         for_host_ = false;
-        return on_.refuse({n, in_.data(), static_cast<int>(in_.size()), out_.data(), static_cast<int>(out_.size()), limit_});
+        return nullptr;
     }
 
-    // State that the device changes stays on the device; state that the host changes stays on the host. What is only read is on the
-    // device where a node there reads it. Returns whether a state has left the device.
+    // State stays where it is changed. What is only read is on a device where a node there reads it. Returns whether a state has moved.
     bool settle_states() {
-        std::vector<char> read_by[2] = {std::vector<char>(g.values.size(), 0), std::vector<char>(g.values.size(), 0)};
+        std::vector<place_id> reader(g.values.size(), 0);  // the first beside the host
+        std::vector<char> host_reads(g.values.size(), 0);
         for (const node& n : g.nodes) {
             ids_ = n.inputs;
             append_captures(n, ids_);
-            for (value_id id : ids_)
-                if (id != no_value) read_by[n.on_device][id] = 1;
+            for (value_id id : ids_) {
+                if (id == no_value) continue;
+                if (!n.place) host_reads[id] = 1;
+                if (n.place && !reader[id]) reader[id] = n.place;
+            }
         }
-        bool left = false;
+        bool moved = false;
         for (const state_pair& s : g.states) {
-            const std::size_t id = static_cast<std::size_t>(g.inputs[s.input]);
-            const bool stays = s.output >= 0 ? at(g.outputs[s.output]).on_device : read_by[1][id] || !read_by[0][id];
-            left |= state_input(s).on_device && !stays;
-            state_input(s).on_device = stays;
+            const value_id id = g.inputs[s.input];
+            place_id lies = at(id).place;
+            if (s.output >= 0)
+                lies = at(g.outputs[s.output]).place;
+            else if (reader[id] || host_reads[id])
+                lies = reader[id];
+            moved |= at(id).place != lies;
+            at(id).place = lies;
         }
-        return left;
+        return moved;
     }
     value& state_input(const state_pair& s) { return at(g.inputs[s.input]); }
     bool state_output(std::size_t i) const {
@@ -206,32 +224,32 @@ private:
         return false;
     }
 
-    void add_copies() {
-        std::vector<value_id> up(g.values.size(), no_value), down(g.values.size(), no_value), captured;
-        std::vector<node> nodes;
-        const auto copy = [&](value_id from, std::vector<value_id>& made, bool to_device) {
-            value_id& to = made[from];
-            if (to != no_value) return to;
-            to = like(from, to_device ? "_device" : "_host");
-            at(to).on_device = to_device;
-            node n;
-            n.name = at(to).name;
-            n.op_type = to_device ? "Upload" : "Download";
-            n.domain = "device";
-            n.op = ops::copy_ops().rows + (to_device ? 0 : 1);
-            n.version = 1;
-            n.on_device = true;
-            n.inputs = {from};
-            n.outputs = {to};
-            nodes.push_back(std::move(n));
-            return to;
-        };
-        std::vector<node> old = std::move(g.nodes);
+    // The value in the memory of another place: by way of the host's.
+    value_id bring(value_id from, place_id to, std::vector<node>& nodes) {
+        if (at(from).place && to) from = bring(from, 0, nodes);
+        std::vector<value_id>& brought = brought_[to];
+        brought.resize(g.values.size(), no_value);
+        if (brought[from] != no_value) return brought[from];
+        const value_id made = brought[from] = like(from, to ? "_device" : "_host");
+        at(made).place = to;
+        node n;
+        n.name = at(made).name;
+        n.op_type = "Transfer";
+        n.domain = "graft";
+        n.op = ops::transfer_ops().rows;
+        n.version = 1;
+        n.place = to ? to : at(from).place;
+        n.inputs = {from};
+        n.outputs = {made};
+        nodes.push_back(std::move(n));
+        return made;
+    }
+    void add_transfers() {
+        std::vector<value_id> captured;
+        std::vector<node> nodes, old = std::move(g.nodes);
         for (node& n : old) {
-            for (value_id& id : n.inputs) {
-                if (id == no_value || at(id).constant || at(id).on_device == n.on_device) continue;
-                id = copy(id, n.on_device ? up : down, n.on_device);
-            }
+            for (value_id& id : n.inputs)
+                if (id != no_value && !at(id).constant && at(id).place != n.place) id = bring(id, n.place, nodes);
             nodes.push_back(std::move(n));
         }
         // Bodies read by the id of the value outside, so what they capture changes places with its copy.
@@ -241,29 +259,32 @@ private:
         for (std::size_t i = 0; i < count; ++i) append_captures(nodes[i], captured);
         bool crosses = false;
         for (value_id id : captured) {
-            if (at(id).constant || !at(id).on_device) continue;
-            host_of[id] = copy(id, down, false);
+            if (at(id).constant || !at(id).place) continue;
+            host_of[id] = bring(id, 0, nodes);
             crosses = true;
         }
         for (std::size_t i = 0; i < count && crosses; ++i) rename_captures(nodes[i], host_of);
         for (std::size_t i = 0; i < g.outputs.size(); ++i) {
             value_id& id = g.outputs[i];
-            if (at(id).constant || !at(id).on_device || state_output(i)) continue;
+            if (at(id).constant || !at(id).place || state_output(i)) continue;
             const std::string name = at(id).name;
-            id = copy(id, down, false);
+            id = bring(id, 0, nodes);
             at(id).name = name;
         }
         g.nodes = std::move(nodes);
         index();
     }
 
-    const device& on_;
+    const device_list& places_;
     const limits& limit_;
-    std::vector<const char*>& refusals_;
+    std::vector<place_id> beside_;  // the devices with a memory of their own
+    std::vector<place_id> asked_;   // by node: the place that it came with
+    std::vector<refusal> refusals_;
+    std::vector<std::vector<value_id>> brought_;  // by place and value: its copy there
     std::vector<tensor_view> in_, out_;
     std::vector<value_id> ids_;
     std::vector<char> late_;  // by value: made late
-    bool for_host_ = false;  // the node is refused because the host is the better place for it
+    bool for_host_ = false;   // the node is refused because the host is the better place for it
     status first_refused_;
 };
 

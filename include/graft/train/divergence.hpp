@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../exec/context.hpp"
-#include "../cpu/training/backend.hpp"
 #include "batch_parts.hpp"
+#include "execution.hpp"
 
 #include <cmath>
 #include <cstring>
@@ -73,10 +73,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
         executable again;
         again.graph = forward;
         again.graph.outputs.clear();
-        again.limit = limit;
-        again.seed = seed;
-        again.backends = {&backends::cpu_training::instance()};
-        again.packed = std::make_shared<pack_cache>();
+        GRAFT_TRY_ASSIGN(again.how, host_execution(limit, seed));
         std::vector<std::size_t> made_by;
         for (std::int64_t bytes = 0; next < forward.nodes.size() && bytes < most; ++next)
             for (value_id id : forward.nodes[next].outputs) {

@@ -32,7 +32,7 @@ GRAFT_END_NAMESPACE
 #include "../passes/differentiate.hpp"
 #include "../passes/specialize.hpp"
 #include "../tensor/convert.hpp"
-#include "../cpu/training/backend.hpp"
+#include "execution.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -78,11 +78,10 @@ inline result<graph> with_logit_gradients(graph g, value_id logits, const std::v
 }
 
 // Such a graph, ready to run.
-inline void make_executable(graph g, const limits& limit, executable& what) {
+inline status make_executable(graph g, const limits& limit, executable& what) {
     what.graph = std::move(g);
-    what.limit = limit;
-    what.backends = {&backends::cpu_training::instance()};
-    what.packed = std::make_shared<pack_cache>();
+    GRAFT_TRY_ASSIGN(what.how, host_execution(limit));
+    return {};
 }
 
 class feature_finder {
@@ -296,7 +295,7 @@ private:
             }
         }
         executable what;
-        make_executable(std::move(g), limit_, what);
+        GRAFT_TRY(make_executable(std::move(g), limit_, what));
         context runner(what, pool_);
         const tensor_view views[] = {view(inputs[0]), view(inputs[1])};
         GRAFT_TRY(runner.run(views));

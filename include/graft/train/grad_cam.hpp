@@ -85,7 +85,7 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, va
     self.map = map;
     GRAFT_TRY_ASSIGN(self.chosen, tensor::zeros(dtype::float32, scores.extents));
     GRAFT_TRY_ASSIGN(g, detail::with_logit_gradients(std::move(g), logits, {map.features}, limit));
-    detail::make_executable(std::move(g), limit, self.what);
+    GRAFT_TRY(detail::make_executable(std::move(g), limit, self.what));
     self.runner.reset(new detail::context(self.what, pool));
     return made;
 }

@@ -30,6 +30,7 @@ struct step_options {
     std::uint64_t seed = 0;          ///< of Dropout
     bool exact = false;              ///< no algorithms that reorder sums
     bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
+    bool strict_placement = false;   ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
     bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
     bool recompute = false;          ///< activations are computed again for the backward pass instead of kept

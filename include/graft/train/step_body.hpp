@@ -3,8 +3,8 @@
 
 #include "../exec/context.hpp"
 #include "../graph/verify.hpp"
-#include "../cpu/training/backend.hpp"
 #include "divergence.hpp"
+#include "execution.hpp"
 #include "step.hpp"
 #include "step_graph.hpp"
 
@@ -72,7 +72,7 @@ struct training_step::implementation {
     std::int64_t state_on_device(const plan& p) const {
         std::int64_t bytes = 0;
         for (const state_pair& s : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[s.input]).on_device)
+            if (p.lowered.at(p.lowered.inputs[s.input]).place)
                 bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
@@ -191,14 +191,10 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
-    made->what.limit = options.limits;
-    made->what.exact = options.exact;
-    made->what.reference = options.reference;
-    made->what.seed = options.seed;
-    made->what.backends = {&backends::cpu_training::instance()};
-    made->what.packed = std::make_shared<pack_cache>();
-    made->what.on = options.on;
-    made->runner.reset(new detail::context(made->what, pool, resident.get()));
+    std::shared_ptr<device> host;
+    GRAFT_TRY_ASSIGN(host, detail::training_host());
+    made->what.how = execution_of(options, std::move(host), options.on);
+    made->runner.reset(new detail::context(made->what, pool, {nullptr, resident.get()}));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
     if (plans.size() >= 8) plans.erase(plans.begin());
@@ -228,10 +224,9 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
-    m.activations = found->arena_bytes;
+    m.activations = host_arena_bytes(*found);
     m.constants = found->constant_bytes;
-    const auto on_device = [](const plan& of) { return of.device_arena_bytes + (of.loaded ? of.loaded->constant_bytes() : 0); };
-    m.device = on_device(*found);
+    m.device = device_bytes(*found);
     for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
     if (!by_parts) {
         m.device += state_on_device(*found);
@@ -243,9 +238,9 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
         of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
-    m.activations += found->arena_bytes + levels * of_sums;
+    m.activations += host_arena_bytes(*found) + levels * of_sums;
     m.constants += found->constant_bytes;
-    m.device += on_device(*found) + state_on_device(*found);
+    m.device += device_bytes(*found) + state_on_device(*found);
     return m;
 }
 

@@ -7,7 +7,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Attributes stay.
-inline void become_training(node& n, const char* op) {
+inline void become_training(node& n, const char* op, place_id on) {
+    n.place = on;
     n.op_type = op;
     n.domain = "graft";
     n.version = newest_opset;

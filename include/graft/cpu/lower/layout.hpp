@@ -15,7 +15,7 @@ namespace detail {
 class layouter : public rewriter {
 public:
     layouter(graph& target, const lowering& with, cpu::isa level)
-        : rewriter(target), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
+        : rewriter(target, with.on), with_(with), level_(level), blocks_{layout::blocked, cpu::vector_width(level)} {}
     inline virtual ~layouter() {}
 
     status run() {
@@ -46,6 +46,7 @@ protected:
         if (other_[id] != no_value) return other_[id];
         const value_id made = like(id, wanted == layout::blocked ? "_blocked" : "_rows");
         at(made).layout = wanted;
+        at(made).place = on_;
         node n;
         n.name = at(made).name;
         become(n, "Reorder", "graft");
@@ -63,7 +64,7 @@ protected:
 
     // Gives a node its place behind those before it, its inputs in the layout that it reads; training adds cases of its own.
     inline virtual status place_node(node& n) {
-        if (n.on_device) return place_device_node(n);
+        if (!here(n)) return place_other(n);
         if (is(n, "Conv", "graft")) return place_conv(n);
         if (is(n, "Transpose") && transpose_between_layouts(n)) return {};
         const layout lies = takes_blocks(n) ? blocks_ : layout();
@@ -93,10 +94,10 @@ protected:
         return {};
     }
 
-    // The device has layouts of its own; what is copied to it lies row-major.
-    status place_device_node(node& n) {
+    // Other places have layouts of their own; what is copied to them lies row-major.
+    status place_other(node& n) {
         for (value_id& id : n.inputs)
-            if (id != no_value && !at(id).on_device && !at(id).constant) id = as(id, {});
+            if (id != no_value && at(id).place == on_ && !at(id).constant) id = as(id, {});
         g.nodes.push_back(std::move(n));
         return {};
     }

@@ -14,7 +14,7 @@ public:
 
 private:
     inline status place_node(node& n) override {
-        if (n.domain == "graft") {
+        if (here(n) && n.domain == "graft") {
             const std::string& op = n.op_type;
             if (op == "ConvGradWeight") return place_grad_weight(n);
             if (op == "ConvGradInput") return place_grad_input(n);
@@ -105,7 +105,7 @@ private:
         }
         node pack;
         pack.name = at(packed).name;
-        become_training(pack, "PackConvGradInputWeights");
+        become_training(pack, "PackConvGradInputWeights", on_);
         cpu::set_conv_problem(pack, p);
         pack.inputs = {weight};
         pack.outputs = {packed};
@@ -143,7 +143,7 @@ private:
         for (value_id id : n.outputs) {
             node part;
             part.name = at(id).name;
-            become_training(part, "SliceChannels");
+            become_training(part, "SliceChannels", on_);
             set(part, "start", start);
             part.inputs = {source};
             part.outputs = {id};

@@ -11,7 +11,7 @@ namespace detail {
 
 class training_fuser : public rewriter {
 public:
-    explicit training_fuser(graph& target) : rewriter(target) {}
+    training_fuser(graph& target, place_id on) : rewriter(target, on) {}
 
     void run() {
         static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled}, {"ClipGrad", "graft", &training_fuser::mask_pooled}};
@@ -27,7 +27,7 @@ public:
     }
 
 private:
-    static bool is_mask(const node& n) { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
+    bool is_mask(const node& n) const { return is(n, "ReluGrad", "graft") || is(n, "ClipGrad", "graft"); }
 
     // An activation before max pooling lets a window's gradient through where it lets the window's largest through: one number a window
     // to look at instead of all its pixels, and these need not be kept.
@@ -55,10 +55,10 @@ private:
         forward.name = at(kept).name;
         forward.attributes = n.attributes;
         forward.inputs = {x};
-        become_training(forward, "MaxPoolPlaces");
+        become_training(forward, "MaxPoolPlaces", on_);
         edit(n, [&] {
             n.inputs = {n.inputs[0], kept};
-            become_training(n, "MaxPoolGradPlaces");
+            become_training(n, "MaxPoolGradPlaces", on_);
         });
         node* before = maker(y);
         if (before && is(*before, "MaxPool") && before->inputs[0] == x) {

@@ -1,6 +1,7 @@
 // The kernel of graft.MatMul.
 #pragma once
 
+#include "../../ops/product_batches.hpp"
 #include "../gemm.hpp"
 #include "attributes.hpp"
 
@@ -16,24 +17,9 @@ inline bool gemm_problem_of(const node& n, const shape& a, const shape& b, const
     p.k = p.trans_a ? a.at(-2) : a.at(-1);
     if (p.m == 0 || p.n == 0 || p.k == 0) return false;
     p.c_strides[1] = p.m * p.n;
-    // Neighbouring batch dimensions that both operands walk evenly are one.
-    int used = 0;
-    std::int64_t a_step = p.m * p.k, b_step = p.k * p.n, a_next = 0, b_next = 0;
-    std::int64_t extents[2] = {1, 1}, a_strides[2] = {0, 0}, b_strides[2] = {0, 0};
-    for (int d = 3; d <= y.rank(); ++d) {
-        const std::int64_t e = y.at(-d), ae = a.at(-d), be = b.at(-d);
-        const std::int64_t as = ae == 1 ? 0 : a_step, bs = be == 1 ? 0 : b_step;
-        a_step *= ae, b_step *= be;
-        if (e == 1) continue;
-        if (used && a_next == as && b_next == bs)
-            extents[used - 1] *= e;
-        else {
-            if (used == 2) return false;
-            extents[used] = e, a_strides[used] = as, b_strides[used] = bs, ++used;
-        }
-        a_next = as * e, b_next = bs * e;
-    }
-    for (int i = 0; i < 2; ++i) p.batch[1 - i] = extents[i], p.a_strides[1 - i] = a_strides[i], p.b_strides[1 - i] = b_strides[i];
+    ops::product_batches batches;
+    if (!ops::join_batches(a, b, y, batches)) return false;
+    for (int i = 0; i < 2; ++i) p.batch[i] = batches.extents[i], p.a_strides[i] = batches.a_strides[i], p.b_strides[i] = batches.b_strides[i];
     p.c_strides[0] = p.c_strides[1] * p.batch[1];
     p.residual_strides[0] = p.c_strides[0], p.residual_strides[1] = p.c_strides[1];
     p.ep = epilogue_of(n);

@@ -1,4 +1,4 @@
-// The back ends of training: those of inference, with the operators and the fusions that training adds.
+// The CPU for graphs of training steps: that of inference, with the operators and the fusions that training adds.
 #pragma once
 
 #include "../../lower/backend.hpp"
@@ -15,13 +15,27 @@ struct cpu_training {
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#include "lower.hpp"
+#include "../device.hpp"
+#include "../lower/training_layout.hpp"
+#include "../lower/training_patterns.hpp"
+#include "../ops/training/ops.hpp"
 
 GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What training needs.
+inline const kernel_set& training_set() noexcept {
+    static constexpr kernel_set self = {choose_training_kernel, [](graph& g, place_id on) { graft::detail::training_fuser(g, on).run(); },
+                                        [](graph& g, const lowering& with, isa level) { return graft::detail::training_layouter(g, with, level).run(); }};
+    return self;
+}
+
+}  // namespace cpu
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self = detail::cpu_backend(lower_training_for_cpu, graft::cpu::choose_training_kernel);
+    static constexpr backend self = {"cpu", [] { return status(); },
+                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr, true};
     return self;
 }
 

@@ -15,7 +15,7 @@ namespace detail {
 // Runs behind the choice of types and before that of layouts. What cuDNN does not take stays as it is: it is asked first.
 class attention_fuser : public view_finder {
 public:
-    attention_fuser(graph& target, dtype activations, const kernel_question& ask) : view_finder(target), activations_(activations), ask_(ask) {}
+    attention_fuser(graph& target, place_id on, dtype activations, const kernel_question& ask) : view_finder(target, on), activations_(activations), ask_(ask) {}
 
     void run() {
         bool any = false;
@@ -39,12 +39,12 @@ private:
         int behind = -1;  // the transposition of the result that the kernel does as well
     };
 
-    bool is_product(const node& n) const { return n.on_device && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
+    bool is_product(const node& n) const { return here(n) && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
 
     // The node that makes a value which nobody else reads; null where there is none.
     node* only_for_one(value_id id) {
         node* n = id != no_value && used_once(id) ? maker(id) : nullptr;
-        return n && n->on_device && n->outputs.size() == 1 ? n : nullptr;
+        return n && here(*n) && n->outputs.size() == 1 ? n : nullptr;
     }
     // A node that passes its input's elements on in their order, rows of the last axis as they are.
     bool passes_rows(const node& n) {
@@ -144,7 +144,7 @@ private:
     void move_result(int position, attention& a) {
         const node& t = g.nodes[static_cast<std::size_t>(position)];
         const attribute* perm = t.find("perm");
-        if (!t.on_device || !is(t, "Transpose") || !perm || perm->integers.size() != 4 || perm->integers[3] != 3) return;
+        if (!is(t, "Transpose") || !perm || perm->integers.size() != 4 || perm->integers[3] != 3) return;
         const value_id y = t.outputs[0];
         if (at(y).type != a.type && !readers(y).empty()) return;
         const shape steps = packed_steps(at(y).extents);
@@ -211,14 +211,14 @@ private:
         if (a.mask) n.inputs.push_back(asked.add_constant("mask", a.mask));
         return ask_.makes(ask_.context, n, asked);
     }
-    static node bare(const attention& a, const std::string& name) {
+    node bare(const attention& a, const std::string& name) const {
         node n;
         n.name = name;
         n.op_type = "Attention";
         n.domain = "graft";
         n.op = fused_attention_row();
         n.version = 1;
-        n.on_device = true;
+        n.place = on_;
         n.attributes = attributes_of(a);
         return n;
     }
@@ -236,7 +236,7 @@ private:
     void drop_unread() {
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             node& n = g.nodes[i];
-            if (n.op_type.empty() || !n.on_device) continue;
+            if (n.op_type.empty() || !here(n)) continue;
             bool used = false;
             for (value_id id : n.outputs) used |= id != no_value && used_at_all(id);
             if (!used) drop(n);

@@ -22,7 +22,7 @@ using graft::detail::append_captures;
 // the group, if they all stand behind: then no path leads out of a group and back. One reduction may be among a group's nodes.
 class chains {
 public:
-    explicit chains(graph& target) : g(target), alone_(target.nodes.size(), 0) {}
+    chains(graph& target, place_id on) : g(target), on_(on), alone_(target.nodes.size(), 0) {}
 
     void run() {
         find_readers();
@@ -61,12 +61,12 @@ private:
 
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
-        if (!n.on_device || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
+        if (n.place != on_ || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
         return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout && at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
-        return n.on_device && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
+        return n.place == on_ && !alone_[i] && elements(n) && n.inputs[0] != no_value && find_reduction(n.op_type.c_str(), n.domain.c_str());
     }
     // Whether it changes state of an optimizer: all its outputs are of the extents of its first input.
     static bool updates(const node& n) {
@@ -233,7 +233,7 @@ private:
         made.op_type = "Fusion";
         made.op = fusion_row();
         made.version = 1;
-        made.on_device = true;
+        made.place = on_;
         for (std::size_t k = members.size(); k-- > 0;)
             for (value_id id : members[k].outputs)
                 if (id != no_value && (k + 1 == members.size() || read_outside(id, root))) made.outputs.push_back(id);
@@ -266,6 +266,7 @@ private:
     }
 
     graph& g;
+    place_id on_;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
     std::vector<value_id> roots_;                    // by value: whose memory it is

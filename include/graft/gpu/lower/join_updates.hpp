@@ -27,11 +27,11 @@ inline bool is_optimizer(const node& n) {
 // the beginning.
 class update_joiner {
 public:
-    explicit update_joiner(graph& target) : g(target) {}
+    update_joiner(graph& target, place_id on) : g(target), on_(on) {}
 
     void run() {
         bool any = !g.states.empty();
-        for (const node& n : g.nodes) any |= is_optimizer(n);
+        for (const node& n : g.nodes) any |= updates(n);
         if (!any) return;
         find_values();
         join_copies();
@@ -69,6 +69,7 @@ private:
     };
 
     value& at(value_id id) { return g.at(id); }
+    bool updates(const node& n) const { return n.place == on_ && is_optimizer(n); }
     value_id root(value_id id) const { return roots_[id]; }
     std::int64_t bytes(value_id id) { return bytes_of(at(id).type, at(id).extents); }
 
@@ -89,7 +90,7 @@ private:
         for (const node& n : g.nodes) {
             ids = n.inputs;
             append_captures(n, ids);
-            const bool optimizer = is_optimizer(n);
+            const bool optimizer = updates(n);
             for (value_id id : ids)
                 if (id != no_value) read[id] = 1, elsewhere[id] |= !optimizer;
             for (value_id id : n.outputs)
@@ -100,13 +101,13 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             bool feeds = true;
             for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[id] && !elsewhere[id]);
-            waits_[i] = feeds || is_optimizer(g.nodes[i]);
+            waits_[i] = feeds || updates(g.nodes[i]);
         }
     }
 
     // Whether its kernel is a loop over few elements.
     bool small(const node& n, tensor_loop& t) {
-        if (!n.on_device) return false;
+        if (n.place != on_) return false;
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
         const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
@@ -207,7 +208,7 @@ private:
         made.op_type = "MultiTensor";
         made.op = multi_tensor_row();
         made.version = 1;
-        made.on_device = true;
+        made.place = on_;
         const auto copy = [&](value_id id) {
             const value_id to = inner[id] = copy_value(body, at(id));
             body.values.back().constant = at(id).constant;
@@ -236,6 +237,7 @@ private:
     }
 
     graph& g;
+    place_id on_;
     std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
     std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
     std::vector<char> waits_;              // by node: an optimizer's, or read by those alone

@@ -21,7 +21,7 @@ struct numbers {
 /// device.unavailable (the device has no such arithmetic).
 result<numbers> numbers_of(const device_options& options, const device_traits& on);
 
-/// Rewrites the nodes that are the device's (node::on_device): fuses what the CPU's lowering fuses as well (plan/fuse.hpp), gives values
+/// Rewrites the nodes of one place (`with.on`): fuses what the CPU's lowering fuses as well (lower/fuse.hpp), gives values
 /// their types and layouts, and makes one node Fusion of element-wise neighbours.
 status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask);
 

@@ -3,7 +3,6 @@
 
 #include "../../graph/captures.hpp"
 #include "../../lower/fuse.hpp"
-#include "../../plan/place.hpp"
 #include "../../lower/widen.hpp"
 #include "../faults.hpp"
 #include "fuse_attention.hpp"
@@ -49,7 +48,7 @@ using graft::detail::rewriter;
 
 class lowerer : public rewriter {
 public:
-    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target), with_(with), used_(used), ask_(ask) {}
+    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target, with.on), with_(with), used_(used), ask_(ask) {}
 
     status run() {
         GRAFT_TRY(take_apart());
@@ -57,7 +56,7 @@ public:
         GRAFT_TRY(graft::detail::fuser(g, with_).run());
         mark();
         narrow();
-        attention_fuser(g, used_.activations, ask_).run();
+        attention_fuser(g, on_, used_.activations, ask_).run();
         stays_.resize(g.values.size(), 0);
         lay_out();
         GRAFT_TRY(feed_libraries());
@@ -65,15 +64,15 @@ public:
         GRAFT_TRY(split_epilogues());
         finish();
         guard_updates();
-        chains(g).run();
-        update_joiner(g).run();
+        chains(g, on_).run();
+        update_joiner(g, on_).run();
         return {};
     }
 
 private:
-    bool convolves(const node& n) const { return find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
-    bool multiplies(const node& n) const { return find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
-    bool attends(const node& n) const { return find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool convolves(const node& n) const { return here(n) && find_conv_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool multiplies(const node& n) const { return here(n) && find_matmul_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
+    bool attends(const node& n) const { return here(n) && find_attention_row(n.op_type.c_str(), n.domain.c_str()) != nullptr; }
     bool stays(value_id id) const { return stays_[id] != 0; }
 
     // Networks of halves are fused as those of float32 are, and get their type back where values go to memory.
@@ -91,11 +90,11 @@ private:
     // Where a run may refuse what it is given, its updates ask for that as they do for the loss.
     void guard_updates() {
         bool may = false;
-        for (const node& n : g.nodes) may |= n.on_device && may_fault(g, n);
+        for (const node& n : g.nodes) may |= here(n) && may_fault(g, n);
         if (!may || g.states.empty()) return;
         for (node& n : g.nodes) {
-            const element_rule* rule = n.on_device ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
-            if ((rule && rule->reads & element_rule::state) || (n.on_device && ops::row_of(n).traits.made_once)) n.attributes.push_back(integer_attribute("without_faults", 1));
+            const element_rule* rule = here(n) ? find_rule(n.op_type.c_str(), n.domain.c_str()) : nullptr;
+            if ((rule && rule->reads & element_rule::state) || row(n).traits.made_once) n.attributes.push_back(integer_attribute("without_faults", 1));
         }
     }
 
@@ -105,7 +104,7 @@ private:
         g.nodes.clear();
         for (node& n : old) {
             const asked_in_graph asked(g, n, with_.limit);
-            const decomposition_row* row = n.on_device ? find_decomposition(asked.context()) : nullptr;
+            const decomposition_row* row = here(n) ? find_decomposition(asked.context()) : nullptr;
             graph parts;
             if (row)
                 if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::place(n), why);
@@ -135,21 +134,20 @@ private:
             for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
                 for (value_id& id : *ids)
                     if (id != no_value) id = here[id];
-            part.on_device = true;
+            part.place = on_;
             g.nodes.push_back(std::move(part));
         }
     }
 
-    // What fusion added is the device's as well. What the host or the caller reads, new state among it, stays as it is.
+    // What another place or the caller reads, new state among it, stays as it is.
     void mark() {
         stays_.assign(g.values.size(), 0);
         for (value_id id : g.outputs) stays_[id] = 1;
         for (value_id id : exact_) stays_[id] = 1;
         std::vector<value_id> ids;
-        for (node& n : g.nodes) {
-            n.on_device = !graft::detail::is_host_domain(n.domain);
-            const bool bits = ops::row_of(n).is(op_flag::reads_bits);
-            if (n.on_device && !bits) continue;
+        for (const node& n : g.nodes) {
+            const bool bits = row(n).is(op_flag::reads_bits);
+            if (here(n) && !bits) continue;
             ids = n.inputs;
             if (bits) ids.push_back(n.outputs[0]);
             append_captures(n, ids);
@@ -166,10 +164,10 @@ private:
         };
         for (std::size_t i = g.nodes.size(); i-- > 0;) {
             const node& n = g.nodes[i];
-            const std::uint8_t exact = ops::row_of(n).traits.exact_inputs;
+            const std::uint8_t exact = row(n).traits.exact_inputs;
             bool makes = false;
             for (value_id id : n.outputs) makes |= id != no_value && found[id];
-            makes = makes && fusable(n);
+            makes = makes && here(n) && fusable(n);
             for (std::size_t k = 0; k < n.inputs.size(); ++k)
                 if (makes || in_mask(exact, k)) mark_place(n.inputs[k]);
         }
@@ -178,7 +176,7 @@ private:
     // What optimizers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
     void find_gradients(std::vector<char>& found) const {
         for (const node& n : g.nodes)
-            for (std::size_t i = 0; i < n.inputs.size() && is_optimizer(n); ++i)
+            for (std::size_t i = 0; i < n.inputs.size() && here(n) && is_optimizer(n); ++i)
                 if (n.inputs[i] != no_value) found[n.inputs[i]] = 1;
     }
     // Values between operators in the type that was chosen. Places, statistics, losses, gradients of weights, what leaves the device and all
@@ -192,7 +190,7 @@ private:
         std::vector<char> exact = find_places();
         find_gradients(exact);
         for (const node& n : g.nodes) {
-            if (!n.on_device) continue;
+            if (!here(n)) continue;
             const op_traits& traits = ops::row_of(n).traits;
             const bool rounded = traits.role == op_role::softmax && n.outputs[0] != no_value && factor[n.outputs[0]];
             for (std::size_t i = 0; i < n.outputs.size(); ++i) {
@@ -206,7 +204,7 @@ private:
     // Channels last from the convolutions on, through everything that keeps the axes.
     void lay_out() {
         for (const node& n : g.nodes) {
-            if (!n.on_device) continue;
+            if (!here(n)) continue;
             bool last = convolves(n);
             for (value_id id : n.inputs) last |= id != no_value && at(id).layout == layout::channels_last;
             for (value_id id : n.outputs) {
@@ -223,12 +221,12 @@ private:
         std::vector<node> old = std::move(g.nodes);
         g.nodes.clear();
         for (node& n : old) {
-            if (n.on_device && attends(n)) {
+            if (attends(n)) {
                 GRAFT_TRY(feed_attention(std::move(n)));
                 continue;
             }
-            const bool last = n.on_device && convolves(n);
-            if (!last && !(n.on_device && multiplies(n))) {
+            const bool last = convolves(n);
+            if (!last && !multiplies(n)) {
                 g.nodes.push_back(std::move(n));
                 continue;
             }
@@ -280,7 +278,6 @@ private:
     void identity(value_id from, value_id to) {
         node n;
         n.name = at(to).name;
-        n.on_device = true;
         become(n, at(from).type == at(to).type ? "Identity" : "Cast", "");
         if (at(from).type != at(to).type) set(n, "to", static_cast<std::int64_t>(at(to).type));
         n.inputs = {from};
@@ -329,7 +326,7 @@ private:
         g.nodes.clear();
         for (node& n : old) {
             const bool splits = (n.domain == "graft" && (convolves(n) || multiplies(n))) || (n.domain.empty() && n.op_type == "ConvTranspose");
-            const bool has_more = n.on_device && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
+            const bool has_more = here(n) && splits && (n.find("activation") || n.find("residual") || (n.inputs.size() > 2 && n.inputs[2] != no_value));
             if (!has_more || ask_.own(ask_.context, n, g) || (!better_split(n) && ask_.makes(ask_.context, n, g)))
                 g.nodes.push_back(std::move(n));
             else
@@ -368,7 +365,6 @@ private:
         if (residual == 1) now = binary(now, added, stage(y), name);
         if (active) {
             activation.name = name;
-            activation.on_device = true;
             become(activation, "Activation", "graft");
             activation.inputs = {now};
             activation.outputs = {now = stage(y)};
@@ -385,7 +381,6 @@ private:
     value_id binary(value_id a, value_id b, value_id y, const std::string& name) {
         node n;
         n.name = name;
-        n.on_device = true;
         become(n, "Add", "");
         n.inputs = {a, b};
         n.outputs = {y};
@@ -405,7 +400,6 @@ private:
         }
         node n;
         n.name = at(made).name;
-        n.on_device = true;
         become(n, "Reshape", "");
         n.inputs = {bias, no_value};
         n.outputs = {made};

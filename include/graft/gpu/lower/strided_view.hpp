@@ -63,7 +63,7 @@ inline bool reshape_view(strided_view& v, const shape& to) {
 /// Finds where a value can be read from before it is moved.
 class view_finder : public graft::detail::rewriter {
 public:
-    explicit view_finder(graph& target) : rewriter(target) {}
+    using rewriter::rewriter;
 
 protected:
     static bool is_half(dtype t) { return t == dtype::float16 || t == dtype::bfloat16; }
@@ -92,7 +92,7 @@ protected:
             const node* n = maker(now);
             value_id other = no_value;
             double by = 1;
-            if (!n || !n->on_device || n->inputs.empty() || n->inputs[0] == no_value) break;
+            if (!n || !here(*n) || n->inputs.empty() || n->inputs[0] == no_value) break;
             const bool scaled = scales(*n, other, by);
             if (!scaled && !moves(*n)) break;
             path.emplace_back(n, now);

@@ -8,11 +8,11 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_plan(const plan& p, executor& pool) {
+GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_plan(const plan& p, place_id place, executor& pool) {
     auto made = std::make_shared<cuda_program>();
     std::vector<const std::string*> sources;
     for (const step& s : p.steps)
-        if (s.on_device && !static_cast<const cuda_kernel&>(*s.on_device).generated.launches.empty()) sources.push_back(&static_cast<const cuda_kernel&>(*s.on_device).generated.source);
+        if (s.place == place && !static_cast<const cuda_kernel&>(*s.kernel).generated.launches.empty()) sources.push_back(&static_cast<const cuda_kernel&>(*s.kernel).generated.source);
     GRAFT_TRY_ASSIGN(made->modules, modules_->prepare(sources, pool));
     std::size_t module = 0;
     made->steps.resize(p.steps.size());
@@ -23,8 +23,8 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
     GRAFT_TRY(stream.open(driver(), context_, name_));
     for (std::size_t i = 0; i < p.steps.size(); ++i) {
         const step& s = p.steps[i];
-        if (!s.on_device) continue;
-        const program& text = static_cast<const cuda_kernel&>(*s.on_device).generated;
+        if (s.place != place) continue;
+        const program& text = static_cast<const cuda_kernel&>(*s.kernel).generated;
         for (const launch& l : text.launches) {
             if (l.arguments.size() > most_arguments) return fail(errc::internal, name_, "a kernel takes more than 500 addresses");
             void* function = nullptr;
@@ -33,7 +33,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
         }
         module += text.launches.empty() ? 0 : 1;
         for (const slot& from : s.in) {
-            if (from.kind != slot_kind::constant || !from.on_device || made->constants[static_cast<std::size_t>(from.index)]) continue;
+            if (from.kind != slot_kind::constant || made->constants[static_cast<std::size_t>(from.index)]) continue;
             std::shared_ptr<const resident_constant> constant;
             GRAFT_TRY_ASSIGN(constant, resident(p.lowered.values[static_cast<std::size_t>(from.index)].constant, stream.get()));
             made->constants[static_cast<std::size_t>(from.index)] = constant->memory.address();

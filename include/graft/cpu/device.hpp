@@ -1,0 +1,127 @@
+// The CPU as a device: the fastest kernels that it has for a node, else the operator's reference kernel, on the host's memory.
+#pragma once
+
+#include "../lower/fuse.hpp"
+#include "../lower/widen.hpp"
+#include "../passes/specialize.hpp"
+#include "../plan/host_context.hpp"
+#include "kernel.hpp"
+
+#include <cstring>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// What a program compiles of the CPU: to infer, or to train as well.
+struct kernel_set {
+    /// The kernel that runs a lowered node; null, with the reason, where the reference kernel has to.
+    const kernel_row* (*choose)(const kernel_query&, kernel_choice&, const char*& refusal);
+    /// Fusion across the forward and the backward part of a step; may be null.
+    void (*fuse)(graph&, place_id on);
+    /// Blocks of channels, and packed weights.
+    status (*lay_out)(graph&, const lowering&, isa level);
+};
+
+/// A kernel of an instruction set, with what it decided about its node.
+class fast_kernel final : public host_kernel {
+public:
+    const kernel_row* row = nullptr;
+    kernel_choice choice;
+    isa level = isa::baseline;
+
+    inline status run(const host_call& c) const override {
+        row->run({c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level});
+        return {};
+    }
+};
+
+/// The kernel of the operator's row.
+class reference_kernel final : public host_kernel {
+public:
+    inline status run(const host_call& c) const override {
+        const run_environment& around = c.around;
+        run_context with{{c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget};
+        return c.n.op->run(with);
+    }
+};
+
+/// Copies a value, row-major on both sides.
+class transfer_kernel final : public host_kernel {
+public:
+    inline status run(const host_call& c) const override {
+        if (const std::int64_t bytes = bytes_of(c.out->type, c.out->extents)) std::memcpy(c.out->data, c.in->data, static_cast<std::size_t>(bytes));
+        return {};
+    }
+};
+
+/// The cores and the memory of this machine. Several may be open in a process: each is a place with an arena of its own.
+class cpu_device final : public device {
+public:
+    cpu_device(std::string name, isa level, const kernel_set& kernels) : name_(std::move(name)), level_(level), kernels_(kernels) {}
+
+    inline const std::string& name() const noexcept override { return name_; }
+    inline bool in_host_memory() const noexcept override { return true; }
+    inline const char* refuse(const op_context& node) const override { return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; }
+    inline status lower(graph& g, const lowering& with) override {
+        GRAFT_TRY(graft::detail::widener(g, with).run());
+        GRAFT_TRY(graft::detail::fuser(g, with).run());
+        if (kernels_.fuse) kernels_.fuse(g, with.on);
+        GRAFT_TRY(kernels_.lay_out(g, with, level_));
+        drop_unread(g);  // weights that were packed
+        return {};
+    }
+    inline result<std::shared_ptr<const device_kernel>> prepare(const device_query& node) override {
+        if (node.n.op_type == "Transfer" && node.n.domain == "graft") return with_note(std::make_shared<transfer_kernel>(), "copy", "");
+        const kernel_query query{node, node.in_layout, node.out_layout, level_, node.exact};
+        const char* refusal = "";
+        if (!node.reference) {
+            auto fast = std::make_shared<fast_kernel>();
+            fast->row = kernels_.choose(query, fast->choice, refusal);
+            fast->level = level_;
+            if (fast->row) {
+                fast->workspace_bytes = fast->choice.workspace_bytes;
+                fast->in_place = fast->row->in_place && !node.shares_memory(0);
+                const char* note = fast->choice.note;
+                return with_note(std::move(fast), note, "");
+            }
+        }
+        if (!node.n.op->run) return fail(errc::op_unsupported, graft::place(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+        if (!query.all_row_major()) return fail(errc::internal, graft::place(node.n), "a blocked layout met an operator without a kernel for it");
+        auto reference = std::make_shared<reference_kernel>();
+        // They compute in doubles: copies of what they read and of what they make, and places among them.
+        for (int i = 0; i < node.inputs; ++i)
+            if (node.has(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.in[i].extents.elements());
+        for (int i = 0; i < node.outputs; ++i)
+            if (node.wants(i)) reference->scratch_bytes += 16 * std::max<std::int64_t>(0, node.out[i].extents.elements());
+        return with_note(std::move(reference), "reference", refusal);
+    }
+    inline result<std::shared_ptr<const device_program>> load(const plan&, place_id, executor&) override { return std::shared_ptr<const device_program>(); }
+    inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state*) override {
+        return std::unique_ptr<device_context>(new host_context(std::move(p), place));
+    }
+    inline result<std::unique_ptr<device_state>> make_state() override { return std::unique_ptr<device_state>(); }
+
+private:
+    template <class Kernel>
+    static std::shared_ptr<const device_kernel> with_note(std::shared_ptr<Kernel> made, const char* note, const char* refusal) {
+        made->note = note;
+        made->refusal = refusal;
+        return made;
+    }
+
+    std::string name_;
+    isa level_;
+    const kernel_set& kernels_;
+};
+
+/// Opens the CPU with the instruction set of this process. Errors: cpu.isa.
+inline result<std::shared_ptr<device>> open(const std::string& name, const kernel_set& kernels) {
+    isa level = isa::baseline;
+    GRAFT_TRY_ASSIGN(level, active_isa());
+    return std::shared_ptr<device>(std::make_shared<cpu_device>(name, level, kernels));
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,27 @@
+// How the graphs of training are planned and run.
+#pragma once
+
+#include "../cpu/training/backend.hpp"
+#include "../plan/plan.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The CPU with the kernels of training. Errors: cpu.isa.
+inline result<std::shared_ptr<device>> training_host() {
+    const backend& cpu = backends::cpu_training::instance();
+    return cpu.open(cpu.name, {}, nullptr);
+}
+// Of what is computed beside the steps: on the CPU alone.
+inline result<execution_options> host_execution(const limits& limit, std::uint64_t seed = 0) {
+    execution_options how;
+    how.limit = limit;
+    how.seed = seed;
+    how.packed = std::make_shared<pack_cache>();
+    how.places.resize(1);
+    GRAFT_TRY_ASSIGN(how.places[0], training_host());
+    return how;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
