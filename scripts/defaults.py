@@ -19,7 +19,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/finetuning.md"
-HEADERS = [ROOT / "include/graft/train" / name for name in ("trainer.hpp", "finetune.hpp")]
+HEADERS = [ROOT / "include/graft/train/options.hpp"]
 SOURCE = r"""
 #include <graft/train.hpp>
 #include <cstdio>

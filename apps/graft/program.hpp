@@ -91,10 +91,10 @@ struct training_options {
     graft::finetune_options with; ///< what the options go into, and where their defaults come from
     int batch = static_cast<int>(with.batch);
     double trunk_lr = -1, warmup = -1, mixup = -1, cutmix = -1, validation = graft::dataset_options().validation_fraction;
-    std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights, trunk, output, freeze = with.freeze;
+    std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights;
     std::vector<std::string> rates; ///< REGEX=FACTOR
     std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
-    bool nesterov = false, strict = false, allow_empty = false, resume = false, overwrite = false, find_lr = false;
+    bool strict = false, allow_empty = false, find_lr = false;
 };
 
 // One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.

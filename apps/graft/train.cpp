@@ -234,7 +234,7 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
     watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(*with.augmentation);
-    const bool kept = !o.from_scratch && o.freeze == "trunk" && !graft::is_random(*with.augmentation);
+    const bool kept = !o.from_scratch && o.with.freeze == "trunk" && !graft::is_random(*with.augmentation);
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
 }
 
@@ -319,11 +319,11 @@ void print_json(const training_options& o, const training_setup& setup, const gr
 
 // Before anything takes time. What the run is to learn from must not be what it replaces.
 graft::status check_folder(const training_options& o) {
-    GRAFT_TRY(graft::check_out(o.out, o.resume, o.overwrite));
+    GRAFT_TRY(graft::check_out(o.out, o.with.resume, o.with.overwrite));
     const std::string model = graft::join_path(o.out, "model.onnx");
     for (const std::string& given : {o.from, o.with.teacher}) {
         std::error_code none;
-        if (o.overwrite && std::filesystem::equivalent(given, model, none))
+        if (o.with.overwrite && std::filesystem::equivalent(given, model, none))
             return graft::fail(graft::errc::usage, "--overwrite", printable(given) + " is part of the run that would be replaced: take another --out");
     }
     return {};

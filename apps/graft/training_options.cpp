@@ -9,98 +9,71 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <stdexcept>
+#include <type_traits>
 
 namespace program {
 namespace {
 
-using settings = std::vector<graft::training_setting>;
+// The options that the trainer takes in another form than they are given in, or not at all.
+struct given_apart {
+    const char* option;
+    double* number;
+    std::string* text;
+};
 
-// The sentence of an option and its default, from the list that the docs print too.
-std::string told(const settings& all, const std::string& option) {
-    for (const graft::training_setting& s : all)
-        if (s.option == option) return s.what + " (default: " + s.by_default + ")";
-    return "";
-}
-
-void declare_data(CLI::App& verb, training_options& o, const settings& all) {
-    const char* group = "Data";
-    const auto option = [&](const char* name, auto& to, const char* type) {
-        return verb.add_option(name, to, told(all, name))->group(group)->type_name(type);
-    };
-    option("--preprocess", o.preprocess, "SPEC");
-    option("--augment", o.augment, "SPEC");
-    option("--mixup", o.mixup, "ALPHA")->check(CLI::Range(0.0, 100.0));
-    option("--cutmix", o.cutmix, "ALPHA")->check(CLI::Range(0.0, 100.0));
-    option("--validation", o.validation, "SHARE")->check(CLI::Range(0.001, 0.9));
-    option("--workers", o.with.workers, "N")->check(CLI::Range(0, 1024));
-    option("--cache", o.cache, "DIR");
-    option("--bad-share", o.with.bad_share, "SHARE")->check(CLI::Range(0.0, 1.0));
-    verb.add_flag("--strict", o.strict, "Stop at the first unreadable picture")->group(group);
-    verb.add_flag("--allow-empty", o.allow_empty, "Take classes without pictures")->group(group);
-}
-
-void declare_network(CLI::App& verb, training_options& o, const settings& all) {
-    const char* group = "Network";
-    const auto option = [&](const char* name, auto& to, const char* type) {
-        return verb.add_option(name, to, told(all, name))->group(group)->type_name(type);
-    };
-    if (!o.from_scratch) {
-        verb.add_option("--output", o.output, "The output that is the classifier's, of a network with several")->group(group)->type_name("NAME");
-        verb.add_option("--trunk", o.trunk, "The value or node to put the new head on (default: what the classifier reads)")
-            ->group(group)
-            ->type_name("NAME");
-        option("--freeze", o.freeze, "RULE");
-        option("--unfreeze-epoch", o.with.unfreeze_epoch, "N")->check(CLI::Range(0, 1000000));
+// The options of a group, from the list that the docs print too.
+void declare_group(CLI::App& verb, training_options& o, const char* group) {
+    const given_apart apart[] = {
+        {"--trunk-lr", &o.trunk_lr, nullptr},          {"--warmup", &o.warmup, nullptr},       {"--mixup", &o.mixup, nullptr},           {"--cutmix", &o.cutmix, nullptr},
+        {"--validation", &o.validation, nullptr},      {"--optimizer", nullptr, &o.optimizer}, {"--schedule", nullptr, &o.schedule},     {"--loss", nullptr, &o.loss},
+        {"--class-weights", nullptr, &o.class_weights}, {"--batch-norm", nullptr, &o.batch_norm}, {"--preprocess", nullptr, &o.preprocess},
+        {"--augment", nullptr, &o.augment},            {"--cache", nullptr, &o.cache},         {"--max-ram", nullptr, &o.max_ram}};
+    for (const graft::training_setting& s : graft::training_settings(o.with, o.from_scratch)) {
+        if (s.group != group || s.option.empty()) continue;
+        const std::string told = s.what + (s.by_default.empty() ? "" : " (default: " + s.by_default + ")");
+        const auto declare = [&](auto& to) {
+            CLI::Option* made = verb.add_option(s.option, to, told)->group(group)->type_name(s.takes);
+            if (s.low == s.high) return;
+            if (std::is_integral<std::remove_reference_t<decltype(to)>>::value)
+                made->check(CLI::Range(static_cast<int>(s.low), static_cast<int>(s.high)));
+            else
+                made->check(CLI::Range(s.low, s.high));
+        };
+        const graft::setting_place& at = s.place;
+        const auto found = std::find_if(std::begin(apart), std::end(apart), [&](const given_apart& a) { return s.option == a.option; });
+        if (at.as_bool) verb.add_flag(s.option, *at.as_bool, told)->group(group);
+        else if (at.as_double) declare(*at.as_double);
+        else if (at.as_float) declare(*at.as_float);
+        else if (at.as_int64) declare(*at.as_int64);
+        else if (at.as_int) declare(*at.as_int);
+        else if (at.as_string) declare(*at.as_string);
+        else if (s.option == "--batch") declare(o.batch);
+        else if (s.option == "--rate") declare(o.rates);
+        else if (found == std::end(apart)) throw std::logic_error(s.option + " goes nowhere");
+        else if (found->number) declare(*found->number);
+        else declare(*found->text);
     }
-    option("--batch-norm", o.batch_norm, "MODE")->check(one_of({"train", "frozen"}));
-    option("--ema", o.with.step.optimizer.ema_decay, "DECAY")->check(CLI::Range(0.0, 0.999999));
 }
 
-void declare_learning(CLI::App& verb, training_options& o, const settings& all) {
-    const char* group = "Learning";
-    const auto option = [&](const char* name, auto& to, const char* type) {
-        return verb.add_option(name, to, told(all, name))->group(group)->type_name(type);
-    };
-    const CLI::Range positive(1e-12, 1e6), share(0.0, 1.0);
-    graft::optimizer_options& optimizer = o.with.step.optimizer;
-    graft::loss_options& loss = o.with.step.loss;
-    option("--epochs", o.with.epochs, "N")->check(CLI::Range(1, 1000000));
-    option("--batch", o.batch, "B")->transform(batch_or_auto());
-    option("--lr", o.with.learning_rate, "RATE")->check(positive);
-    if (!o.from_scratch) {
-        CLI::Option* rate = option("--trunk-lr", o.trunk_lr, "RATE")->check(CLI::Range(0.0, 1e6));
-        option("--trunk-rate", o.with.trunk_rate, "FACTOR")->check(CLI::Range(0.0, 1e6))->excludes(rate);
-    }
-    option("--rate", o.rates, "REGEX=FACTOR")->expected(1)->take_all()->allow_extra_args(false);
-    option("--layer-decay", o.with.layer_decay, "D")->check(CLI::Range(1e-6, 1.0));
-    option("--optimizer", o.optimizer, "NAME");
-    option("--momentum", optimizer.momentum, "M")->check(share);
-    verb.add_flag("--nesterov", optimizer.nesterov, told(all, "--nesterov"))->group(group);
-    option("--weight-decay", optimizer.weight_decay, "W")->check(CLI::Range(0.0, 1e3));
-    option("--schedule", o.schedule, "SPEC");
-    option("--warmup", o.warmup, "W")->check(CLI::Range(0.0, 1e9));
-    option("--loss", o.loss, "NAME");
-    option("--label-smoothing", loss.label_smoothing, "S")->check(CLI::Range(0.0, 0.99));
-    option("--class-weights", o.class_weights, "W");
-    option("--focal-gamma", loss.gamma, "G")->check(CLI::Range(0.0, 100.0));
-    CLI::Option* teacher = option("--teacher", o.with.teacher, "MODEL");
-    option("--distillation", loss.distillation, "SHARE")->check(share)->needs(teacher);
-    option("--temperature", loss.temperature, "T")->check(CLI::Range(0.01, 1000.0))->needs(teacher);
-    option("--clip-norm", optimizer.clip_norm, "NORM")->check(CLI::Range(0.0, 1e9));
-    option("--patience", o.with.patience, "N")->check(CLI::Range(0, 1000000));
-    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out")->group(group);
-}
+void declare_options(CLI::App& verb, training_options& o) {
+    const char *learning = "Learning", *network = "Network", *data = "Data", *run = "Run";
+    declare_group(verb, o, learning);
+    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out")->group(learning);
+    declare_group(verb, o, network);
+    declare_group(verb, o, data);
+    verb.add_flag("--strict", o.strict, "Stop at the first unreadable picture")->group(data);
+    verb.add_flag("--allow-empty", o.allow_empty, "Take classes without pictures")->group(data);
+    declare_group(verb, o, run);
 
-void declare_run(CLI::App& verb, training_options& o, const settings& all) {
-    const char* group = "Run";
-    const auto option = [&](const char* name, auto& to, const char* type) {
-        return verb.add_option(name, to, told(all, name))->group(group)->type_name(type);
-    };
-    CLI::Option* resume = verb.add_flag("--resume", o.resume, "Go on from the folder's checkpoint, or begin where there is no run")->group(group);
-    verb.add_flag("--overwrite", o.overwrite, "Replace the run that the folder holds; other files there stay")->group(group)->excludes(resume);
-    option("--checkpoint-every", o.with.checkpoint_seconds, "S")->check(CLI::Range(0.0, 30.0));
-    option("--max-ram", o.max_ram, "SIZE");
-    option("--shards", o.with.step.shards, "S")->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64, 128, 256}));
+    const auto option = [&](const char* name) { return verb.get_option(name); };
+    option("--batch")->transform(batch_or_auto());
+    option("--rate")->expected(1)->take_all()->allow_extra_args(false);
+    option("--batch-norm")->check(one_of({"train", "frozen"}));
+    option("--shards")->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64, 128, 256}));
+    option("--overwrite")->excludes(option("--resume"));
+    if (!o.from_scratch) option("--trunk-rate")->excludes(option("--trunk-lr"));
+    for (const char* taught : {"--distillation", "--temperature"}) option(taught)->needs(option("--teacher"));
 }
 
 graft::status wrong(const char* option, const graft::error& why) {
@@ -155,7 +128,7 @@ graft::status set_augmentation(graft::trainer_options& t, const training_options
                                       : "default";
     const bool mixed = o.mixup >= 0 || o.cutmix >= 0;
     if (spec.empty() && !mixed) return {};
-    if (spec.empty()) spec = o.freeze == "trunk" ? "none" : "default";
+    if (spec.empty()) spec = o.with.freeze == "trunk" ? "none" : "default";
     if (o.mixup >= 0) spec += ",mixup=" + std::to_string(o.mixup);
     if (o.cutmix >= 0) spec += ",cutmix=" + std::to_string(o.cutmix);
     auto augmentation = graft::parse_augmentation(spec);
@@ -212,11 +185,7 @@ void declare_training(CLI::App& verb, training_options& o) {
     verb.add_option("-o,--out", o.out,
                     "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr")
         ->type_name("DIR");
-    const settings all = graft::training_settings(o.from_scratch);
-    declare_learning(verb, o, all);
-    declare_network(verb, o, all);
-    declare_data(verb, o, all);
-    declare_run(verb, o, all);
+    declare_options(verb, o);
 }
 
 graft::result<graft::trainer_options> trainer_options_of(const common_options& common, const training_options& o) {
@@ -231,8 +200,6 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     t.seed = common.seed;
     t.threads = thread_count(common);
     t.out = o.out;
-    t.resume = o.resume;
-    t.overwrite = o.overwrite;
     t.command = o.command;
     t.step.batch_norm = o.batch_norm == "train";
     t.step.exact = common.exact;

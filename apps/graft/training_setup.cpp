@@ -60,14 +60,14 @@ graft::status set_rates(const training_options& o, graft::training_network& netw
 
 graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head,
                         const graft::shape& batch, graft::executor& pool) {
-    const bool number = !o.freeze.empty() && o.freeze.find_first_not_of("0123456789") == std::string::npos;
-    if (number || o.freeze == "none" || o.freeze == "trunk") {
-        if (number && o.freeze.size() > 6)
+    const bool number = !o.with.freeze.empty() && o.with.freeze.find_first_not_of("0123456789") == std::string::npos;
+    if (number || o.with.freeze == "none" || o.with.freeze == "trunk") {
+        if (number && o.with.freeze.size() > 6)
             return graft::fail(graft::errc::train_freeze, "--freeze", "the network has not that many stages");
-        return graft::freeze(network.graph, network.parameters, o.freeze, head, {}, batch, pool);
+        return graft::freeze(network.graph, network.parameters, o.with.freeze, head, {}, batch, pool);
     }
     std::vector<std::string> named;
-    GRAFT_TRY_ASSIGN(named, matching("--freeze", o.freeze, "none, trunk, a number of stages, or a regular expression on weight names", graft::errc::train_freeze, network.parameters));
+    GRAFT_TRY_ASSIGN(named, matching("--freeze", o.with.freeze, "none, trunk, a number of stages, or a regular expression on weight names", graft::errc::train_freeze, network.parameters));
     return graft::freeze(network.graph, network.parameters, "names", head, named, batch, pool);
 }
 
@@ -77,11 +77,9 @@ graft::result<training_setup> graft_network(const training_options& o, const gra
     setup.source = o.from;
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(o.from, graft::on_device(nullptr)));
-    graft::finetune_options how;
+    graft::finetune_options how = o.with;
     static_cast<graft::trainer_options&>(how) = with;
     how.preprocessing = o.preprocess.empty() ? "auto" : o.preprocess;
-    how.output = o.output;
-    how.trunk = o.trunk;
     graft::finetune_setup made;
     GRAFT_TRY_ASSIGN(made, graft::set_up_finetuning(model, data.training, how));
     setup.network = std::move(made.network);

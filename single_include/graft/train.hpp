@@ -22149,561 +22149,12 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/defaults.hpp
 // What trainer_options means where it leaves something open: the numbers, each in this one place, and the rules.
 
-// ---- graft/train/trainer.hpp
-// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
+// ---- graft/train/options.hpp
+// What training is told: the options of a run, and of fine-tuning. Each has its row in settings.hpp.
 
-// ---- graft/train/evaluate.hpp
-// Scores a network on a dataset, every picture exactly once.
+// ---- graft/train/rates.hpp
+// Learning rates by layer: factors on the rates of parameters, by name and by stage.
 
-// ---- graft/data/batches_ahead.hpp
-// Batches one after the other, with the one behind at hand.
-
-
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Goes through the batches of a source that was started. Where `ahead` says so, the one behind is there while one is worked on, so
-/// that a device can bring it over; that keeps two in memory.
-template <class Source>
-class batches_ahead {
-public:
-    /// `count`: how many the source has left. The source must outlive this.
-    batches_ahead(Source& from, std::int64_t count, bool ahead) noexcept : from_(from), left_(count), ahead_(ahead) {}
-
-    /// Goes on to the next batch. Errors: the source's, for that batch; what was found bad in it is in current() all the same.
-    status advance() {
-        status made;
-        if (has_next_)
-            std::swap(current_, next_), made = std::move(made_next_);
-        else
-            made = from_.next(current_);
-        has_next_ = ahead_ && --left_ > 0 && made.ok();
-        if (has_next_) made_next_ = from_.next(next_);
-        return made;
-    }
-    batch& current() noexcept { return current_; }
-    /// Inputs of the batch behind, which stay as they are and where they are until it has been worked on; null where that is not known.
-    const tensor* next() const noexcept { return has_next_ && made_next_.ok() && !next_.labels.empty() ? &next_.inputs : nullptr; }
-
-private:
-    Source& from_;
-    std::int64_t left_;
-    bool ahead_, has_next_ = false;
-    batch current_, next_;
-    status made_next_;
-};
-
-GRAFT_END_NAMESPACE
-// ---- graft/train/metrics.hpp
-// What a classifier got right: loss, top-k, confusion matrix, precision and recall, calibration; the same for any batches.
-
-
-#include <cstdint>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A sum of numbers that does not depend on their order: each is rounded to a multiple of 2^-36 once, the rest is integers.
-class exact_sum {
-public:
-    /// Numbers that are not finite, or 2^52 and more, make the sum infinite.
-    void add(double value) noexcept;
-    void add(const exact_sum& other) noexcept;
-    double value() const noexcept;
-
-private:
-    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
-    bool infinite_ = false;
-};
-
-/// How one sample was answered.
-struct sample_score {
-    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
-    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
-    double probability = 0;     ///< softmax of the predicted class
-    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
-    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
-};
-
-/// Scores `classes` logits against the true class, which must be one of them. Computed in double.
-sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept;
-
-/// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
-struct class_score {
-    std::int64_t support = 0;   ///< samples that are of the class
-    std::int64_t predicted = 0; ///< samples that were taken for it
-    std::int64_t correct = 0;   ///< both
-    double precision = 0, recall = 0, f1 = 0;
-};
-
-/// Samples whose predicted probability lies in (low, high].
-struct calibration_bin {
-    double low = 0, high = 0;
-    std::int64_t samples = 0, correct = 0;
-    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
-    double accuracy = 0;
-};
-
-/// Gathers the scores of any number of batches. Counts are integers and sums are exact, so that neither the size of the batches
-/// nor their order, nor the merging of several such objects, changes a bit.
-class classification_metrics {
-public:
-    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
-
-    /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
-    /// matrix would take over 2 GiB).
-    static result<classification_metrics> make(std::int64_t classes, int top_k = 5);
-
-    /// Logits [n, classes] float32, labels [n] int64. Errors: input.dtype, input.shape, data.label_range; nothing is added then.
-    status add(const tensor& logits, const tensor& labels);
-    /// The same for `n` rows in memory.
-    status add(const float* logits, const std::int64_t* labels, std::int64_t n);
-    /// Adds what another object of as many classes and the same k has seen. Errors: usage.
-    status merge(const classification_metrics& other);
-
-    std::int64_t classes() const noexcept { return classes_; }
-    int k() const noexcept { return top_k_; }
-    std::int64_t samples() const noexcept { return samples_; }
-    std::int64_t correct() const noexcept { return correct_; }
-    std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
-    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
-    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
-    double top1() const noexcept;                                    ///< share, 0..1
-    double top_k() const noexcept;
-    /// Samples of class `truth` that were taken for `predicted`.
-    std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
-    class_score score(std::int64_t label) const noexcept;
-    double macro_f1() const noexcept; ///< mean of the F1 of all classes
-    /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
-    double balanced_accuracy() const noexcept;
-    std::vector<std::int64_t> supports() const; ///< samples of each class
-    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
-    /// Classes that have samples, and that no sample was taken for.
-    std::vector<std::int64_t> never_predicted() const;
-    calibration_bin calibration(int bin) const noexcept;
-    /// Expected calibration error over the bins: sum of |accuracy - confidence| weighted by samples.
-    double calibration_error() const noexcept;
-
-private:
-    std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
-    int top_k_ = 5;
-    exact_sum loss_;
-    std::vector<std::int64_t> confusion_; // [true, predicted]
-    std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
-    exact_sum bin_confidence_[bins];
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cmath>
-#include <limits>
-#include <string>
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE void exact_sum::add(double value) noexcept {
-    if (!(std::fabs(value) < 4503599627370496.0)) {
-        infinite_ = true;
-        return;
-    }
-    const double whole = std::floor(value);
-    whole_ += static_cast<std::int64_t>(whole);
-    part_ += static_cast<std::int64_t>(std::nearbyint((value - whole) * 68719476736.0));
-    whole_ += part_ >> 36;
-    part_ &= (std::int64_t(1) << 36) - 1;
-}
-GRAFT_INLINE void exact_sum::add(const exact_sum& other) noexcept {
-    infinite_ |= other.infinite_;
-    whole_ += other.whole_;
-    part_ += other.part_;
-    whole_ += part_ >> 36;
-    part_ &= (std::int64_t(1) << 36) - 1;
-}
-GRAFT_INLINE double exact_sum::value() const noexcept {
-    if (infinite_) return std::numeric_limits<double>::infinity();
-    return static_cast<double>(whole_) + static_cast<double>(part_) / 68719476736.0;
-}
-
-GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept {
-    sample_score s;
-    for (std::int64_t c = 0; c < classes; ++c) {
-        s.finite &= std::isfinite(logits[c]);
-        if (logits[c] > logits[s.predicted] || std::isnan(logits[s.predicted])) s.predicted = c;
-        s.rank += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
-    }
-    if (!s.finite) {
-        s.rank = classes;
-        s.loss = std::numeric_limits<double>::infinity();
-        return s;
-    }
-    double sum = 0;
-    const double most = logits[s.predicted];
-    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - most);
-    s.probability = 1 / sum;
-    s.loss = std::log(sum) - (logits[label] - most);
-    return s;
-}
-
-GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
-    if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
-    if (classes > 16384)
-        return fail(errc::memory_budget, "metrics",
-                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
-    classification_metrics made;
-    made.classes_ = classes;
-    made.top_k_ = top_k;
-    made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
-    return made;
-}
-GRAFT_MEMORY_CATCH("classification_metrics::make")
-
-GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
-    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
-        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
-    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
-        labels.shape()[0] != logits.shape()[0])
-        return fail(errc::input_shape, "metrics",
-                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
-                        std::to_string(classes_) + "] and [n]");
-    return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
-}
-GRAFT_MEMORY_CATCH("classification_metrics::add")
-
-GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
-    for (std::int64_t i = 0; i < n; ++i)
-        if (labels[i] < 0 || labels[i] >= classes_)
-            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
-                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
-    for (std::int64_t i = 0; i < n; ++i) {
-        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
-        const bool right = s.rank == 0;
-        ++samples_;
-        correct_ += right;
-        correct_k_ += s.rank < top_k_ && s.finite;
-        not_finite_ += !s.finite;
-        loss_.add(s.loss);
-        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
-        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
-        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
-        ++bin_samples_[at];
-        bin_correct_[at] += right;
-        bin_confidence_[at].add(s.probability);
-    }
-    return {};
-}
-GRAFT_MEMORY_CATCH("classification_metrics::add")
-
-GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) GRAFT_MEMORY_TRY {
-    if (other.classes_ != classes_ || other.top_k_ != top_k_)
-        return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
-    samples_ += other.samples_;
-    correct_ += other.correct_;
-    correct_k_ += other.correct_k_;
-    not_finite_ += other.not_finite_;
-    loss_.add(other.loss_);
-    for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += other.confusion_[i];
-    for (int b = 0; b < bins; ++b) {
-        bin_samples_[b] += other.bin_samples_[b];
-        bin_correct_[b] += other.bin_correct_[b];
-        bin_confidence_[b].add(other.bin_confidence_[b]);
-    }
-    return {};
-}
-GRAFT_MEMORY_CATCH("classification_metrics::merge")
-
-namespace detail {
-inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
-} // namespace detail
-
-GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
-GRAFT_INLINE double classification_metrics::top1() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
-}
-GRAFT_INLINE double classification_metrics::top_k() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
-}
-GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
-    if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
-    return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
-}
-
-GRAFT_INLINE class_score classification_metrics::score(std::int64_t label) const noexcept {
-    class_score s;
-    for (std::int64_t c = 0; c < classes_; ++c) {
-        s.support += confusion(label, c);
-        s.predicted += confusion(c, label);
-    }
-    s.correct = confusion(label, label);
-    s.precision = detail::metrics_ratio(static_cast<double>(s.correct), s.predicted);
-    s.recall = detail::metrics_ratio(static_cast<double>(s.correct), s.support);
-    s.f1 = detail::metrics_ratio(2 * static_cast<double>(s.correct), s.support + s.predicted);
-    return s;
-}
-
-GRAFT_INLINE double classification_metrics::macro_f1() const noexcept {
-    double sum = 0;
-    for (std::int64_t c = 0; c < classes_; ++c) sum += score(c).f1;
-    return detail::metrics_ratio(sum, classes_);
-}
-
-GRAFT_INLINE std::vector<std::int64_t> classification_metrics::supports() const {
-    std::vector<std::int64_t> out(static_cast<std::size_t>(classes_));
-    for (std::int64_t t = 0; t < classes_; ++t)
-        for (std::int64_t p = 0; p < classes_; ++p) out[static_cast<std::size_t>(t)] += confusion(t, p);
-    return out;
-}
-
-GRAFT_INLINE double classification_metrics::balanced_accuracy() const noexcept {
-    double sum = 0;
-    std::int64_t present = 0;
-    for (std::int64_t t = 0; t < classes_; ++t) {
-        std::int64_t support = 0;
-        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
-        present += support > 0;
-        sum += detail::metrics_ratio(static_cast<double>(confusion(t, t)), support);
-    }
-    return detail::metrics_ratio(sum, present);
-}
-
-GRAFT_INLINE double classification_metrics::majority() const noexcept {
-    std::int64_t most = 0;
-    for (std::int64_t t = 0; t < classes_; ++t) {
-        std::int64_t support = 0;
-        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
-        most = support > most ? support : most;
-    }
-    return detail::metrics_ratio(static_cast<double>(most), samples_);
-}
-
-GRAFT_INLINE std::vector<std::int64_t> classification_metrics::never_predicted() const {
-    const std::vector<std::int64_t> support = supports();
-    std::vector<std::int64_t> predicted(support.size()), out;
-    for (std::int64_t t = 0; t < classes_; ++t)
-        for (std::int64_t p = 0; p < classes_; ++p) predicted[static_cast<std::size_t>(p)] += confusion(t, p);
-    for (std::size_t c = 0; c < support.size(); ++c)
-        if (support[c] && !predicted[c]) out.push_back(static_cast<std::int64_t>(c));
-    return out;
-}
-
-GRAFT_INLINE calibration_bin classification_metrics::calibration(int bin) const noexcept {
-    calibration_bin b;
-    b.low = static_cast<double>(bin) / bins;
-    b.high = static_cast<double>(bin + 1) / bins;
-    b.samples = bin_samples_[bin];
-    b.correct = bin_correct_[bin];
-    b.confidence = detail::metrics_ratio(bin_confidence_[bin].value(), b.samples);
-    b.accuracy = detail::metrics_ratio(static_cast<double>(b.correct), b.samples);
-    return b;
-}
-
-GRAFT_INLINE double classification_metrics::calibration_error() const noexcept {
-    double sum = 0;
-    for (int i = 0; i < bins; ++i) {
-        const calibration_bin b = calibration(i);
-        sum += std::fabs(b.accuracy - b.confidence) * static_cast<double>(b.samples);
-    }
-    return detail::metrics_ratio(sum, samples_);
-}
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// How one picture was answered.
-struct scored_picture {
-    std::int64_t index = 0;      ///< in the dataset
-    std::int32_t label = 0;      ///< the true class
-    std::int32_t predicted = 0;
-    float probability = 0;       ///< of the predicted class
-    float loss = 0;              ///< cross-entropy, nats
-};
-
-/// What an evaluation found.
-struct evaluation_result {
-    classification_metrics metrics;
-    std::vector<scored_picture> pictures;  ///< in the order of the dataset
-    std::vector<bad_sample> bad;           ///< pictures that could not be read
-};
-
-/// How a network is scored.
-struct evaluation_options {
-    std::int64_t batch = 32;
-    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
-    double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
-    std::shared_ptr<image_cache> cache;
-    std::size_t output = 0;   ///< which of the network's outputs names classes
-    void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
-    void* context = nullptr;
-};
-
-/// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
-/// output; empty: they are in the same order. Scores of any type are taken for what they stand for (class_probabilities). Errors:
-/// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
-result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                   const evaluation_options& options);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
-// ---- graft/train/batch_parts.hpp
-// Rows of batches: the parts that one is computed in, where they lie, and how a part is filled up.
-
-
-#include <algorithm>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Samples [first, last) of a batch, where they lie.
-inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
-    tensor_view v = view(batch);
-    const std::int64_t n = v.extents[0];
-    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
-    v.extents[0] = last - first;
-    return v;
-}
-
-// The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
-struct batch_parts {
-    shards cut;
-    std::int64_t each = 0;
-
-    std::int64_t count(std::int64_t n) const {
-        std::int64_t parts = each > 0 ? 1 : cut.count;
-        while (each > 0 && parts * each < n) parts *= 2;
-        return parts;
-    }
-    std::int64_t first(std::int64_t n, std::int64_t s) const { return each > 0 ? std::min(n, s * each) : cut.first(n, static_cast<int>(s)); }
-    std::int64_t last(std::int64_t n, std::int64_t s) const { return first(n, s + 1); }
-    // Samples of the largest part, as it is planned.
-    std::int64_t largest(std::int64_t n) const {
-        std::int64_t most = each;
-        for (std::int64_t s = 0; each == 0 && s < cut.count; ++s) most = std::max(most, last(n, s) - first(n, s));
-        return most;
-    }
-};
-
-// Repeats the last sample until there are `n`; `fill` false: zeros instead.
-inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tensor& made) {
-    shape extents = rows.extents;
-    const std::int64_t had = extents[0];
-    const std::size_t size = static_cast<std::size_t>(bytes_of(rows.type, extents) / had);
-    extents[0] = n;
-    tensor all;  // `made` may be what the rows lie in
-    GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
-    const auto* from = static_cast<const std::byte*>(rows.data);
-    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
-    made = std::move(all);
-    return {};
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
-// stand for.
-inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
-    const std::int64_t classes = classes_in(scores.shape(), batch);
-    if (classes < 1)
-        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
-    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
-    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
-        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
-        return rows;
-    }
-    for (std::int64_t i = 0; i < pictures; ++i) {
-        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
-        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
-    }
-    return rows;
-}
-
-// Adds pictures by their rows of logits, one a label.
-inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-        const float* row = rows + static_cast<std::int64_t>(i) * classes;
-        const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
-    }
-    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
-    evaluation_result found;
-    const graph& g = network.graph();
-    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
-    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
-    loader_options how;
-    how.batch_size = options.batch;
-    how.workers = options.threads;
-    how.shuffle = false;
-    how.bad_share = options.bad_share;
-    how.sample.preprocess = spec;
-    how.sample.cache = options.cache;
-    std::size_t input = 0;
-    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
-    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
-    const value_info& picture = network.inputs()[input];
-    // A network that is fixed to one batch is fed by it.
-    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) how.batch_size = fixed;
-    how.sample.format = {picture.type, picture.extents, true};
-    loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
-    session run(network, {options.threads, nullptr});
-    GRAFT_TRY(source.start(0));
-    std::int64_t done = 0;
-    bool first = true;
-    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t number = 0; number < source.batches(); ++number) {
-        GRAFT_TRY(batches.advance());
-        batch& b = batches.current();
-        for (const bad_sample& s : b.bad) found.bad.push_back(s);
-        if (b.labels.empty()) continue;
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
-        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
-        tensor first_output;
-        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
-        std::vector<float> rows;
-        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
-        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
-        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
-        first = false;
-        std::vector<std::int64_t> labels;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
-            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
-        }
-        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
-        done += n;
-        if (options.progress) options.progress(options.context, done, data.size());
-    }
-    return found;
-}
-GRAFT_MEMORY_CATCH("evaluate")
-
-GRAFT_END_NAMESPACE
-#endif
 // ---- graft/train/freeze.hpp
 // Freezing: which parameters of a network learn.
 
@@ -22900,538 +22351,6 @@ GRAFT_MEMORY_CATCH("freeze")
 
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
-// ---- graft/train/head.hpp
-// Grafting: cuts the classifier off a network and puts one for other classes in its place.
-
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
-// ---- graft/train/trunk.hpp
-// Where a classifier begins in a network: what its last layer reads.
-
-
-#include <string>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Where a network's classifier begins.
-struct trunk_cut {
-    value_id features = no_value;  ///< what the classifier reads: a row a picture, or maps and tokens that are pooled to one
-    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where there is no layer to take away, or the cut was named
-    bool softmax = false;          ///< whether the network ends in a Softmax
-    std::int64_t channels = 0;     ///< features of a picture
-    int rank = 0;                  ///< of the features, samples first
-    int channel_axis = 1;          ///< along which they are counted; the other axes but the first are pooled
-};
-
-/// Finds the classifier: the last Gemm, MatMul or Conv with constant weights on the way to the first output, as long as every operator behind
-/// it has one input that is computed. Where that way forks before any such layer, what the output is made of is taken for features. `at` names
-/// a value or a node to cut behind instead; "" finds it. `input` is the shape of one batch. Errors: train.head (the output is not one number a
-/// class; no such name; nothing to pool).
-result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline int maker_of(const graph& g, value_id id) {
-    for (std::size_t i = g.nodes.size(); i-- > 0;)
-        for (value_id out : g.nodes[i].outputs)
-            if (out == id && id != no_value) return static_cast<int>(i);
-    return -1;
-}
-inline bool is_softmax(const node& n) {
-    const op_role role = ops::row_of(n).traits.role;
-    return role == op_role::softmax || role == op_role::log_softmax;
-}
-// The axis of the features that a layer which classifies reads, from behind where it is negative; 0: it is no such layer.
-inline int feature_axis(const node& n) {
-    static constexpr struct {
-        const char* op;
-        int axis;
-    } layers[] = {{"Conv", 1}, {"Gemm", 1}, {"MatMul", -1}};
-    for (const auto& layer : layers)
-        if (n.op_type == layer.op && n.domain.empty()) return layer.axis;
-    return 0;
-}
-
-// The input of a node that is computed from the picture; no_value where there are several, or none.
-inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
-    value_id only = no_value;
-    for (value_id id : n.inputs) {
-        if (id == no_value || !computed[id]) continue;
-        if (only != no_value && only != id) return no_value;
-        only = id;
-    }
-    return only;
-}
-// Which values depend on the first input without a default.
-inline std::vector<char> computed_values(const graph& g) {
-    std::vector<char> computed(g.values.size(), 0);
-    for (value_id id : g.inputs)
-        if (!g.at(id).constant) computed[id] = 1;
-    for (const node& n : g.nodes) {
-        bool any = false;
-        for (value_id id : n.inputs) any |= id != no_value && computed[id];
-        // A shape is not what a picture holds.
-        if (ops::row_of(n).is(op_flag::shape_only)) any = false;
-        for (value_id id : n.outputs)
-            if (id != no_value) computed[id] |= any;
-    }
-    return computed;
-}
-
-// The shapes of all values for one batch.
-class known_shapes {
-public:
-    static result<known_shapes> of(const graph& g, const shape& input, executor& pool, const limits& limit) {
-        known_shapes made;
-        GRAFT_TRY_ASSIGN(made.known_, specialize_first_input(g, input, pool, limit));
-        return made;
-    }
-    status find(value_id id, shape& extents) const {
-        const value& v = known_.at(id);
-        if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
-        extents = v.extents;
-        return {};
-    }
-
-private:
-    graph known_;
-};
-
-inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
-    const value& out = g.at(g.outputs[0]);
-    shape extents;
-    GRAFT_TRY(shapes.find(g.outputs[0], extents));
-    if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
-    return fail(errc::train_head, "output '" + out.name + "'",
-                "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
-                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
-}
-
-// Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
-inline int likely_channel_axis(const shape& e) {
-    if (e.rank() == 3) return 2;
-    return e.rank() == 4 && e[1] == e[2] && e[2] != e[3] ? 3 : 1;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
-    trunk_cut cut;
-    detail::known_shapes shapes;
-    GRAFT_TRY_ASSIGN(shapes, detail::known_shapes::of(g, input, pool, limit));
-    // `axis` < 0 counts from behind, 0 means that it has to be guessed.
-    const auto measure = [&](int axis) -> status {
-        shape extents;
-        GRAFT_TRY(shapes.find(cut.features, extents));
-        const std::string& name = g.at(cut.features).name;
-        cut.rank = extents.rank();
-        if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
-            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
-        cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
-        cut.channels = extents[cut.channel_axis];
-        if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
-        return {};
-    };
-    if (!at.empty()) {
-        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
-            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
-        for (const node& n : g.nodes)
-            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
-        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
-        GRAFT_TRY(measure(0));
-        return cut;
-    }
-    GRAFT_TRY(detail::check_row(g, shapes, input[0]));
-    const std::vector<char> computed = detail::computed_values(g);
-    value_id id = g.outputs[0], before_softmax = id;
-    bool normalised = false;
-    for (int i = detail::maker_of(g, id), steps = 0; i >= 0 && steps < 64; i = detail::maker_of(g, id), ++steps) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        const value_id from = detail::only_computed_input(n, computed);
-        if (from == no_value) break;
-        const op_traits& traits = ops::row_of(n).traits;
-        if (const int axis = detail::feature_axis(n)) {
-            cut.features = from;
-            cut.logits = id;
-            // A Conv whose statistics are normalised behind it is part of the trunk.
-            const bool last = n.inputs[0] == from && !(normalised && traits.role == op_role::convolution);
-            status fits;
-            if (last) fits = measure(axis);
-            if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
-            if (last && fits.ok()) return cut;
-            break;
-        }
-        normalised |= traits.statistics != 0;
-        if (detail::is_softmax(n) && before_softmax == g.outputs[0]) {
-            cut.softmax = traits.role == op_role::softmax;
-            before_softmax = from;
-        }
-        id = from;
-    }
-    cut.features = before_softmax;
-    cut.logits = no_value;
-    shape extents;
-    GRAFT_TRY(shapes.find(before_softmax, extents));
-    GRAFT_TRY(measure(class_axis(extents)));
-    return cut;
-}
-GRAFT_MEMORY_CATCH("find_trunk")
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network with a new classifier on its trunk.
-struct grafted {
-    graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
-    std::vector<std::string> head;       ///< names of the classifier's weights
-};
-
-/// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
-/// weights are drawn as torch's Linear draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it
-/// has one; other outputs go, and so do inputs that have a default: those are weights, and learn. Errors: train.head, memory.oom.
-result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
-
-/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
-value_id logits_of(const graph& g);
-
-namespace detail {
-/// Inputs with a default are weights, which files of IR versions before 4 had to list so: they are inputs no more.
-void drop_default_inputs(graph& g);
-}  // namespace detail
-
-/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
-void constants_to_initializers(graph& g);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cmath>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline bool changes_shape_only(const node& n) {
-    const op_traits& traits = ops::row_of(n).traits;
-    return traits.moves == motion::same || traits.role == op_role::drop || traits.role == op_role::quantize || traits.role == op_role::dequantize;
-}
-
-}  // namespace detail
-
-GRAFT_INLINE void constants_to_initializers(graph& g) {
-    std::vector<node> kept;
-    for (node& n : g.nodes) {
-        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
-        bool output = false;
-        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
-        // Exporters share equal initializers through Identity; each is a weight of its own.
-        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.at(n.inputs[0]).constant) {
-            const tensor shared = g.at(n.inputs[0]).constant;
-            value& own = g.at(n.outputs[0]);
-            own.constant = shared;
-            own.type = shared.type();
-            own.extents = shared.shape();
-            own.has_shape = true;
-            continue;
-        }
-        if (!a || !a->tensor || output) {
-            kept.push_back(std::move(n));
-            continue;
-        }
-        value& v = g.at(n.outputs[0]);
-        v.constant = a->tensor;
-        v.type = v.constant.type();
-        v.extents = v.constant.shape();
-        v.has_shape = true;
-    }
-    g.nodes = std::move(kept);
-}
-
-GRAFT_INLINE value_id logits_of(const graph& g) {
-    if (g.outputs.empty()) return no_value;
-    value_id id = g.outputs[0];
-    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
-        const node& n = g.nodes[static_cast<std::size_t>(i)];
-        if (detail::is_softmax(n)) return n.inputs[0];
-        if (!detail::changes_shape_only(n)) break;
-        id = n.inputs[0];
-    }
-    return g.outputs[0];
-}
-
-namespace detail {
-
-GRAFT_INLINE void drop_default_inputs(graph& g) {
-    std::vector<value_id> asked;
-    for (value_id id : g.inputs)
-        if (!g.at(id).constant) asked.push_back(id);
-    if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
-    g.inputs = std::move(asked);
-}
-
-// Values that nothing makes or reads any more give their names away.
-inline void drop_unused_names(graph& g) {
-    std::vector<char> lives(g.values.size(), 0);
-    const auto mark = [&](const std::vector<value_id>& ids) {
-        for (value_id id : ids)
-            if (id != no_value) lives[id] = 1;
-    };
-    mark(g.inputs);
-    mark(g.outputs);
-    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
-    for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (!lives[i]) g.values[i].name.clear();
-}
-inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
-    tensor made;
-    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
-    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
-    return made;
-}
-
-// Features to a row for each picture.
-inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut) {
-    value_id x = cut.features;
-    if (cut.rank == 2) return x;
-    if (cut.channel_axis == 1) {
-        x = write.named("GlobalAveragePool", "head_pool", {x}, {}, dtype::float32);
-        return write.named("Flatten", "head_flatten", {x}, {integer_attribute("axis", 1)}, dtype::float32);
-    }
-    std::vector<std::int64_t> axes;
-    for (int a = 1; a < cut.rank; ++a)
-        if (a != cut.channel_axis) axes.push_back(a);
-    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
-    return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
-}
-
-}  // namespace detail
-
-GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) GRAFT_MEMORY_TRY {
-    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
-    if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
-        return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
-    const auto at = [&g](value_id id) -> value& { return g.at(id); };
-    const std::string output_name = at(g.outputs[0]).name;
-    detail::drop_default_inputs(g);
-    g.outputs = {cut.features};
-    drop_unread(g);
-    detail::drop_unused_names(g);
-    grafted made;
-    detail::node_writer write(g, "head");
-    if (at(cut.features).name == output_name) at(cut.features).name = write.free_name("features");
-    made.features = detail::pooled(write, g, cut);
-    tensor weight, bias;
-    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
-    GRAFT_TRY_ASSIGN(weight, detail::uniform_weights({classes, cut.channels}, bound, random_stream(seed, 0x68656164)));
-    GRAFT_TRY_ASSIGN(bias, detail::uniform_weights({classes}, bound, random_stream(seed, 0x62696173)));
-    made.head = {write.free_name("head.weight"), write.free_name("head.bias")};
-    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
-    made.logits = write.named("Gemm", cut.softmax ? "logits" : output_name, {made.features, w, b}, {integer_attribute("transB", 1)}, dtype::float32);
-    const value_id last = cut.softmax ? write.named("Softmax", output_name, {made.logits}, {integer_attribute("axis", 1)}, dtype::float32) : made.logits;
-    for (value_id id : {last, made.logits}) {
-        at(id).has_shape = true;
-        at(id).extents = {shape::unknown, classes};
-        at(id).dimensions = {"N", ""};
-        // A network whose batch is fixed keeps it.
-        const value& in = at(g.inputs[0]);
-        if (!in.has_shape || in.extents.rank() < 1) continue;
-        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
-        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
-    }
-    g.outputs = {last};
-    drop_unread(g);
-    GRAFT_TRY(std::move(write.failure));
-    made.graph = std::move(g);
-    return made;
-}
-GRAFT_MEMORY_CATCH("replace_head")
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-// ---- graft/train/metrics_log.hpp
-// metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
-
-// ---- graft/train/log_file.hpp
-// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
-
-
-#include <cstddef>
-#include <string>
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-class descriptor;
-
-// Owns the file; one that was moved from, or closed, is not open.
-class log_file {
-public:
-    log_file() noexcept = default;
-    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
-    log_file& operator=(log_file&& other) noexcept {
-        std::swap(path_, other.path_);
-        std::swap(file_, other.file_);
-        return *this;
-    }
-    ~log_file() { (void)close(); }
-
-    // Takes an open file over; the one before has to be closed.
-    void begin(descriptor&& file, const std::string& path);
-    // Errors of both: file.write, which the system may tell only when closing.
-    status write(const void* bytes, std::size_t size);
-    status close();
-    const std::string& path() const noexcept { return path_; }
-
-private:
-    std::string path_;
-    int file_ = -1;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
-    path_ = path;
-    file_ = file.release();
-}
-
-GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
-    if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
-    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
-    return {};
-}
-
-GRAFT_INLINE status log_file::close() {
-    const int file = std::exchange(file_, -1);
-    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
-    return {};
-}
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Figures by name, in the order in which they are written.
-using named_numbers = std::vector<std::pair<std::string, double>>;
-
-/// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
-class metrics_log {
-public:
-    /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
-    /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
-    static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
-
-    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
-    /// file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
-    /// Errors: file.write, which the system may tell only now.
-    status close() { return file_.close(); }
-
-private:
-    detail::log_file file_;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-#include <cerrno>
-#include <cstring>
-#include <string_view>
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Bytes of whole lines up to the step.
-inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t step) {
-    std::size_t kept = 0;
-    while (kept < text.size()) {
-        const std::size_t end = text.find('\n', kept);
-        if (end == std::string_view::npos) break;
-        auto line = parse_json(text.substr(kept, end - kept), "metrics");
-        if (!line.ok() && line.error().code() == errc::memory_oom) return line.take_status();
-        const json* at = line.ok() ? line->find("step") : nullptr;
-        if (!at || !at->is_integer || at->integer > step) break;
-        kept = end + 1;
-    }
-    return kept;
-}
-
-} // namespace detail
-
-GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
-    std::shared_ptr<const mapped_file> old;
-    std::size_t kept = 0;
-    if (keep_step >= 0) {
-        if (detail::descriptor::open(path, detail::descriptor::use::read).is_open()) {
-            GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
-            GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
-        } else if (errno != ENOENT)
-            return fail(errc::file_open, path, std::strerror(errno));
-    }
-    if (!old || kept != old->size()) {
-        atomic_file cut;
-        GRAFT_TRY(cut.open(path));
-        if (kept) GRAFT_TRY(cut.write(old->data(), kept));
-        old.reset();
-        GRAFT_TRY(cut.commit());
-    }
-    metrics_log log;
-    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
-    log.file_.begin(std::move(file), path);
-    return log;
-}
-GRAFT_MEMORY_CATCH(path)
-
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
-    json_writer w;
-    w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
-    for (const auto& f : figures) w.key(f.first).number(f.second);
-    w.end_object();
-    const std::string line = w.text() + "\n";
-    return file_.write(line.data(), line.size());
-}
-GRAFT_MEMORY_CATCH("metrics_log::append")
-
-GRAFT_END_NAMESPACE
-#endif
-// ---- graft/train/rates.hpp
-// Learning rates by layer: factors on the rates of parameters, by name and by stage.
-
 
 #include <string>
 #include <vector>
@@ -24217,6 +23136,64 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/divergence.hpp
 // Small parts of the training step: sums of parts, and the search for the first value that is not finite.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_PARTS_HPP
+// ---- graft/train/batch_parts.hpp
+// Rows of batches: the parts that one is computed in, where they lie, and how a part is filled up.
+
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Samples [first, last) of a batch, where they lie.
+inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t last) {
+    tensor_view v = view(batch);
+    const std::int64_t n = v.extents[0];
+    v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
+    v.extents[0] = last - first;
+    return v;
+}
+
+// The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
+struct batch_parts {
+    shards cut;
+    std::int64_t each = 0;
+
+    std::int64_t count(std::int64_t n) const {
+        std::int64_t parts = each > 0 ? 1 : cut.count;
+        while (each > 0 && parts * each < n) parts *= 2;
+        return parts;
+    }
+    std::int64_t first(std::int64_t n, std::int64_t s) const { return each > 0 ? std::min(n, s * each) : cut.first(n, static_cast<int>(s)); }
+    std::int64_t last(std::int64_t n, std::int64_t s) const { return first(n, s + 1); }
+    // Samples of the largest part, as it is planned.
+    std::int64_t largest(std::int64_t n) const {
+        std::int64_t most = each;
+        for (std::int64_t s = 0; each == 0 && s < cut.count; ++s) most = std::max(most, last(n, s) - first(n, s));
+        return most;
+    }
+};
+
+// Repeats the last sample until there are `n`; `fill` false: zeros instead.
+inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tensor& made) {
+    shape extents = rows.extents;
+    const std::int64_t had = extents[0];
+    const std::size_t size = static_cast<std::size_t>(bytes_of(rows.type, extents) / had);
+    extents[0] = n;
+    tensor all;  // `made` may be what the rows lie in
+    GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
+    const auto* from = static_cast<const std::byte*>(rows.data);
+    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
+    made = std::move(all);
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cmath>
 #include <cstring>
@@ -25387,6 +24364,787 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
 GRAFT_END_NAMESPACE
 #endif
 #endif
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a run of training is told. What is default-made is what the program `graft finetune` takes; what is below 0 is decided by what is
+/// trained: see `settled`, and docs/finetuning.md for all of them.
+struct trainer_options {
+    std::int64_t epochs = 10;
+    std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
+    graft::schedule schedule;          ///< default: cosine with a short warm-up
+    step_options step;                 ///< loss, optimizer, shards, ...
+    std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
+    preprocess_spec preprocess;
+    std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
+    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
+    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
+    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
+    std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
+    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
+    std::uint64_t seed = 0;
+    int threads = 0;                   ///< of the step; 0: default_threads()
+    int workers = 0;                   ///< of the loader; 0: as many as threads
+    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
+    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
+    bool overwrite = false;            ///< replacing it: its own files go, others stay
+    std::string command;               ///< for the report
+    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
+    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
+    trainer_options() {
+        schedule.kind = schedule_kind::cosine;
+        schedule.warmup = 0.05;
+        step.loss.label_smoothing = -1;    ///< below 0: 0.1 with cross_entropy and focal, else 0
+        step.loss.distillation = -1;       ///< below 0: 0.5 with a teacher
+        step.optimizer.weight_decay = -1;  ///< below 0: 0.01 with adamw, else 0
+        step.optimizer.ema_decay = -1;     ///< below 0: 0.95
+    }
+};
+
+/// What `finetune` is told of the network that it begins with.
+struct transfer_options {
+    std::string preprocessing = "auto";  ///< how pictures are prepared, as a specification; auto: by the model's own, else by `search_preprocess`
+    std::string output;                  ///< the output that is the classifier's; empty: the only one there is
+    std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
+    std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
+    std::vector<std::string> frozen;     ///< the weights that `names` freezes
+    std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
+    double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
+};
+
+/// What `finetune` is told. The defaults are those of the program `graft finetune`.
+struct finetune_options : trainer_options, transfer_options {};
+
+GRAFT_END_NAMESPACE
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The numbers that stand for what trainer_options leaves open; the others are its members' own. Which one holds depends on what is trained.
+struct training_defaults {
+    static constexpr std::int64_t batch = 32;               ///< samples of one update where there are many; measured: few pictures want more updates,
+    static constexpr std::int64_t least_batch = 8;          ///< so that a pretrained network gets down to so many while
+    static constexpr std::int64_t updates = 16;             ///< an epoch has fewer updates than this
+    static constexpr double head_rate = 3e-3;               ///< learning rate of a new head, and of a new network with few weights
+    static constexpr double new_rate = 1e-3;                ///< of a new network
+    static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
+    static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double trunk_share = 1.0 / 30;         ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
+    static constexpr double normalized_share = 0.1;         ///< which lets a trunk take more without losing its scale,
+    static constexpr double small_share = 0.3;              ///< the more so (measured) where it has fewer weights than `small_trunk`
+    static constexpr std::int64_t small_trunk = 1000000;
+    static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
+    static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
+    static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
+    static constexpr float label_smoothing = 0.1f;          ///< where the loss knows it
+    static constexpr float distillation = 0.5f;             ///< where there is a teacher
+
+    /// The samples of one update of so many pictures.
+    static constexpr std::int64_t batch_of(std::int64_t pictures, bool pretrained) noexcept {
+        std::int64_t samples = batch;
+        while (pretrained && samples > least_batch && pictures < updates * samples) samples /= 2;
+        return samples;
+    }
+    /// The learning rate of a pretrained network's head, or of a new network with so many weights.
+    static constexpr double learning_rate(optimizer_kind kind, bool pretrained, std::int64_t weights) noexcept {
+        return kind == optimizer_kind::sgd ? sgd_rate : pretrained || weights < few_weights ? head_rate : new_rate;
+    }
+    /// The trunk's share of the head's rate, in a network of so many weights, with or without normalisation by the batch's own statistics.
+    static constexpr double trunk_rate(bool normalized, std::int64_t weights) noexcept {
+        return !normalized ? trunk_share : weights < small_trunk ? small_share : normalized_share;
+    }
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_HPP
+// ---- graft/train/trainer.hpp
+// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_EVALUATE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_EVALUATE_HPP
+// ---- graft/train/evaluate.hpp
+// Scores a network on a dataset, every picture exactly once.
+
+#ifndef GRAFT_SINGLE_GRAFT_DATA_BATCHES_AHEAD_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_BATCHES_AHEAD_HPP
+// ---- graft/data/batches_ahead.hpp
+// Batches one after the other, with the one behind at hand.
+
+
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Goes through the batches of a source that was started. Where `ahead` says so, the one behind is there while one is worked on, so
+/// that a device can bring it over; that keeps two in memory.
+template <class Source>
+class batches_ahead {
+public:
+    /// `count`: how many the source has left. The source must outlive this.
+    batches_ahead(Source& from, std::int64_t count, bool ahead) noexcept : from_(from), left_(count), ahead_(ahead) {}
+
+    /// Goes on to the next batch. Errors: the source's, for that batch; what was found bad in it is in current() all the same.
+    status advance() {
+        status made;
+        if (has_next_)
+            std::swap(current_, next_), made = std::move(made_next_);
+        else
+            made = from_.next(current_);
+        has_next_ = ahead_ && --left_ > 0 && made.ok();
+        if (has_next_) made_next_ = from_.next(next_);
+        return made;
+    }
+    batch& current() noexcept { return current_; }
+    /// Inputs of the batch behind, which stay as they are and where they are until it has been worked on; null where that is not known.
+    const tensor* next() const noexcept { return has_next_ && made_next_.ok() && !next_.labels.empty() ? &next_.inputs : nullptr; }
+
+private:
+    Source& from_;
+    std::int64_t left_;
+    bool ahead_, has_next_ = false;
+    batch current_, next_;
+    status made_next_;
+};
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_METRICS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_METRICS_HPP
+// ---- graft/train/metrics.hpp
+// What a classifier got right: loss, top-k, confusion matrix, precision and recall, calibration; the same for any batches.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A sum of numbers that does not depend on their order: each is rounded to a multiple of 2^-36 once, the rest is integers.
+class exact_sum {
+public:
+    /// Numbers that are not finite, or 2^52 and more, make the sum infinite.
+    void add(double value) noexcept;
+    void add(const exact_sum& other) noexcept;
+    double value() const noexcept;
+
+private:
+    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
+    bool infinite_ = false;
+};
+
+/// How one sample was answered.
+struct sample_score {
+    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
+    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
+    double probability = 0;     ///< softmax of the predicted class
+    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
+    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
+};
+
+/// Scores `classes` logits against the true class, which must be one of them. Computed in double.
+sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept;
+
+/// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
+struct class_score {
+    std::int64_t support = 0;   ///< samples that are of the class
+    std::int64_t predicted = 0; ///< samples that were taken for it
+    std::int64_t correct = 0;   ///< both
+    double precision = 0, recall = 0, f1 = 0;
+};
+
+/// Samples whose predicted probability lies in (low, high].
+struct calibration_bin {
+    double low = 0, high = 0;
+    std::int64_t samples = 0, correct = 0;
+    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
+    double accuracy = 0;
+};
+
+/// Gathers the scores of any number of batches. Counts are integers and sums are exact, so that neither the size of the batches
+/// nor their order, nor the merging of several such objects, changes a bit.
+class classification_metrics {
+public:
+    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
+
+    /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
+    /// matrix would take over 2 GiB).
+    static result<classification_metrics> make(std::int64_t classes, int top_k = 5);
+
+    /// Logits [n, classes] float32, labels [n] int64. Errors: input.dtype, input.shape, data.label_range; nothing is added then.
+    status add(const tensor& logits, const tensor& labels);
+    /// The same for `n` rows in memory.
+    status add(const float* logits, const std::int64_t* labels, std::int64_t n);
+    /// Adds what another object of as many classes and the same k has seen. Errors: usage.
+    status merge(const classification_metrics& other);
+
+    std::int64_t classes() const noexcept { return classes_; }
+    int k() const noexcept { return top_k_; }
+    std::int64_t samples() const noexcept { return samples_; }
+    std::int64_t correct() const noexcept { return correct_; }
+    std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
+    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
+    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
+    double top1() const noexcept;                                    ///< share, 0..1
+    double top_k() const noexcept;
+    /// Samples of class `truth` that were taken for `predicted`.
+    std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
+    class_score score(std::int64_t label) const noexcept;
+    double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
+    double balanced_accuracy() const noexcept;
+    std::vector<std::int64_t> supports() const; ///< samples of each class
+    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    /// Classes that have samples, and that no sample was taken for.
+    std::vector<std::int64_t> never_predicted() const;
+    calibration_bin calibration(int bin) const noexcept;
+    /// Expected calibration error over the bins: sum of |accuracy - confidence| weighted by samples.
+    double calibration_error() const noexcept;
+
+private:
+    std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
+    int top_k_ = 5;
+    exact_sum loss_;
+    std::vector<std::int64_t> confusion_; // [true, predicted]
+    std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
+    exact_sum bin_confidence_[bins];
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cmath>
+#include <limits>
+#include <string>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void exact_sum::add(double value) noexcept {
+    if (!(std::fabs(value) < 4503599627370496.0)) {
+        infinite_ = true;
+        return;
+    }
+    const double whole = std::floor(value);
+    whole_ += static_cast<std::int64_t>(whole);
+    part_ += static_cast<std::int64_t>(std::nearbyint((value - whole) * 68719476736.0));
+    whole_ += part_ >> 36;
+    part_ &= (std::int64_t(1) << 36) - 1;
+}
+GRAFT_INLINE void exact_sum::add(const exact_sum& other) noexcept {
+    infinite_ |= other.infinite_;
+    whole_ += other.whole_;
+    part_ += other.part_;
+    whole_ += part_ >> 36;
+    part_ &= (std::int64_t(1) << 36) - 1;
+}
+GRAFT_INLINE double exact_sum::value() const noexcept {
+    if (infinite_) return std::numeric_limits<double>::infinity();
+    return static_cast<double>(whole_) + static_cast<double>(part_) / 68719476736.0;
+}
+
+GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept {
+    sample_score s;
+    for (std::int64_t c = 0; c < classes; ++c) {
+        s.finite &= std::isfinite(logits[c]);
+        if (logits[c] > logits[s.predicted] || std::isnan(logits[s.predicted])) s.predicted = c;
+        s.rank += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
+    }
+    if (!s.finite) {
+        s.rank = classes;
+        s.loss = std::numeric_limits<double>::infinity();
+        return s;
+    }
+    double sum = 0;
+    const double most = logits[s.predicted];
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - most);
+    s.probability = 1 / sum;
+    s.loss = std::log(sum) - (logits[label] - most);
+    return s;
+}
+
+GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
+    if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
+    if (classes > 16384)
+        return fail(errc::memory_budget, "metrics",
+                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
+    classification_metrics made;
+    made.classes_ = classes;
+    made.top_k_ = top_k;
+    made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
+    return made;
+}
+GRAFT_MEMORY_CATCH("classification_metrics::make")
+
+GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
+    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
+        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
+    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
+        labels.shape()[0] != logits.shape()[0])
+        return fail(errc::input_shape, "metrics",
+                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
+                        std::to_string(classes_) + "] and [n]");
+    return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
+    for (std::int64_t i = 0; i < n; ++i)
+        if (labels[i] < 0 || labels[i] >= classes_)
+            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
+                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
+    for (std::int64_t i = 0; i < n; ++i) {
+        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
+        const bool right = s.rank == 0;
+        ++samples_;
+        correct_ += right;
+        correct_k_ += s.rank < top_k_ && s.finite;
+        not_finite_ += !s.finite;
+        loss_.add(s.loss);
+        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
+        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
+        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
+        ++bin_samples_[at];
+        bin_correct_[at] += right;
+        bin_confidence_[at].add(s.probability);
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) GRAFT_MEMORY_TRY {
+    if (other.classes_ != classes_ || other.top_k_ != top_k_)
+        return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
+    samples_ += other.samples_;
+    correct_ += other.correct_;
+    correct_k_ += other.correct_k_;
+    not_finite_ += other.not_finite_;
+    loss_.add(other.loss_);
+    for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += other.confusion_[i];
+    for (int b = 0; b < bins; ++b) {
+        bin_samples_[b] += other.bin_samples_[b];
+        bin_correct_[b] += other.bin_correct_[b];
+        bin_confidence_[b].add(other.bin_confidence_[b]);
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::merge")
+
+namespace detail {
+inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
+} // namespace detail
+
+GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
+GRAFT_INLINE double classification_metrics::top1() const noexcept {
+    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
+}
+GRAFT_INLINE double classification_metrics::top_k() const noexcept {
+    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
+}
+GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
+    if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
+    return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
+}
+
+GRAFT_INLINE class_score classification_metrics::score(std::int64_t label) const noexcept {
+    class_score s;
+    for (std::int64_t c = 0; c < classes_; ++c) {
+        s.support += confusion(label, c);
+        s.predicted += confusion(c, label);
+    }
+    s.correct = confusion(label, label);
+    s.precision = detail::metrics_ratio(static_cast<double>(s.correct), s.predicted);
+    s.recall = detail::metrics_ratio(static_cast<double>(s.correct), s.support);
+    s.f1 = detail::metrics_ratio(2 * static_cast<double>(s.correct), s.support + s.predicted);
+    return s;
+}
+
+GRAFT_INLINE double classification_metrics::macro_f1() const noexcept {
+    double sum = 0;
+    for (std::int64_t c = 0; c < classes_; ++c) sum += score(c).f1;
+    return detail::metrics_ratio(sum, classes_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::supports() const {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(classes_));
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) out[static_cast<std::size_t>(t)] += confusion(t, p);
+    return out;
+}
+
+GRAFT_INLINE double classification_metrics::balanced_accuracy() const noexcept {
+    double sum = 0;
+    std::int64_t present = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        present += support > 0;
+        sum += detail::metrics_ratio(static_cast<double>(confusion(t, t)), support);
+    }
+    return detail::metrics_ratio(sum, present);
+}
+
+GRAFT_INLINE double classification_metrics::majority() const noexcept {
+    std::int64_t most = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        most = support > most ? support : most;
+    }
+    return detail::metrics_ratio(static_cast<double>(most), samples_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::never_predicted() const {
+    const std::vector<std::int64_t> support = supports();
+    std::vector<std::int64_t> predicted(support.size()), out;
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) predicted[static_cast<std::size_t>(p)] += confusion(t, p);
+    for (std::size_t c = 0; c < support.size(); ++c)
+        if (support[c] && !predicted[c]) out.push_back(static_cast<std::int64_t>(c));
+    return out;
+}
+
+GRAFT_INLINE calibration_bin classification_metrics::calibration(int bin) const noexcept {
+    calibration_bin b;
+    b.low = static_cast<double>(bin) / bins;
+    b.high = static_cast<double>(bin + 1) / bins;
+    b.samples = bin_samples_[bin];
+    b.correct = bin_correct_[bin];
+    b.confidence = detail::metrics_ratio(bin_confidence_[bin].value(), b.samples);
+    b.accuracy = detail::metrics_ratio(static_cast<double>(b.correct), b.samples);
+    return b;
+}
+
+GRAFT_INLINE double classification_metrics::calibration_error() const noexcept {
+    double sum = 0;
+    for (int i = 0; i < bins; ++i) {
+        const calibration_bin b = calibration(i);
+        sum += std::fabs(b.accuracy - b.confidence) * static_cast<double>(b.samples);
+    }
+    return detail::metrics_ratio(sum, samples_);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How one picture was answered.
+struct scored_picture {
+    std::int64_t index = 0;      ///< in the dataset
+    std::int32_t label = 0;      ///< the true class
+    std::int32_t predicted = 0;
+    float probability = 0;       ///< of the predicted class
+    float loss = 0;              ///< cross-entropy, nats
+};
+
+/// What an evaluation found.
+struct evaluation_result {
+    classification_metrics metrics;
+    std::vector<scored_picture> pictures;  ///< in the order of the dataset
+    std::vector<bad_sample> bad;           ///< pictures that could not be read
+};
+
+/// How a network is scored.
+struct evaluation_options {
+    std::int64_t batch = 32;
+    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
+    double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
+    std::shared_ptr<image_cache> cache;
+    std::size_t output = 0;   ///< which of the network's outputs names classes
+    void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
+    void* context = nullptr;
+};
+
+/// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
+/// output; empty: they are in the same order. Scores of any type are taken for what they stand for (class_probabilities). Errors:
+/// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
+result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                   const evaluation_options& options);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
+// stand for.
+inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
+    const std::int64_t classes = classes_in(scores.shape(), batch);
+    if (classes < 1)
+        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
+    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
+        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
+        return rows;
+    }
+    for (std::int64_t i = 0; i < pictures; ++i) {
+        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
+        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+    }
+    return rows;
+}
+
+// Adds pictures by their rows of logits, one a label.
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const float* row = rows + static_cast<std::int64_t>(i) * classes;
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
+    evaluation_result found;
+    const graph& g = network.graph();
+    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
+    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
+    loader_options how;
+    how.batch_size = options.batch;
+    how.workers = options.threads;
+    how.shuffle = false;
+    how.bad_share = options.bad_share;
+    how.sample.preprocess = spec;
+    how.sample.cache = options.cache;
+    std::size_t input = 0;
+    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
+    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
+    const value_info& picture = network.inputs()[input];
+    // A network that is fixed to one batch is fed by it.
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) how.batch_size = fixed;
+    how.sample.format = {picture.type, picture.extents, true};
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    session run(network, {options.threads, nullptr});
+    GRAFT_TRY(source.start(0));
+    std::int64_t done = 0;
+    bool first = true;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
+    for (std::int64_t number = 0; number < source.batches(); ++number) {
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
+        for (const bad_sample& s : b.bad) found.bad.push_back(s);
+        if (b.labels.empty()) continue;
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
+        tensor first_output;
+        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
+        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
+        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
+        first = false;
+        std::vector<std::int64_t> labels;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
+            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
+            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+        }
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
+        done += n;
+        if (options.progress) options.progress(options.context, done, data.size());
+    }
+    return found;
+}
+GRAFT_MEMORY_CATCH("evaluate")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
+// ---- graft/train/metrics_log.hpp
+// metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_LOG_FILE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_LOG_FILE_HPP
+// ---- graft/train/log_file.hpp
+// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
+
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class descriptor;
+
+// Owns the file; one that was moved from, or closed, is not open.
+class log_file {
+public:
+    log_file() noexcept = default;
+    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+    log_file& operator=(log_file&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(file_, other.file_);
+        return *this;
+    }
+    ~log_file() { (void)close(); }
+
+    // Takes an open file over; the one before has to be closed.
+    void begin(descriptor&& file, const std::string& path);
+    // Errors of both: file.write, which the system may tell only when closing.
+    status write(const void* bytes, std::size_t size);
+    status close();
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+    int file_ = -1;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
+    path_ = path;
+    file_ = file.release();
+}
+
+GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
+    if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
+    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status log_file::close() {
+    const int file = std::exchange(file_, -1);
+    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Figures by name, in the order in which they are written.
+using named_numbers = std::vector<std::pair<std::string, double>>;
+
+/// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
+class metrics_log {
+public:
+    /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
+    /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
+    static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
+
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
+    /// file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Errors: file.write, which the system may tell only now.
+    status close() { return file_.close(); }
+
+private:
+    detail::log_file file_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Bytes of whole lines up to the step.
+inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t step) {
+    std::size_t kept = 0;
+    while (kept < text.size()) {
+        const std::size_t end = text.find('\n', kept);
+        if (end == std::string_view::npos) break;
+        auto line = parse_json(text.substr(kept, end - kept), "metrics");
+        if (!line.ok() && line.error().code() == errc::memory_oom) return line.take_status();
+        const json* at = line.ok() ? line->find("step") : nullptr;
+        if (!at || !at->is_integer || at->integer > step) break;
+        kept = end + 1;
+    }
+    return kept;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
+    std::shared_ptr<const mapped_file> old;
+    std::size_t kept = 0;
+    if (keep_step >= 0) {
+        if (detail::descriptor::open(path, detail::descriptor::use::read).is_open()) {
+            GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
+            GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
+        } else if (errno != ENOENT)
+            return fail(errc::file_open, path, std::strerror(errno));
+    }
+    if (!old || kept != old->size()) {
+        atomic_file cut;
+        GRAFT_TRY(cut.open(path));
+        if (kept) GRAFT_TRY(cut.write(old->data(), kept));
+        old.reset();
+        GRAFT_TRY(cut.commit());
+    }
+    metrics_log log;
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_.begin(std::move(file), path);
+    return log;
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
+                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
+    json_writer w;
+    w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
+    for (const auto& f : figures) w.key(f.first).number(f.second);
+    w.end_object();
+    const std::string line = w.text() + "\n";
+    return file_.write(line.data(), line.size());
+}
+GRAFT_MEMORY_CATCH("metrics_log::append")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TEACHER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TEACHER_HPP
 // ---- graft/train/teacher.hpp
 // Distillation's other half: a model whose answers are learnt, with pictures prepared in its own way and classes in the dataset's order.
 
@@ -25548,50 +25306,14 @@ GRAFT_MEMORY_CATCH("teacher_model::answers")
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
-
-/// What a run of training is told. What is default-made is what the program `graft finetune` takes; what is below 0 is decided by what is
-/// trained: see `settled`, and docs/finetuning.md for all of them.
-struct trainer_options {
-    std::int64_t epochs = 10;
-    std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
-    graft::schedule schedule;          ///< default: cosine with a short warm-up
-    step_options step;                 ///< loss, optimizer, shards, ...
-    std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
-    preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
-    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
-    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
-    std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
-    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
-    std::uint64_t seed = 0;
-    int threads = 0;                   ///< of the step; 0: default_threads()
-    int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
-    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
-    bool overwrite = false;            ///< replacing it: its own files go, others stay
-    std::string command;               ///< for the report
-    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
-    trainer_options() {
-        schedule.kind = schedule_kind::cosine;
-        schedule.warmup = 0.05;
-        step.loss.label_smoothing = -1;    ///< below 0: 0.1 with cross_entropy and focal, else 0
-        step.loss.distillation = -1;       ///< below 0: 0.5 with a teacher
-        step.optimizer.weight_decay = -1;  ///< below 0: 0.01 with adamw, else 0
-        step.optimizer.ema_decay = -1;     ///< below 0: 0.95
-    }
-};
 
 /// Where a run is, for whoever shows it.
 struct trainer_progress {
@@ -25673,6 +25395,195 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/trainer_state.hpp
 // How a run of training is kept: its settings, its checkpoints, and going on from them.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_SETTINGS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_SETTINGS_HPP
+// ---- graft/train/settings.hpp
+// The settings of training, each in one row: its field, what a checkpoint keeps of it, and what `graft finetune --help` and the docs say.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where the value of a setting lies: one of these is given, or none where it is no plain number, flag or text.
+struct setting_place {
+    double* as_double = nullptr;
+    float* as_float = nullptr;
+    std::int64_t* as_int64 = nullptr;
+    int* as_int = nullptr;
+    bool* as_bool = nullptr;
+    std::string* as_string = nullptr;
+};
+
+/// One setting of training.
+struct training_setting {
+    std::string option;      ///< of the program, such as "--trunk-rate"; empty: it has none
+    std::string field;       ///< of finetune_options; empty where only the program has it
+    std::string by_default;  ///< what holds where nothing is given
+    std::string what;        ///< a sentence
+    std::string group;       ///< of `--help`; empty: the option is one of every verb
+    std::string takes;       ///< what stands behind the option; empty: it is a flag
+    double low = 0, high = 0;  ///< what a number may be; nothing is said where they are equal
+    setting_place place;
+    int position = 0;        ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
+    std::string key, kept;   ///< its name there, and its value: numbers exact to the bit
+};
+
+/// All settings that have a default, of fine-tuning, or of training `from_scratch`. The numbers are read off finetune_options and training_defaults.
+std::vector<training_setting> training_settings(bool from_scratch = false);
+/// The same and those without an option of the program, of these options. What holds by default is told by those that are default-made.
+std::vector<training_setting> training_settings(finetune_options& of, bool from_scratch = false);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Exact to the bit.
+inline std::string exact_text(double v) { return number_text("%a", v); }
+
+// "0.003", or "1/30" where digits do not end.
+inline std::string setting_number(double value) {
+    const double parts = value > 0 ? 1 / value : 0;
+    const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
+    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
+        return number_text("1/%.0f", parts);
+    return number_text("%.6g", value);
+}
+
+// Builds a row. What is kept of a plain value, and its default in words, come of the value itself unless they are given.
+class setting_row : public training_setting {
+public:
+    setting_row(const char* in, const char* option_name, const char* member, const char* type, const std::string& sentence) {
+        group = in, option = option_name, field = member, takes = type, what = sentence;
+    }
+    explicit setting_row(const char* member) { field = member; }
+
+    setting_row& at(double& v) { return place.as_double = &v, plain(exact_text(v), setting_number(v)); }
+    setting_row& at(float& v) { return place.as_float = &v, plain(exact_text(static_cast<double>(v)), setting_number(static_cast<double>(v))); }
+    setting_row& at(std::int64_t& v) { return place.as_int64 = &v, plain(std::to_string(v), std::to_string(v)); }
+    setting_row& at(int& v) { return place.as_int = &v, plain(std::to_string(v), std::to_string(v)); }
+    setting_row& at(bool& v) { return place.as_bool = &v, plain(v ? "1" : "0", v ? "on" : "off"); }
+    setting_row& at(std::string& v) { return place.as_string = &v, plain(v, v); }
+    setting_row& within(double least, double most) { return low = least, high = most, *this; }
+    setting_row& usually(std::string words) { return by_default = std::move(words), *this; }
+    setting_row& unless(bool not_there) { return not_there ? option.clear() : void(), *this; }
+    setting_row& kept_as(int number, const char* name) { return position = number, key = name, *this; }
+    setting_row& kept_as(int number, const char* name, std::string text) { return kept = std::move(text), kept_as(number, name); }
+
+private:
+    setting_row& plain(std::string exact, std::string words) { return kept = std::move(exact), usually(std::move(words)); }
+};
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& of, bool from_scratch) {
+    using defaults = training_defaults;
+    using row = detail::setting_row;
+    // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
+    // (`on`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
+    // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
+    // that trains (`limits`, `operators`).
+    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
+           out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
+    auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
+    auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
+
+    const auto number = [](double v) { return detail::setting_number(v); };
+    const auto rounded = [&](float v) { return number(std::round(static_cast<double>(v) * 1e6) / 1e6); };
+    const auto count_or = [](std::int64_t v, const char* word) { return v > 0 ? std::to_string(v) : word; };
+    const char *learning = "Learning", *network = "Network", *data = "Data", *run = "Run", *elsewhere = "";
+    graft::schedule unwarmed = schedule;
+    unwarmed.warmup = 0;
+    std::string weights;
+    for (float v : class_weights) weights += (weights.empty() ? "" : " ") + detail::exact_text(static_cast<double>(v));
+    const std::string by_sgd = "; " + number(defaults::sgd_rate) + " with sgd", most = std::to_string(defaults::batch);
+
+    std::vector<training_setting> all{
+        row(learning, "--epochs", "epochs", "N", "Passes over the training part").at(epochs).within(1, 1000000).kept_as(7, "epochs"),
+        row(learning, "--batch", "batch", "B", "Pictures of one update, or auto: the fastest that fits")
+            .kept_as(8, "batch", std::to_string(batch))
+            .usually(from_scratch ? most : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head").at(rate).within(1e-12, 1e6).kept_as(12, "lr")
+            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" : number(defaults::head_rate)) + by_sgd),
+        row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
+        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr").unless(from_scratch).at(trunk_rate).within(0, 1e6).kept_as(13, "trunk rate")
+            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
+        row(learning, "--rate", "rates", "REGEX=FACTOR", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds").usually("none"),
+        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next").at(layer_decay).within(1e-6, 1),
+        row(learning, "--optimizer", "step.optimizer.kind", "NAME", "sgd, adam or adamw").kept_as(16, "optimizer", name(kind)).usually(name(kind)),
+        row(learning, "--momentum", "step.optimizer.momentum", "M", "Of sgd").at(momentum).within(0, 1).kept_as(17, "momentum"),
+        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd").at(nesterov).kept_as(18, "nesterov", detail::exact_text(nesterov)),
+        row("step.optimizer.beta1").at(beta1).kept_as(19, "beta1"),
+        row("step.optimizer.beta2").at(beta2).kept_as(20, "beta2"),
+        row("step.optimizer.epsilon").at(epsilon).kept_as(21, "epsilon"),
+        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it").at(weight_decay).within(0, 1e3).kept_as(22, "weight decay")
+            .usually(number(defaults::adamw_decay) + " with adamw, else 0"),
+        row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
+            .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
+        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
+        row(learning, "--loss", "step.loss.kind", "NAME", "cross_entropy, bce_with_logits, focal, mse, l1 or huber").kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
+        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
+            .usually(rounded(defaults::label_smoothing) + " with cross_entropy and focal, else 0"),
+        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
+        row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
+        row("step.loss.delta").at(delta).kept_as(29, "huber delta"),
+        row(learning, "--teacher", "teacher", "MODEL", "A model of the same classes whose answers are learnt too").at(teacher).usually("none"),
+        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss").at(distillation).within(0, 1).kept_as(30, "distillation")
+            .usually(number(static_cast<double>(defaults::distillation)) + " with a teacher"),
+        row(learning, "--temperature", "step.loss.temperature", "T", "Of distillation").at(temperature).within(0.01, 1000).kept_as(31, "temperature"),
+        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm").at(clip_norm).within(0, 1e9).kept_as(23, "clip norm")
+            .usually(clip_norm > 0 ? number(clip_norm) : "not"),
+        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score").at(patience).within(0, 1000000).kept_as(36, "patience").usually(count_or(patience, "never")),
+        row(network, "--output", "output", "NAME", "The output that is the classifier's, of a network with several").unless(from_scratch).at(output),
+        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on").unless(from_scratch).at(trunk).usually("what the classifier reads"),
+        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names").unless(from_scratch).at(freeze),
+        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins").unless(from_scratch).at(unfreeze_epoch).within(0, 1000000).kept_as(35, "unfreeze epoch")
+            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
+        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones").kept_as(37, "batch norm", batch_norm ? "1" : "0").usually(batch_norm ? "train" : "frozen"),
+        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that").at(ema_decay).within(0, 0.999999).kept_as(24, "ema")
+            .usually(from_scratch ? "0: none" : number(defaults::ema)),
+        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors").usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
+        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none").kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
+            .usually(from_scratch ? "crops and flips; for lenet none" : text(default_augmentation()) + "; none where the trunk is frozen"),
+        row(data, "--mixup", "augmentation.mixup", "ALPHA", "MixUp of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
+        row(data, "--cutmix", "augmentation.cutmix", "ALPHA", "CutMix of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
+        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part").within(0.001, 0.9).usually(number(dataset_options().validation_fraction)),
+        row(data, "--workers", "workers", "N", "Threads that load pictures").at(workers).within(0, 1024).usually(count_or(workers, "as --threads")),
+        row(data, "--cache", "cache", "DIR", "Keep decoded pictures there between epochs and runs").usually("none"),
+        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable").at(bad_share).within(0, 1).usually(number(bad_share) + ", and one at least"),
+        row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
+        row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
+        row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
+        // The parts of a batch are equal to the whole to the bit only where sums keep their order.
+        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G").kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram)).usually(count_or(max_ram, "as it comes")),
+        row(run, "--shards", "step.shards", "S", "Parts of the fixed tree that sums over a batch are added in; a power of two").at(shards).kept_as(9, "shards"),
+        row(elsewhere, "--seed", "seed", "N", "Seed of everything random").kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed))).usually(std::to_string(seed)),
+        row("step.exact").at(exact).kept_as(38, "exact"),
+        row("precision").at(precision).kept_as(39, "precision"),
+    };
+    return all;
+}
+
+GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) {
+    finetune_options by_default;
+    std::vector<training_setting> all = training_settings(by_default, from_scratch);
+    all.erase(std::remove_if(all.begin(), all.end(), [](const training_setting& s) { return s.option.empty() || s.by_default.empty(); }), all.end());
+    for (training_setting& s : all) s.place = {};
+    return all;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_RUN_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_TRAINING_RUN_HPP
 // ---- graft/train/training_run.hpp
@@ -26514,6 +26425,8 @@ namespace detail {
 
 inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+class state_parts;
+
 class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
@@ -26872,6 +26785,7 @@ private:
     void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
+    status visit_state(state_parts& c, loss_scale& scaling);
     status save();
     status resume();
     status finish();
@@ -26907,6 +26821,7 @@ private:
 GRAFT_END_NAMESPACE
 #endif
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -26914,22 +26829,52 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Exact to the bit.
-inline std::string exact_text(double v) { return number_text("%a", v); }
-inline double number_in(const std::string* text) { return text ? read_number(text->c_str()) : 0; }
-inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
+// The parts of a run's state on their way into a checkpoint, or out of one: whoever lists them lists them once for both.
+class state_parts {
+public:
+    explicit state_parts(named_texts& into) : into_(&into) {}
+    explicit state_parts(const checkpoint& from) : from_(&from) {}
 
-// Indices as text, and back again.
-inline std::string indices_text(const std::set<std::int64_t>& indices) {
-    std::string out;
-    for (std::int64_t i : indices) out += (out.empty() ? "" : " ") + std::to_string(i);
-    return out;
-}
-inline void add_indices(const std::string* text, std::set<std::int64_t>& to) {
-    const char* at = text ? text->c_str() : "";
-    char* end = nullptr;
-    for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) to.insert(i), at = end;
-}
+    void part(const std::string& key, double& v) {
+        if (const std::string* text = exchanged(key, [&] { return number_text("%a", v); })) v = read_number(text->c_str());
+    }
+    void part(const std::string& key, std::int64_t& v) {
+        if (const std::string* text = exchanged(key, [&] { return std::to_string(v); })) v = std::strtoll(text->c_str(), nullptr, 10);
+    }
+    void part(const std::string& key, bool& v) {
+        std::int64_t number = v;
+        part(key, number);
+        v = number != 0;
+    }
+    // Indices are added to those that are there.
+    void part(const std::string& key, std::set<std::int64_t>& v) {
+        const auto spelt = [&] {
+            std::string out;
+            for (std::int64_t i : v) out += (out.empty() ? "" : " ") + std::to_string(i);
+            return out;
+        };
+        const std::string* text = exchanged(key, spelt);
+        const char* at = text ? text->c_str() : "";
+        char* end = nullptr;
+        for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) v.insert(i), at = end;
+    }
+    status part(const std::string& key, plateau_state& v) {
+        if (const std::string* written = exchanged(key, [&] { return text(v); })) GRAFT_TRY_ASSIGN(v, parse_plateau_state(*written));
+        return {};
+    }
+
+private:
+    // Writes the text, or finds what there is to be read; null where there is nothing, which leaves the part as it is.
+    template <class Spelt>
+    const std::string* exchanged(const std::string& key, Spelt spelt) {
+        if (!into_) return from_->find_state(key);
+        into_->emplace_back(key, spelt());
+        return nullptr;
+    }
+
+    named_texts* into_ = nullptr;
+    const checkpoint* from_ = nullptr;
+};
 
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
@@ -26991,52 +26936,60 @@ inline std::string training_run::network_fingerprint(const graph& g) {
 }
 
 inline named_texts training_run::settings() const {
-    const optimizer_options& p = o_.step.optimizer;
-    const loss_options& l = o_.step.loss;
-    named_texts s;
-    const auto number = [&](const char* key, double v) { s.emplace_back(key, exact_text(v)); };
-    const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
-    s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
+    std::vector<std::pair<int, named_texts::value_type>> all;
+    finetune_options o;
+    static_cast<trainer_options&>(o) = o_;
+    for (training_setting& s : training_settings(o))
+        if (s.position) all.emplace_back(s.position, named_texts::value_type(s.key, s.kept));
+    // Beside the options, what the run was given to work on, by what it is and not by what it is called.
+    const auto add = [&](int position, const char* key, std::string value) { all.emplace_back(position, named_texts::value_type(key, std::move(value))); };
     auto level = cpu::active_isa();
-    s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
-    s.emplace_back("training data", fingerprint(data_.training));
-    s.emplace_back("validation data", fingerprint(data_.validation));
-    s.emplace_back("training pictures", training_contents_);
-    s.emplace_back("validation pictures", validation_contents_);
-    integer("epochs", o_.epochs);
-    integer("batch", o_.batch);
-    integer("shards", o_.step.shards);
-    integer("seed", static_cast<std::int64_t>(o_.seed));
-    s.emplace_back("network", network_text_);
-    number("lr", o_.learning_rate);
-    number("trunk rate", o_.trunk_rate);
-    s.emplace_back("rates", rates_text(network_.parameters));
-    s.emplace_back("schedule", text(o_.schedule));
-    s.emplace_back("optimizer", name(p.kind));
-    const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
-                                                        {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
-    for (const auto& o : optimizer) number(o.first, o.second);
-    s.emplace_back("teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
-    s.emplace_back("loss", name(l.kind));
-    const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
-    for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
-    std::string weights;
-    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + exact_text(static_cast<double>(v));
-    s.emplace_back("class weights", weights);
-    s.emplace_back("augmentation", text(*o_.augmentation));
-    s.emplace_back("preprocess", text(spec_));
-    integer("unfreeze epoch", o_.unfreeze_epoch);
-    integer("patience", o_.patience);
-    integer("batch norm", o_.step.batch_norm);
-    integer("exact", o_.step.exact);
-    s.emplace_back("precision", o_.precision);
-    // The parts of a batch are equal to the whole to the bit only where sums keep their order.
-    if (!o_.step.exact) integer("max ram", o_.max_ram);
-    std::string frozen;
-    std::int64_t learning = 0;
-    for (const parameter& q : network_.parameters) (q.learns ? ++learning : 0), frozen += q.learns ? 'l' : 'f';
-    s.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(network_.parameters.size()) + ": " + frozen);
-    return s;
+    add(1, "version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
+    add(2, "isa", level.ok() ? cpu::name(*level) : "");
+    add(3, "training data", fingerprint(data_.training));
+    add(4, "validation data", fingerprint(data_.validation));
+    add(5, "training pictures", training_contents_);
+    add(6, "validation pictures", validation_contents_);
+    add(11, "network", network_text_);
+    add(14, "rates", rates_text(network_.parameters));
+    add(25, "teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
+    add(34, "preprocess", text(spec_));
+    std::string learn;
+    for (const parameter& q : network_.parameters) learn += q.learns ? 'l' : 'f';
+    add(41, "weights that learn", std::to_string(std::count(learn.begin(), learn.end(), 'l')) + " of " + std::to_string(learn.size()) + ": " + learn);
+    std::sort(all.begin(), all.end());
+    named_texts sorted;
+    for (auto& s : all) sorted.push_back(std::move(s.second));
+    return sorted;
+}
+
+// What a run knows beside its tensors.
+inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
+    // By their names, so that a new member does not compile before it has a line here.
+    auto& [epoch, batch, step, loss_sum, weight_sum, correct, seen] = position_;
+    auto& [factor, steps, skipped] = scaling;
+    c.part("epoch", epoch), c.part("batch", batch), c.part("step", step);
+    c.part("correct", correct), c.part("seen", seen);
+    if (o_.step.loss_scaling) c.part("loss_scale", factor), c.part("loss_scale_steps", steps), c.part("skipped_steps", skipped);
+    c.part("loss_sum", loss_sum), c.part("weight_sum", weight_sum);
+    c.part("stopped", stopped_), c.part("best_epoch", result_.best_epoch);
+    c.part("best_top1", result_.best_top1), c.part("best_loss", result_.best_loss);
+    c.part("bad_training", bad_training_), c.part("bad_validation", bad_validation_);
+    c.part("trained_pictures", trained_pictures_);
+    c.part("trained_seconds", trained_seconds_), c.part("waited_seconds", waited_seconds_);
+    GRAFT_TRY(c.part("plateau", plateau_));
+    std::int64_t done = static_cast<std::int64_t>(result_.history.size());
+    c.part("epochs_done", done);
+    result_.history.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, std::min(done, o_.epochs))));
+    for (std::size_t i = 0; i < result_.history.size(); ++i) {
+        const std::string at = "history." + std::to_string(i) + ".";
+        auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best, head_alone] = result_.history[i];
+        number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
+        c.part(at + "step", updates), c.part(at + "best", best);
+        int k = 0;
+        for (double* figure : {&training_loss, &training_top1, &loss, &top1, &top5, &rate, &seconds, &images_per_s, &wait_share, &balanced_accuracy, &majority}) c.part(at + std::to_string(k++), *figure);
+    }
+    return {};
 }
 
 inline status training_run::save() {
@@ -27051,26 +27004,8 @@ inline status training_run::save() {
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
-    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, exact_text(v)); };
-    const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
-    integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
-    integer("correct", position_.correct), integer("seen", position_.seen);
-    if (o_.step.loss_scaling) number("loss_scale", step_.scaling().factor), integer("loss_scale_steps", step_.scaling().steps), integer("skipped_steps", step_.scaling().skipped);
-    number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
-    integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
-    number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
-    c.state.emplace_back("bad_training", indices_text(bad_training_)), c.state.emplace_back("bad_validation", indices_text(bad_validation_));
-    integer("trained_pictures", trained_pictures_);
-    number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
-    c.state.emplace_back("plateau", text(plateau_));
-    integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
-    for (std::size_t i = 0; i < result_.history.size(); ++i) {
-        const epoch_record& r = result_.history[i];
-        const std::string at = "history." + std::to_string(i) + ".";
-        integer(at + "step", r.step), integer(at + "best", r.best);
-        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share, r.balanced_accuracy, r.majority};
-        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
-    }
+    state_parts parts(c.state);
+    GRAFT_TRY(visit_state(parts, step_.scaling()));
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
     checkpoint_verified_ = true;
     good_checkpoint_ = files_.checkpoint();
@@ -27097,29 +27032,11 @@ inline status training_run::resume() {
         return fail(errc::resume_mismatch, same.error().where(),
                     "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
     GRAFT_TRY(std::move(same));
-    position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
-    position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
-    position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
+    state_parts parts(c);
+    loss_scale scaling;
+    GRAFT_TRY(visit_state(parts, scaling));
     first_epoch_ = position_.epoch;
-    stopped_ = integer_in(c.find_state("stopped")) != 0;
-    result_.best_epoch = integer_in(c.find_state("best_epoch"));
-    result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
-    add_indices(c.find_state("bad_training"), bad_training_), add_indices(c.find_state("bad_validation"), bad_validation_);
     count_bad({}, bad_training_);
-    trained_pictures_ = integer_in(c.find_state("trained_pictures"));
-    trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
-    if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
-    const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
-    for (std::int64_t i = 0; i < done; ++i) {
-        const std::string at = "history." + std::to_string(i) + ".";
-        epoch_record r;
-        r.epoch = i;
-        r.head_alone = i < o_.unfreeze_epoch;
-        r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
-        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share, &r.balanced_accuracy, &r.majority};
-        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
-        result_.history.push_back(r);
-    }
     GRAFT_TRY(unfreeze());
     for (training_state& s : step_.state()) {
         const tensor* from = c.find(s.name);
@@ -27128,8 +27045,7 @@ inline status training_run::resume() {
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
     step_.state_changed();
-    if (o_.step.loss_scaling && c.find_state("loss_scale"))
-        step_.scaling() = {number_in(c.find_state("loss_scale")), integer_in(c.find_state("loss_scale_steps")), integer_in(c.find_state("skipped_steps"))};
+    step_.scaling() = scaling;
     return files_.open(position_.step, wall_time());
 }
 
@@ -27391,47 +27307,7 @@ GRAFT_INLINE result<training_result> train(training_network network, const datas
 
 GRAFT_END_NAMESPACE
 #endif
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The numbers that stand for what trainer_options leaves open; the others are its members' own. Which one holds depends on what is trained.
-struct training_defaults {
-    static constexpr std::int64_t batch = 32;               ///< samples of one update where there are many; measured: few pictures want more updates,
-    static constexpr std::int64_t least_batch = 8;          ///< so that a pretrained network gets down to so many while
-    static constexpr std::int64_t updates = 16;             ///< an epoch has fewer updates than this
-    static constexpr double head_rate = 3e-3;               ///< learning rate of a new head, and of a new network with few weights
-    static constexpr double new_rate = 1e-3;                ///< of a new network
-    static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
-    static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
-    static constexpr double trunk_share = 1.0 / 30;         ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
-    static constexpr double normalized_share = 0.1;         ///< which lets a trunk take more without losing its scale,
-    static constexpr double small_share = 0.3;              ///< the more so (measured) where it has fewer weights than `small_trunk`
-    static constexpr std::int64_t small_trunk = 1000000;
-    static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
-    static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
-    static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
-    static constexpr float label_smoothing = 0.1f;          ///< where the loss knows it
-    static constexpr float distillation = 0.5f;             ///< where there is a teacher
-
-    /// The samples of one update of so many pictures.
-    static constexpr std::int64_t batch_of(std::int64_t pictures, bool pretrained) noexcept {
-        std::int64_t samples = batch;
-        while (pretrained && samples > least_batch && pictures < updates * samples) samples /= 2;
-        return samples;
-    }
-    /// The learning rate of a pretrained network's head, or of a new network with so many weights.
-    static constexpr double learning_rate(optimizer_kind kind, bool pretrained, std::int64_t weights) noexcept {
-        return kind == optimizer_kind::sgd ? sgd_rate : pretrained || weights < few_weights ? head_rate : new_rate;
-    }
-    /// The trunk's share of the head's rate, in a network of so many weights, with or without normalisation by the batch's own statistics.
-    static constexpr double trunk_rate(bool normalized, std::int64_t weights) noexcept {
-        return !normalized ? trunk_share : weights < small_trunk ? small_share : normalized_share;
-    }
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -27460,6 +27336,509 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
 }
 
 GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_EVALUATE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_EVALUATE_HPP
+// ---- graft/train/evaluate.hpp
+// Scores a network on a dataset, every picture exactly once.
+
+#ifndef GRAFT_SINGLE_GRAFT_DATA_BATCHES_AHEAD_HPP
+#define GRAFT_SINGLE_GRAFT_DATA_BATCHES_AHEAD_HPP
+// ---- graft/data/batches_ahead.hpp
+// Batches one after the other, with the one behind at hand.
+
+
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Goes through the batches of a source that was started. Where `ahead` says so, the one behind is there while one is worked on, so
+/// that a device can bring it over; that keeps two in memory.
+template <class Source>
+class batches_ahead {
+public:
+    /// `count`: how many the source has left. The source must outlive this.
+    batches_ahead(Source& from, std::int64_t count, bool ahead) noexcept : from_(from), left_(count), ahead_(ahead) {}
+
+    /// Goes on to the next batch. Errors: the source's, for that batch; what was found bad in it is in current() all the same.
+    status advance() {
+        status made;
+        if (has_next_)
+            std::swap(current_, next_), made = std::move(made_next_);
+        else
+            made = from_.next(current_);
+        has_next_ = ahead_ && --left_ > 0 && made.ok();
+        if (has_next_) made_next_ = from_.next(next_);
+        return made;
+    }
+    batch& current() noexcept { return current_; }
+    /// Inputs of the batch behind, which stay as they are and where they are until it has been worked on; null where that is not known.
+    const tensor* next() const noexcept { return has_next_ && made_next_.ok() && !next_.labels.empty() ? &next_.inputs : nullptr; }
+
+private:
+    Source& from_;
+    std::int64_t left_;
+    bool ahead_, has_next_ = false;
+    batch current_, next_;
+    status made_next_;
+};
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_METRICS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_METRICS_HPP
+// ---- graft/train/metrics.hpp
+// What a classifier got right: loss, top-k, confusion matrix, precision and recall, calibration; the same for any batches.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A sum of numbers that does not depend on their order: each is rounded to a multiple of 2^-36 once, the rest is integers.
+class exact_sum {
+public:
+    /// Numbers that are not finite, or 2^52 and more, make the sum infinite.
+    void add(double value) noexcept;
+    void add(const exact_sum& other) noexcept;
+    double value() const noexcept;
+
+private:
+    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
+    bool infinite_ = false;
+};
+
+/// How one sample was answered.
+struct sample_score {
+    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
+    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
+    double probability = 0;     ///< softmax of the predicted class
+    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
+    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
+};
+
+/// Scores `classes` logits against the true class, which must be one of them. Computed in double.
+sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept;
+
+/// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
+struct class_score {
+    std::int64_t support = 0;   ///< samples that are of the class
+    std::int64_t predicted = 0; ///< samples that were taken for it
+    std::int64_t correct = 0;   ///< both
+    double precision = 0, recall = 0, f1 = 0;
+};
+
+/// Samples whose predicted probability lies in (low, high].
+struct calibration_bin {
+    double low = 0, high = 0;
+    std::int64_t samples = 0, correct = 0;
+    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
+    double accuracy = 0;
+};
+
+/// Gathers the scores of any number of batches. Counts are integers and sums are exact, so that neither the size of the batches
+/// nor their order, nor the merging of several such objects, changes a bit.
+class classification_metrics {
+public:
+    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
+
+    /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
+    /// matrix would take over 2 GiB).
+    static result<classification_metrics> make(std::int64_t classes, int top_k = 5);
+
+    /// Logits [n, classes] float32, labels [n] int64. Errors: input.dtype, input.shape, data.label_range; nothing is added then.
+    status add(const tensor& logits, const tensor& labels);
+    /// The same for `n` rows in memory.
+    status add(const float* logits, const std::int64_t* labels, std::int64_t n);
+    /// Adds what another object of as many classes and the same k has seen. Errors: usage.
+    status merge(const classification_metrics& other);
+
+    std::int64_t classes() const noexcept { return classes_; }
+    int k() const noexcept { return top_k_; }
+    std::int64_t samples() const noexcept { return samples_; }
+    std::int64_t correct() const noexcept { return correct_; }
+    std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
+    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
+    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
+    double top1() const noexcept;                                    ///< share, 0..1
+    double top_k() const noexcept;
+    /// Samples of class `truth` that were taken for `predicted`.
+    std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
+    class_score score(std::int64_t label) const noexcept;
+    double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
+    double balanced_accuracy() const noexcept;
+    std::vector<std::int64_t> supports() const; ///< samples of each class
+    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    /// Classes that have samples, and that no sample was taken for.
+    std::vector<std::int64_t> never_predicted() const;
+    calibration_bin calibration(int bin) const noexcept;
+    /// Expected calibration error over the bins: sum of |accuracy - confidence| weighted by samples.
+    double calibration_error() const noexcept;
+
+private:
+    std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
+    int top_k_ = 5;
+    exact_sum loss_;
+    std::vector<std::int64_t> confusion_; // [true, predicted]
+    std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
+    exact_sum bin_confidence_[bins];
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <cmath>
+#include <limits>
+#include <string>
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void exact_sum::add(double value) noexcept {
+    if (!(std::fabs(value) < 4503599627370496.0)) {
+        infinite_ = true;
+        return;
+    }
+    const double whole = std::floor(value);
+    whole_ += static_cast<std::int64_t>(whole);
+    part_ += static_cast<std::int64_t>(std::nearbyint((value - whole) * 68719476736.0));
+    whole_ += part_ >> 36;
+    part_ &= (std::int64_t(1) << 36) - 1;
+}
+GRAFT_INLINE void exact_sum::add(const exact_sum& other) noexcept {
+    infinite_ |= other.infinite_;
+    whole_ += other.whole_;
+    part_ += other.part_;
+    whole_ += part_ >> 36;
+    part_ &= (std::int64_t(1) << 36) - 1;
+}
+GRAFT_INLINE double exact_sum::value() const noexcept {
+    if (infinite_) return std::numeric_limits<double>::infinity();
+    return static_cast<double>(whole_) + static_cast<double>(part_) / 68719476736.0;
+}
+
+GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes, std::int64_t label) noexcept {
+    sample_score s;
+    for (std::int64_t c = 0; c < classes; ++c) {
+        s.finite &= std::isfinite(logits[c]);
+        if (logits[c] > logits[s.predicted] || std::isnan(logits[s.predicted])) s.predicted = c;
+        s.rank += logits[c] > logits[label] || (logits[c] == logits[label] && c < label);
+    }
+    if (!s.finite) {
+        s.rank = classes;
+        s.loss = std::numeric_limits<double>::infinity();
+        return s;
+    }
+    double sum = 0;
+    const double most = logits[s.predicted];
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(logits[c] - most);
+    s.probability = 1 / sum;
+    s.loss = std::log(sum) - (logits[label] - most);
+    return s;
+}
+
+GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
+    if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
+    if (classes > 16384)
+        return fail(errc::memory_budget, "metrics",
+                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
+    classification_metrics made;
+    made.classes_ = classes;
+    made.top_k_ = top_k;
+    made.confusion_.assign(static_cast<std::size_t>(classes * classes), 0);
+    return made;
+}
+GRAFT_MEMORY_CATCH("classification_metrics::make")
+
+GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
+    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
+        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
+    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
+        labels.shape()[0] != logits.shape()[0])
+        return fail(errc::input_shape, "metrics",
+                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
+                        std::to_string(classes_) + "] and [n]");
+    return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
+    for (std::int64_t i = 0; i < n; ++i)
+        if (labels[i] < 0 || labels[i] >= classes_)
+            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
+                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
+    for (std::int64_t i = 0; i < n; ++i) {
+        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
+        const bool right = s.rank == 0;
+        ++samples_;
+        correct_ += right;
+        correct_k_ += s.rank < top_k_ && s.finite;
+        not_finite_ += !s.finite;
+        loss_.add(s.loss);
+        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
+        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
+        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
+        ++bin_samples_[at];
+        bin_correct_[at] += right;
+        bin_confidence_[at].add(s.probability);
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::merge(const classification_metrics& other) GRAFT_MEMORY_TRY {
+    if (other.classes_ != classes_ || other.top_k_ != top_k_)
+        return fail(errc::usage, "metrics", "only metrics of the same classes and the same k can be merged");
+    samples_ += other.samples_;
+    correct_ += other.correct_;
+    correct_k_ += other.correct_k_;
+    not_finite_ += other.not_finite_;
+    loss_.add(other.loss_);
+    for (std::size_t i = 0; i < confusion_.size(); ++i) confusion_[i] += other.confusion_[i];
+    for (int b = 0; b < bins; ++b) {
+        bin_samples_[b] += other.bin_samples_[b];
+        bin_correct_[b] += other.bin_correct_[b];
+        bin_confidence_[b].add(other.bin_confidence_[b]);
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::merge")
+
+namespace detail {
+inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
+} // namespace detail
+
+GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
+GRAFT_INLINE double classification_metrics::top1() const noexcept {
+    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
+}
+GRAFT_INLINE double classification_metrics::top_k() const noexcept {
+    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
+}
+GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
+    if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
+    return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
+}
+
+GRAFT_INLINE class_score classification_metrics::score(std::int64_t label) const noexcept {
+    class_score s;
+    for (std::int64_t c = 0; c < classes_; ++c) {
+        s.support += confusion(label, c);
+        s.predicted += confusion(c, label);
+    }
+    s.correct = confusion(label, label);
+    s.precision = detail::metrics_ratio(static_cast<double>(s.correct), s.predicted);
+    s.recall = detail::metrics_ratio(static_cast<double>(s.correct), s.support);
+    s.f1 = detail::metrics_ratio(2 * static_cast<double>(s.correct), s.support + s.predicted);
+    return s;
+}
+
+GRAFT_INLINE double classification_metrics::macro_f1() const noexcept {
+    double sum = 0;
+    for (std::int64_t c = 0; c < classes_; ++c) sum += score(c).f1;
+    return detail::metrics_ratio(sum, classes_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::supports() const {
+    std::vector<std::int64_t> out(static_cast<std::size_t>(classes_));
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) out[static_cast<std::size_t>(t)] += confusion(t, p);
+    return out;
+}
+
+GRAFT_INLINE double classification_metrics::balanced_accuracy() const noexcept {
+    double sum = 0;
+    std::int64_t present = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        present += support > 0;
+        sum += detail::metrics_ratio(static_cast<double>(confusion(t, t)), support);
+    }
+    return detail::metrics_ratio(sum, present);
+}
+
+GRAFT_INLINE double classification_metrics::majority() const noexcept {
+    std::int64_t most = 0;
+    for (std::int64_t t = 0; t < classes_; ++t) {
+        std::int64_t support = 0;
+        for (std::int64_t p = 0; p < classes_; ++p) support += confusion(t, p);
+        most = support > most ? support : most;
+    }
+    return detail::metrics_ratio(static_cast<double>(most), samples_);
+}
+
+GRAFT_INLINE std::vector<std::int64_t> classification_metrics::never_predicted() const {
+    const std::vector<std::int64_t> support = supports();
+    std::vector<std::int64_t> predicted(support.size()), out;
+    for (std::int64_t t = 0; t < classes_; ++t)
+        for (std::int64_t p = 0; p < classes_; ++p) predicted[static_cast<std::size_t>(p)] += confusion(t, p);
+    for (std::size_t c = 0; c < support.size(); ++c)
+        if (support[c] && !predicted[c]) out.push_back(static_cast<std::int64_t>(c));
+    return out;
+}
+
+GRAFT_INLINE calibration_bin classification_metrics::calibration(int bin) const noexcept {
+    calibration_bin b;
+    b.low = static_cast<double>(bin) / bins;
+    b.high = static_cast<double>(bin + 1) / bins;
+    b.samples = bin_samples_[bin];
+    b.correct = bin_correct_[bin];
+    b.confidence = detail::metrics_ratio(bin_confidence_[bin].value(), b.samples);
+    b.accuracy = detail::metrics_ratio(static_cast<double>(b.correct), b.samples);
+    return b;
+}
+
+GRAFT_INLINE double classification_metrics::calibration_error() const noexcept {
+    double sum = 0;
+    for (int i = 0; i < bins; ++i) {
+        const calibration_bin b = calibration(i);
+        sum += std::fabs(b.accuracy - b.confidence) * static_cast<double>(b.samples);
+    }
+    return detail::metrics_ratio(sum, samples_);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How one picture was answered.
+struct scored_picture {
+    std::int64_t index = 0;      ///< in the dataset
+    std::int32_t label = 0;      ///< the true class
+    std::int32_t predicted = 0;
+    float probability = 0;       ///< of the predicted class
+    float loss = 0;              ///< cross-entropy, nats
+};
+
+/// What an evaluation found.
+struct evaluation_result {
+    classification_metrics metrics;
+    std::vector<scored_picture> pictures;  ///< in the order of the dataset
+    std::vector<bad_sample> bad;           ///< pictures that could not be read
+};
+
+/// How a network is scored.
+struct evaluation_options {
+    std::int64_t batch = 32;
+    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
+    double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
+    std::shared_ptr<image_cache> cache;
+    std::size_t output = 0;   ///< which of the network's outputs names classes
+    void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
+    void* context = nullptr;
+};
+
+/// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
+/// output; empty: they are in the same order. Scores of any type are taken for what they stand for (class_probabilities). Errors:
+/// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
+result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                   const evaluation_options& options);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
+// stand for.
+inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
+    const std::int64_t classes = classes_in(scores.shape(), batch);
+    if (classes < 1)
+        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
+    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
+        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
+        return rows;
+    }
+    for (std::int64_t i = 0; i < pictures; ++i) {
+        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
+        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+    }
+    return rows;
+}
+
+// Adds pictures by their rows of logits, one a label.
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const float* row = rows + static_cast<std::int64_t>(i) * classes;
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
+                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
+    evaluation_result found;
+    const graph& g = network.graph();
+    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
+    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
+    loader_options how;
+    how.batch_size = options.batch;
+    how.workers = options.threads;
+    how.shuffle = false;
+    how.bad_share = options.bad_share;
+    how.sample.preprocess = spec;
+    how.sample.cache = options.cache;
+    std::size_t input = 0;
+    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
+    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
+    const value_info& picture = network.inputs()[input];
+    // A network that is fixed to one batch is fed by it.
+    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+    if (fixed > 0) how.batch_size = fixed;
+    how.sample.format = {picture.type, picture.extents, true};
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    session run(network, {options.threads, nullptr});
+    GRAFT_TRY(source.start(0));
+    std::int64_t done = 0;
+    bool first = true;
+    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
+    for (std::int64_t number = 0; number < source.batches(); ++number) {
+        GRAFT_TRY(batches.advance());
+        batch& b = batches.current();
+        for (const bad_sample& s : b.bad) found.bad.push_back(s);
+        if (b.labels.empty()) continue;
+        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
+        tensor first_output;
+        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
+        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
+        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
+        first = false;
+        std::vector<std::int64_t> labels;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
+            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
+            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+        }
+        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
+        done += n;
+        if (options.progress) options.progress(options.context, done, data.size());
+    }
+    return found;
+}
+GRAFT_MEMORY_CATCH("evaluate")
+
+GRAFT_END_NAMESPACE
+#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
@@ -27523,6 +27902,371 @@ inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tens
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
+// ---- graft/train/head.hpp
+// Grafting: cuts the classifier off a network and puts one for other classes in its place.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRUNK_HPP
+// ---- graft/train/trunk.hpp
+// Where a classifier begins in a network: what its last layer reads.
+
+
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where a network's classifier begins.
+struct trunk_cut {
+    value_id features = no_value;  ///< what the classifier reads: a row a picture, or maps and tokens that are pooled to one
+    value_id logits = no_value;    ///< what it makes of them, before any Softmax; no_value where there is no layer to take away, or the cut was named
+    bool softmax = false;          ///< whether the network ends in a Softmax
+    std::int64_t channels = 0;     ///< features of a picture
+    int rank = 0;                  ///< of the features, samples first
+    int channel_axis = 1;          ///< along which they are counted; the other axes but the first are pooled
+};
+
+/// Finds the classifier: the last Gemm, MatMul or Conv with constant weights on the way to the first output, as long as every operator behind
+/// it has one input that is computed. Where that way forks before any such layer, what the output is made of is taken for features. `at` names
+/// a value or a node to cut behind instead; "" finds it. `input` is the shape of one batch. Errors: train.head (the output is not one number a
+/// class; no such name; nothing to pool).
+result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit = {});
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline int maker_of(const graph& g, value_id id) {
+    for (std::size_t i = g.nodes.size(); i-- > 0;)
+        for (value_id out : g.nodes[i].outputs)
+            if (out == id && id != no_value) return static_cast<int>(i);
+    return -1;
+}
+inline bool is_softmax(const node& n) {
+    const op_role role = ops::row_of(n).traits.role;
+    return role == op_role::softmax || role == op_role::log_softmax;
+}
+// The axis of the features that a layer which classifies reads, from behind where it is negative; 0: it is no such layer.
+inline int feature_axis(const node& n) {
+    static constexpr struct {
+        const char* op;
+        int axis;
+    } layers[] = {{"Conv", 1}, {"Gemm", 1}, {"MatMul", -1}};
+    for (const auto& layer : layers)
+        if (n.op_type == layer.op && n.domain.empty()) return layer.axis;
+    return 0;
+}
+
+// The input of a node that is computed from the picture; no_value where there are several, or none.
+inline value_id only_computed_input(const node& n, const std::vector<char>& computed) {
+    value_id only = no_value;
+    for (value_id id : n.inputs) {
+        if (id == no_value || !computed[id]) continue;
+        if (only != no_value && only != id) return no_value;
+        only = id;
+    }
+    return only;
+}
+// Which values depend on the first input without a default.
+inline std::vector<char> computed_values(const graph& g) {
+    std::vector<char> computed(g.values.size(), 0);
+    for (value_id id : g.inputs)
+        if (!g.at(id).constant) computed[id] = 1;
+    for (const node& n : g.nodes) {
+        bool any = false;
+        for (value_id id : n.inputs) any |= id != no_value && computed[id];
+        // A shape is not what a picture holds.
+        if (ops::row_of(n).is(op_flag::shape_only)) any = false;
+        for (value_id id : n.outputs)
+            if (id != no_value) computed[id] |= any;
+    }
+    return computed;
+}
+
+// The shapes of all values for one batch.
+class known_shapes {
+public:
+    static result<known_shapes> of(const graph& g, const shape& input, executor& pool, const limits& limit) {
+        known_shapes made;
+        GRAFT_TRY_ASSIGN(made.known_, specialize_first_input(g, input, pool, limit));
+        return made;
+    }
+    status find(value_id id, shape& extents) const {
+        const value& v = known_.at(id);
+        if (!v.has_shape || !v.extents.known()) return fail(errc::train_head, v.name, "its shape can only be told by running");
+        extents = v.extents;
+        return {};
+    }
+
+private:
+    graph known_;
+};
+
+inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t samples) {
+    const value& out = g.at(g.outputs[0]);
+    shape extents;
+    GRAFT_TRY(shapes.find(g.outputs[0], extents));
+    if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
+    return fail(errc::train_head, "output '" + out.name + "'",
+                "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
+                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
+}
+
+// Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
+inline int likely_channel_axis(const shape& e) {
+    if (e.rank() == 3) return 2;
+    return e.rank() == 4 && e[1] == e[2] && e[2] != e[3] ? 3 : 1;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
+    trunk_cut cut;
+    detail::known_shapes shapes;
+    GRAFT_TRY_ASSIGN(shapes, detail::known_shapes::of(g, input, pool, limit));
+    // `axis` < 0 counts from behind, 0 means that it has to be guessed.
+    const auto measure = [&](int axis) -> status {
+        shape extents;
+        GRAFT_TRY(shapes.find(cut.features, extents));
+        const std::string& name = g.at(cut.features).name;
+        cut.rank = extents.rank();
+        if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
+            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
+        cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
+        cut.channels = extents[cut.channel_axis];
+        if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
+        return {};
+    };
+    if (!at.empty()) {
+        for (std::size_t i = 0; i < g.values.size() && cut.features == no_value; ++i)
+            if (g.values[i].name == at && !g.values[i].constant) cut.features = static_cast<value_id>(i);
+        for (const node& n : g.nodes)
+            if (cut.features == no_value && n.name == at && !n.outputs.empty()) cut.features = n.outputs[0];
+        if (cut.features == no_value) return fail(errc::train_head, at, "the network has no value and no node of that name; graft info lists them");
+        GRAFT_TRY(measure(0));
+        return cut;
+    }
+    GRAFT_TRY(detail::check_row(g, shapes, input[0]));
+    const std::vector<char> computed = detail::computed_values(g);
+    value_id id = g.outputs[0], before_softmax = id;
+    bool normalised = false;
+    for (int i = detail::maker_of(g, id), steps = 0; i >= 0 && steps < 64; i = detail::maker_of(g, id), ++steps) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        const value_id from = detail::only_computed_input(n, computed);
+        if (from == no_value) break;
+        const op_traits& traits = ops::row_of(n).traits;
+        if (const int axis = detail::feature_axis(n)) {
+            cut.features = from;
+            cut.logits = id;
+            // A Conv whose statistics are normalised behind it is part of the trunk.
+            const bool last = n.inputs[0] == from && !(normalised && traits.role == op_role::convolution);
+            status fits;
+            if (last) fits = measure(axis);
+            if (!fits.ok() && fits.error().code() == errc::memory_oom) return fits;
+            if (last && fits.ok()) return cut;
+            break;
+        }
+        normalised |= traits.statistics != 0;
+        if (detail::is_softmax(n) && before_softmax == g.outputs[0]) {
+            cut.softmax = traits.role == op_role::softmax;
+            before_softmax = from;
+        }
+        id = from;
+    }
+    cut.features = before_softmax;
+    cut.logits = no_value;
+    shape extents;
+    GRAFT_TRY(shapes.find(before_softmax, extents));
+    GRAFT_TRY(measure(class_axis(extents)));
+    return cut;
+}
+GRAFT_MEMORY_CATCH("find_trunk")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network with a new classifier on its trunk.
+struct grafted {
+    graft::graph graph;
+    value_id logits = no_value;          ///< [N, classes]
+    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
+    std::vector<std::string> head;       ///< names of the classifier's weights
+};
+
+/// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
+/// weights are drawn as torch's Linear draws them: uniform within 1 / sqrt(C); by `seed`. The output keeps its name, and its Softmax where it
+/// has one; other outputs go, and so do inputs that have a default: those are weights, and learn. Errors: train.head, memory.oom.
+result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed);
+
+/// The value that a loss is to be taken of in a network that is to be trained as it is: its first output, or what its last Softmax reads.
+value_id logits_of(const graph& g);
+
+namespace detail {
+/// Inputs with a default are weights, which files of IR versions before 4 had to list so: they are inputs no more.
+void drop_default_inputs(graph& g);
+}  // namespace detail
+
+/// Turns Constant nodes, and initializers shared through Identity, into initializers of their own, so that each can learn.
+void constants_to_initializers(graph& g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline bool changes_shape_only(const node& n) {
+    const op_traits& traits = ops::row_of(n).traits;
+    return traits.moves == motion::same || traits.role == op_role::drop || traits.role == op_role::quantize || traits.role == op_role::dequantize;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE void constants_to_initializers(graph& g) {
+    std::vector<node> kept;
+    for (node& n : g.nodes) {
+        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        bool output = false;
+        for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
+        // Exporters share equal initializers through Identity; each is a weight of its own.
+        if (detail::is_copy(n) && ops::row_of(n).traits.moves == motion::same && !output && g.at(n.inputs[0]).constant) {
+            const tensor shared = g.at(n.inputs[0]).constant;
+            value& own = g.at(n.outputs[0]);
+            own.constant = shared;
+            own.type = shared.type();
+            own.extents = shared.shape();
+            own.has_shape = true;
+            continue;
+        }
+        if (!a || !a->tensor || output) {
+            kept.push_back(std::move(n));
+            continue;
+        }
+        value& v = g.at(n.outputs[0]);
+        v.constant = a->tensor;
+        v.type = v.constant.type();
+        v.extents = v.constant.shape();
+        v.has_shape = true;
+    }
+    g.nodes = std::move(kept);
+}
+
+GRAFT_INLINE value_id logits_of(const graph& g) {
+    if (g.outputs.empty()) return no_value;
+    value_id id = g.outputs[0];
+    for (int i = detail::maker_of(g, id); i >= 0; i = detail::maker_of(g, id)) {
+        const node& n = g.nodes[static_cast<std::size_t>(i)];
+        if (detail::is_softmax(n)) return n.inputs[0];
+        if (!detail::changes_shape_only(n)) break;
+        id = n.inputs[0];
+    }
+    return g.outputs[0];
+}
+
+namespace detail {
+
+GRAFT_INLINE void drop_default_inputs(graph& g) {
+    std::vector<value_id> asked;
+    for (value_id id : g.inputs)
+        if (!g.at(id).constant) asked.push_back(id);
+    if (asked.size() < g.inputs.size()) g.ir_version = std::max<std::int64_t>(g.ir_version, 4);
+    g.inputs = std::move(asked);
+}
+
+// Values that nothing makes or reads any more give their names away.
+inline void drop_unused_names(graph& g) {
+    std::vector<char> lives(g.values.size(), 0);
+    const auto mark = [&](const std::vector<value_id>& ids) {
+        for (value_id id : ids)
+            if (id != no_value) lives[id] = 1;
+    };
+    mark(g.inputs);
+    mark(g.outputs);
+    for (const node& n : g.nodes) mark(n.inputs), mark(n.outputs);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!lives[i]) g.values[i].name.clear();
+}
+inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
+    tensor made;
+    GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
+    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
+    return made;
+}
+
+// Features to a row for each picture.
+inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut) {
+    value_id x = cut.features;
+    if (cut.rank == 2) return x;
+    if (cut.channel_axis == 1) {
+        x = write.named("GlobalAveragePool", "head_pool", {x}, {}, dtype::float32);
+        return write.named("Flatten", "head_flatten", {x}, {integer_attribute("axis", 1)}, dtype::float32);
+    }
+    std::vector<std::int64_t> axes;
+    for (int a = 1; a < cut.rank; ++a)
+        if (a != cut.channel_axis) axes.push_back(a);
+    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
+    return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::int64_t classes, std::uint64_t seed) GRAFT_MEMORY_TRY {
+    if (classes < 1 || classes > (1 << 24)) return fail(errc::train_head, g.name, std::to_string(classes) + " classes cannot be told apart");
+    if (g.outputs.empty() || g.inputs.empty() || cut.features < 0 || cut.features >= static_cast<value_id>(g.values.size()))
+        return fail(errc::train_head, g.name, "there is no trunk to put a classifier on: give the network and what find_trunk said of it");
+    const auto at = [&g](value_id id) -> value& { return g.at(id); };
+    const std::string output_name = at(g.outputs[0]).name;
+    detail::drop_default_inputs(g);
+    g.outputs = {cut.features};
+    drop_unread(g);
+    detail::drop_unused_names(g);
+    grafted made;
+    detail::node_writer write(g, "head");
+    if (at(cut.features).name == output_name) at(cut.features).name = write.free_name("features");
+    made.features = detail::pooled(write, g, cut);
+    tensor weight, bias;
+    const double bound = 1 / std::sqrt(static_cast<double>(cut.channels));
+    GRAFT_TRY_ASSIGN(weight, detail::uniform_weights({classes, cut.channels}, bound, random_stream(seed, 0x68656164)));
+    GRAFT_TRY_ASSIGN(bias, detail::uniform_weights({classes}, bound, random_stream(seed, 0x62696173)));
+    made.head = {write.free_name("head.weight"), write.free_name("head.bias")};
+    const value_id w = g.add_constant(made.head[0], std::move(weight)), b = g.add_constant(made.head[1], std::move(bias));
+    made.logits = write.named("Gemm", cut.softmax ? "logits" : output_name, {made.features, w, b}, {integer_attribute("transB", 1)}, dtype::float32);
+    const value_id last = cut.softmax ? write.named("Softmax", output_name, {made.logits}, {integer_attribute("axis", 1)}, dtype::float32) : made.logits;
+    for (value_id id : {last, made.logits}) {
+        at(id).has_shape = true;
+        at(id).extents = {shape::unknown, classes};
+        at(id).dimensions = {"N", ""};
+        // A network whose batch is fixed keeps it.
+        const value& in = at(g.inputs[0]);
+        if (!in.has_shape || in.extents.rank() < 1) continue;
+        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
+        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+    }
+    g.outputs = {last};
+    drop_unread(g);
+    GRAFT_TRY(std::move(write.failure));
+    made.graph = std::move(g);
+    return made;
+}
+GRAFT_MEMORY_CATCH("replace_head")
+
+GRAFT_END_NAMESPACE
+#endif
 #endif
 
 #include <string>
@@ -27958,22 +28702,530 @@ GRAFT_MEMORY_CATCH("search_preprocess")
 
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TRAINER_HPP
+// ---- graft/train/trainer.hpp
+// Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
+// ---- graft/train/metrics_log.hpp
+// metrics.jsonl: one JSON object a line, written as training goes; a run that resumes cuts it back to its checkpoint.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_LOG_FILE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_LOG_FILE_HPP
+// ---- graft/train/log_file.hpp
+// The file of a log: it grows by whole entries, each of which is there as soon as it is written.
+
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class descriptor;
+
+// Owns the file; one that was moved from, or closed, is not open.
+class log_file {
+public:
+    log_file() noexcept = default;
+    log_file(log_file&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+    log_file& operator=(log_file&& other) noexcept {
+        std::swap(path_, other.path_);
+        std::swap(file_, other.file_);
+        return *this;
+    }
+    ~log_file() { (void)close(); }
+
+    // Takes an open file over; the one before has to be closed.
+    void begin(descriptor&& file, const std::string& path);
+    // Errors of both: file.write, which the system may tell only when closing.
+    status write(const void* bytes, std::size_t size);
+    status close();
+    const std::string& path() const noexcept { return path_; }
+
+private:
+    std::string path_;
+    int file_ = -1;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
+    path_ = path;
+    file_ = file.release();
+}
+
+GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
+    if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
+    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    return {};
+}
+
+GRAFT_INLINE status log_file::close() {
+    const int file = std::exchange(file_, -1);
+    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Figures by name, in the order in which they are written.
+using named_numbers = std::vector<std::pair<std::string, double>>;
+
+/// Appends lines such as {"step":120,"epoch":3,"split":"val","loss":0.41,"top1":0.88} to a file, each flushed as a whole.
+class metrics_log {
+public:
+    /// Opens the file. Lines before the first whose "step" is over `keep_step`, or that is not whole, are kept, the rest is cut
+    /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
+    static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
+
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
+    /// file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Errors: file.write, which the system may tell only now.
+    status close() { return file_.close(); }
+
+private:
+    detail::log_file file_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Bytes of whole lines up to the step.
+inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t step) {
+    std::size_t kept = 0;
+    while (kept < text.size()) {
+        const std::size_t end = text.find('\n', kept);
+        if (end == std::string_view::npos) break;
+        auto line = parse_json(text.substr(kept, end - kept), "metrics");
+        if (!line.ok() && line.error().code() == errc::memory_oom) return line.take_status();
+        const json* at = line.ok() ? line->find("step") : nullptr;
+        if (!at || !at->is_integer || at->integer > step) break;
+        kept = end + 1;
+    }
+    return kept;
+}
+
+} // namespace detail
+
+GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
+    std::shared_ptr<const mapped_file> old;
+    std::size_t kept = 0;
+    if (keep_step >= 0) {
+        if (detail::descriptor::open(path, detail::descriptor::use::read).is_open()) {
+            GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
+            GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
+        } else if (errno != ENOENT)
+            return fail(errc::file_open, path, std::strerror(errno));
+    }
+    if (!old || kept != old->size()) {
+        atomic_file cut;
+        GRAFT_TRY(cut.open(path));
+        if (kept) GRAFT_TRY(cut.write(old->data(), kept));
+        old.reset();
+        GRAFT_TRY(cut.commit());
+    }
+    metrics_log log;
+    detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
+    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    log.file_.begin(std::move(file), path);
+    return log;
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
+                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
+    json_writer w;
+    w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
+    for (const auto& f : figures) w.key(f.first).number(f.second);
+    w.end_object();
+    const std::string line = w.text() + "\n";
+    return file_.write(line.data(), line.size());
+}
+GRAFT_MEMORY_CATCH("metrics_log::append")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_TEACHER_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_TEACHER_HPP
+// ---- graft/train/teacher.hpp
+// Distillation's other half: a model whose answers are learnt, with pictures prepared in its own way and classes in the dataset's order.
+
+
+#include <memory>
 #include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What `finetune` is told beside what every training is. The defaults are those of the program `graft finetune`.
-struct finetune_options : trainer_options {
-    std::string preprocessing = "auto";  ///< how pictures are prepared, as a specification; auto: by the model's own, else by `search_preprocess`
-    std::string output;                  ///< the output that is the classifier's; empty: the only one there is
-    std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
-    std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
-    std::vector<std::string> frozen;     ///< the weights that `names` freezes
-    std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
-    double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
+/// A teacher. Empty until it is loaded. One thread at a time may use it.
+class teacher_model {
+public:
+    teacher_model() = default;
+
+    /// Loads a classifier for the classes of a dataset. Its preprocessing is that of its metadata, else a guess that fits its input
+    /// (choose_preprocess). Its labels have to be the classes, in any order; a model without labels has them in the dataset's order. Errors:
+    /// those of loading, input.name, classify.output, usage.preprocess, data.class_mismatch, labels.count.
+    static result<teacher_model> load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how);
+
+    explicit operator bool() const noexcept { return session_ != nullptr; }
+    const graft::graph& graph() const noexcept { return model_.graph(); }
+    /// How its pictures are prepared, for loader_options::teacher.
+    const teacher_view& view() const noexcept { return view_; }
+    /// Whether that was guessed, and what is assumed.
+    const preprocess_choice& preprocessing() const noexcept { return choice_; }
+
+    /// Its logits for a batch of prepared pictures, float32 [N, classes], in the order of the dataset's classes; of a model that ends in a Softmax
+    /// the logarithms of what it gives. Errors: labels.count, classify.output, those of a run.
+    result<tensor> logits(const tensor& inputs);
+    /// The same for every picture of a dataset, without augmentation: row i is of sample i. Errors: those of the samples that cannot be read,
+    /// but for those in `bad`; memory.budget, those of the loader and of a run.
+    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+
+private:
+    model model_;
+    std::unique_ptr<session> session_;
+    preprocess_choice choice_;
+    teacher_view view_;
+    std::int64_t classes_ = 0;
+    std::vector<std::int64_t> column_;  // of each class of the dataset; empty: the same
 };
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline status teacher_classes(std::int64_t has, std::size_t wanted, const std::string& path) {
+    if (has == static_cast<std::int64_t>(wanted)) return {};
+    return fail(errc::labels_count, path, "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
+}
+
+// Which of the teacher's labels each class is.
+inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes, const std::string& path) {
+    const auto missing = [&](const std::vector<std::string>& from, const std::vector<std::string>& in) -> const std::string* {
+        for (const std::string& name : from)
+            if (std::find(in.begin(), in.end(), name) == in.end()) return &name;
+        return nullptr;
+    };
+    const std::string* unknown = missing(classes, labels);
+    const std::string* more = missing(labels, classes);
+    if (unknown || more)
+        return fail(errc::data_class_mismatch, path,
+                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size()) : "the teacher also knows \"" + *more + "\", which is no class of the data");
+    GRAFT_TRY(teacher_classes(static_cast<std::int64_t>(labels.size()), classes.size(), path));
+    std::vector<std::int64_t> columns;
+    for (const std::string& name : classes) columns.push_back(std::find(labels.begin(), labels.end(), name) - labels.begin());
+    return columns;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) GRAFT_MEMORY_TRY {
+    teacher_model made;
+    load_options opening = how;
+    opening.open_batch = true;
+    GRAFT_TRY_ASSIGN(made.model_, graft::load(path, opening));
+    const model& m = made.model_;
+    std::size_t pictures = 0;
+    for (const value_info& input : m.inputs())
+        if (!input.has_default) {
+            ++pictures;
+            made.view_.format = {input.type, input.extents, true};
+        }
+    if (pictures != 1 || m.outputs().empty()) return fail(errc::input_name, path, "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " + std::to_string(m.outputs().size()) + " outputs");
+    GRAFT_TRY_ASSIGN(made.choice_, choose_preprocess("", m.metadata("graft.preprocess"), made.view_.format));
+    GRAFT_TRY_ASSIGN(made.view_.preprocess, complete(made.choice_.spec, made.view_.format));
+    made.classes_ = static_cast<std::int64_t>(classes.size());
+    std::int64_t declared = -1;
+    std::vector<std::string> labels;
+    GRAFT_TRY_ASSIGN(declared, detail::classes_of(m, 0));
+    GRAFT_TRY_ASSIGN(labels, detail::labels_of(m, declared, how.limits));
+    if (!labels.empty())
+        GRAFT_TRY_ASSIGN(made.column_, detail::teacher_columns(labels, classes, path));
+    else if (declared >= 0)
+        GRAFT_TRY(detail::teacher_classes(declared, classes.size(), path));
+    made.session_.reset(new session(made.model_, {threads, nullptr}));
+    return made;
+}
+GRAFT_MEMORY_CATCH(path)
+
+GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) GRAFT_MEMORY_TRY {
+    if (!session_) return fail(errc::usage, "teacher", "it is empty: give it what teacher_model::load returns");
+    const std::int64_t n = inputs.shape()[0];
+    // A network that is fixed to one batch is fed by it.
+    const std::int64_t fixed = view_.format.extents.rank() > 0 ? view_.format.extents[0] : 0, each = fixed > 0 ? fixed : n;
+    tensor all;
+    GRAFT_TRY_ASSIGN(all, tensor::make(dtype::float32, {n, classes_}));
+    for (std::int64_t first = 0; first < n; first += each) {
+        const std::int64_t count = std::min(each, n - first);
+        tensor part = inputs, scores;
+        if (each != n) GRAFT_TRY(detail::filled_up(detail::rows_of(inputs, first, first + count), each, true, part));
+        GRAFT_TRY_ASSIGN(scores, session_->run(part));
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, detail::logits_in(model_.graph(), 0, scores, count, each));
+        GRAFT_TRY(detail::teacher_classes(static_cast<std::int64_t>(rows.size()) / count, static_cast<std::size_t>(classes_), model_.graph().name));
+        float* to = all.data<float>() + first * classes_;
+        for (std::int64_t i = 0; i < count; ++i)
+            for (std::int64_t c = 0; c < classes_; ++c) to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
+    }
+    return all;
+}
+GRAFT_MEMORY_CATCH("teacher_model::logits")
+
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
+    how.shuffle = false;
+    how.sample.preprocess = view_.preprocess;
+    how.sample.format = view_.format;
+    loader source;
+    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
+    GRAFT_TRY(source.start(0));
+    const std::int64_t bytes = bytes_of(dtype::float32, {data.size(), classes_});
+    if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
+    tensor all;
+    GRAFT_TRY_ASSIGN(all, tensor::zeros(dtype::float32, {data.size(), classes_}));
+    batch b;
+    std::int64_t done = 0;
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
+        GRAFT_TRY(source.next(b));
+        for (const bad_sample& s : b.bad)
+            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; })) return fail(s.code, s.name, "for the teacher: " + s.detail);
+        if (b.labels.empty()) continue;
+        tensor rows;
+        GRAFT_TRY_ASSIGN(rows, logits(b.inputs));
+        for (std::size_t k = 0; k < b.indices.size(); ++k)
+            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_, static_cast<std::size_t>(classes_) * sizeof(float));
+        done += b.size();
+        if (progress) progress(context, done, data.size());
+    }
+    return all;
+}
+GRAFT_MEMORY_CATCH("teacher_model::answers")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where a run is, for whoever shows it.
+struct trainer_progress {
+    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
+    std::int64_t step = 0, steps = 0;     ///< of this epoch
+    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
+    double learning_rate = 0;
+    double images_per_s = 0, seconds_left = 0;
+    double wait_share = 0;                ///< share of the time that steps waited for data
+    bool head_alone = false;              ///< whether the trunk does not learn yet
+};
+
+/// One epoch in numbers.
+struct epoch_record {
+    std::int64_t epoch = 0, step = 0;     ///< updates so far
+    double training_loss = 0, training_top1 = 0;
+    double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
+    double balanced_accuracy = 0;         ///< mean recall of its classes
+    double majority = 0;                  ///< share of its largest class: what always naming it would score
+    double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
+    bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+};
+
+/// Whether a run goes on.
+enum class training_verdict : std::uint8_t { go_on, stop };
+
+/// Is told what happens, and may end the run. Called from the thread that trains. A run that is stopped writes its checkpoint and ends without
+/// an error, see training_result::stopped; `resume` goes on from there to the bytes of one that was not.
+class training_observer {
+public:
+    inline virtual ~training_observer() {}
+    inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
+    inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
+    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
+    inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
+    /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
+    inline virtual void add_figures(named_numbers&) {}
+    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
+    inline virtual void on_warning(const std::string&) {}
+};
+
+/// What came of a run.
+struct training_result {
+    double best_top1 = 0, best_loss = 0;
+    std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
+    double images_per_s = 0, wait_share = 0, seconds = 0;
+    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
+    step_memory memory;
+    std::vector<epoch_record> history;
+    bool stopped = false;                      ///< by the observer, before it was over
+    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;              ///< of that network
+};
+
+/// A network that is to learn, and how much of it.
+struct training_network {
+    graft::graph graph;
+    value_id logits = no_value;
+    std::vector<parameter> parameters;
+    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
+    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
+};
+
+/// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
+/// `train` does this itself.
+trainer_options settled(trainer_options options, const training_network& network, std::int64_t pictures);
+
+/// Trains. Everything is a function of the options, the data and the instruction set: neither threads nor workers nor interruptions change
+/// a byte of the result. With `out`, the folder gets model.onnx (renewed at every better epoch), checkpoint.safetensors, metrics.jsonl
+/// and TensorBoard events. Errors: data.*, train.*, memory.*, checkpoint.*, resume.mismatch, file.write, usage.
+result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The first validation picture that can be read, as the network sees it.
+inline status training_run::write_best() {
+    graph& g = result_.network;
+    describe_classifier(g, data_.training.classes(), spec_);
+    if (!files_.wanted()) return {};
+    for (std::int64_t i = 0; i < data_.validation.size(); ++i) {
+        auto picture = data_.validation.read(i);
+        if (!picture.ok() && bad_validation_.count(i)) continue;
+        if (!picture.ok()) return picture.take_status();  // it could be read a moment ago
+        tensor input;
+        GRAFT_TRY_ASSIGN(input, preprocess(*picture, o_.preprocess, format_));
+        // A network that is fixed to one batch gets copies.
+        const std::int64_t fixed = format_.extents.rank() > 0 ? format_.extents[0] : 0;
+        if (fixed > 1) GRAFT_TRY(filled_up(view(input), fixed, true, input));
+        return write_verified_model(g, input, files_.path("model.onnx"), pool_.threads(), o_.step.operators);
+    }
+    return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
+}
+
+inline status training_run::log_epoch(const epoch_record& r) {
+    const double now = wall_time();
+    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
+    observer_.add_figures(figures);
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
+}
+
+// Of the network that is kept, at the step of its epoch.
+inline status training_run::log_pictures() {
+    if (!files_.wanted() || result_.stopped || result_.epochs <= first_epoch_ || result_.best_epoch < 0) return {};
+    const std::int64_t step = result_.history[static_cast<std::size_t>(result_.best_epoch)].step;
+    image matrix, wrong;
+    if (classes() <= 4096) GRAFT_TRY_ASSIGN(matrix, confusion_image(result_.validation.metrics, data_.training.classes()));
+    GRAFT_TRY_ASSIGN(wrong, wrong_pictures_image(data_.validation, most_wrong(result_.validation, 12)));
+    GRAFT_TRY(files_.log_picture("confusion_matrix/val", step, matrix, wall_time()));
+    return files_.log_picture("most_wrong/val", step, wrong, wall_time());
+}
+
+// Where the network that is kept says nothing of some classes, or no more than always naming one would.
+inline void training_run::warn_of_classes() {
+    const classification_metrics& m = result_.validation.metrics;
+    if (m.samples() == 0) return;
+    const std::vector<std::string>& names = data_.training.classes();
+    const std::vector<std::int64_t> never = m.never_predicted(), supports = m.supports();
+    const auto percent = [](double share) { return detail::number_text("%.1f %%", 100 * share); };
+    std::string what;
+    constexpr std::size_t most_named = 5;
+    if (!never.empty()) {
+        what = "the best network never answers ";
+        for (std::size_t i = 0; i < never.size() && i < most_named; ++i) what += (i ? ", \"" : "\"") + escape(names[static_cast<std::size_t>(never[i])]) + "\"";
+        if (never.size() > most_named) what += " and " + std::to_string(never.size() - most_named) + " other classes";
+        what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
+    } else if (m.top1() <= m.majority()) {
+        const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+    } else
+        return;
+    const bool uneven = is_imbalanced(data_.training.class_counts());
+    if (uneven && o_.step.loss.class_weights.empty())
+        what += "; the classes are uneven: --class-weights balanced makes rare ones count as much as common ones";
+    else
+        what += "; more --epochs, or more pictures of it, may help";
+    observer_.on_warning(what);
+}
+
+inline status training_run::finish() {
+    result_.epochs = static_cast<std::int64_t>(result_.history.size());
+    result_.seconds = seconds_now() - began_;
+    result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
+    result_.wait_share = trained_seconds_ > 0 ? waited_seconds_ / trained_seconds_ : 0;
+    // A run that was resumed after its best epoch has the best network on disk alone.
+    if (result_.network.values.empty() && files_.wanted() && !result_.stopped) {
+        model best;
+        GRAFT_TRY_ASSIGN(best, load(files_.path("model.onnx"), loading_model()));
+        result_.network = best.graph();
+        GRAFT_TRY_ASSIGN(result_.validation, evaluate(best, data_.validation, o_.preprocess, {}, scoring()));
+    }
+    warn_of_classes();
+    GRAFT_TRY(log_pictures());
+    return files_.close();
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
+    if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
+    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
 
 /// A model with a new head for the classes of a dataset, and how pictures come to it.
 struct finetune_setup {
@@ -29395,8 +30647,10 @@ GRAFT_INLINE void batch_finder::add(double samples_per_s) {
 
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_SETTINGS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_SETTINGS_HPP
 // ---- graft/train/settings.hpp
-// The settings of training with their defaults in words: what `graft finetune --help` and the docs print.
+// The settings of training, each in one row: its field, what a checkpoint keeps of it, and what `graft finetune --help` and the docs say.
 
 
 #include <string>
@@ -29404,25 +30658,47 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+/// Where the value of a setting lies: one of these is given, or none where it is no plain number, flag or text.
+struct setting_place {
+    double* as_double = nullptr;
+    float* as_float = nullptr;
+    std::int64_t* as_int64 = nullptr;
+    int* as_int = nullptr;
+    bool* as_bool = nullptr;
+    std::string* as_string = nullptr;
+};
+
 /// One setting of training.
 struct training_setting {
-    std::string option;      ///< of the program, such as "--trunk-rate"
+    std::string option;      ///< of the program, such as "--trunk-rate"; empty: it has none
     std::string field;       ///< of finetune_options; empty where only the program has it
     std::string by_default;  ///< what holds where nothing is given
     std::string what;        ///< a sentence
+    std::string group;       ///< of `--help`; empty: the option is one of every verb
+    std::string takes;       ///< what stands behind the option; empty: it is a flag
+    double low = 0, high = 0;  ///< what a number may be; nothing is said where they are equal
+    setting_place place;
+    int position = 0;        ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
+    std::string key, kept;   ///< its name there, and its value: numbers exact to the bit
 };
 
 /// All settings that have a default, of fine-tuning, or of training `from_scratch`. The numbers are read off finetune_options and training_defaults.
 std::vector<training_setting> training_settings(bool from_scratch = false);
+/// The same and those without an option of the program, of these options. What holds by default is told by those that are default-made.
+std::vector<training_setting> training_settings(finetune_options& of, bool from_scratch = false);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// Exact to the bit.
+inline std::string exact_text(double v) { return number_text("%a", v); }
 
 // "0.003", or "1/30" where digits do not end.
 inline std::string setting_number(double value) {
@@ -29433,74 +30709,132 @@ inline std::string setting_number(double value) {
     return number_text("%.6g", value);
 }
 
+// Builds a row. What is kept of a plain value, and its default in words, come of the value itself unless they are given.
+class setting_row : public training_setting {
+public:
+    setting_row(const char* in, const char* option_name, const char* member, const char* type, const std::string& sentence) {
+        group = in, option = option_name, field = member, takes = type, what = sentence;
+    }
+    explicit setting_row(const char* member) { field = member; }
+
+    setting_row& at(double& v) { return place.as_double = &v, plain(exact_text(v), setting_number(v)); }
+    setting_row& at(float& v) { return place.as_float = &v, plain(exact_text(static_cast<double>(v)), setting_number(static_cast<double>(v))); }
+    setting_row& at(std::int64_t& v) { return place.as_int64 = &v, plain(std::to_string(v), std::to_string(v)); }
+    setting_row& at(int& v) { return place.as_int = &v, plain(std::to_string(v), std::to_string(v)); }
+    setting_row& at(bool& v) { return place.as_bool = &v, plain(v ? "1" : "0", v ? "on" : "off"); }
+    setting_row& at(std::string& v) { return place.as_string = &v, plain(v, v); }
+    setting_row& within(double least, double most) { return low = least, high = most, *this; }
+    setting_row& usually(std::string words) { return by_default = std::move(words), *this; }
+    setting_row& unless(bool not_there) { return not_there ? option.clear() : void(), *this; }
+    setting_row& kept_as(int number, const char* name) { return position = number, key = name, *this; }
+    setting_row& kept_as(int number, const char* name, std::string text) { return kept = std::move(text), kept_as(number, name); }
+
+private:
+    setting_row& plain(std::string exact, std::string words) { return kept = std::move(exact), usually(std::move(words)); }
+};
+
 }  // namespace detail
 
-GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) {
+GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& of, bool from_scratch) {
     using defaults = training_defaults;
-    const finetune_options o;
+    using row = detail::setting_row;
+    // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
+    // (`on`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
+    // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
+    // that trains (`limits`, `operators`).
+    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
+           out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
+    auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
+    auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
+
     const auto number = [](double v) { return detail::setting_number(v); };
-    const std::string augmentation = text(default_augmentation());
-    schedule unwarmed = o.schedule;
+    const auto rounded = [&](float v) { return number(std::round(static_cast<double>(v) * 1e6) / 1e6); };
+    const auto count_or = [](std::int64_t v, const char* word) { return v > 0 ? std::to_string(v) : word; };
+    const char *learning = "Learning", *network = "Network", *data = "Data", *run = "Run", *elsewhere = "";
+    graft::schedule unwarmed = schedule;
     unwarmed.warmup = 0;
-    const optimizer_options& p = o.step.optimizer;
-    const loss_options& l = o.step.loss;
+    std::string weights;
+    for (float v : class_weights) weights += (weights.empty() ? "" : " ") + detail::exact_text(static_cast<double>(v));
+    const std::string by_sgd = "; " + number(defaults::sgd_rate) + " with sgd", most = std::to_string(defaults::batch);
+
     std::vector<training_setting> all{
-        {"--epochs", "epochs", std::to_string(o.epochs), "Passes over the training part"},
-        {"--batch", "batch", from_scratch ? std::to_string(defaults::batch) : std::to_string(defaults::least_batch) + " to " + std::to_string(defaults::batch) + ", so that an epoch has " + std::to_string(defaults::updates) + " updates", "Pictures of one update, or auto: the fastest that fits"},
+        row(learning, "--epochs", "epochs", "N", "Passes over the training part").at(epochs).within(1, 1000000).kept_as(7, "epochs"),
+        row(learning, "--batch", "batch", "B", "Pictures of one update, or auto: the fastest that fits")
+            .kept_as(8, "batch", std::to_string(batch))
+            .usually(from_scratch ? most : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head").at(rate).within(1e-12, 1e6).kept_as(12, "lr")
+            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" : number(defaults::head_rate)) + by_sgd),
+        row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
+        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr").unless(from_scratch).at(trunk_rate).within(0, 1e6).kept_as(13, "trunk rate")
+            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
+        row(learning, "--rate", "rates", "REGEX=FACTOR", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds").usually("none"),
+        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next").at(layer_decay).within(1e-6, 1),
+        row(learning, "--optimizer", "step.optimizer.kind", "NAME", "sgd, adam or adamw").kept_as(16, "optimizer", name(kind)).usually(name(kind)),
+        row(learning, "--momentum", "step.optimizer.momentum", "M", "Of sgd").at(momentum).within(0, 1).kept_as(17, "momentum"),
+        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd").at(nesterov).kept_as(18, "nesterov", detail::exact_text(nesterov)),
+        row("step.optimizer.beta1").at(beta1).kept_as(19, "beta1"),
+        row("step.optimizer.beta2").at(beta2).kept_as(20, "beta2"),
+        row("step.optimizer.epsilon").at(epsilon).kept_as(21, "epsilon"),
+        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it").at(weight_decay).within(0, 1e3).kept_as(22, "weight decay")
+            .usually(number(defaults::adamw_decay) + " with adamw, else 0"),
+        row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
+            .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
+        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
+        row(learning, "--loss", "step.loss.kind", "NAME", "cross_entropy, bce_with_logits, focal, mse, l1 or huber").kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
+        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
+            .usually(rounded(defaults::label_smoothing) + " with cross_entropy and focal, else 0"),
+        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
+        row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
+        row("step.loss.delta").at(delta).kept_as(29, "huber delta"),
+        row(learning, "--teacher", "teacher", "MODEL", "A model of the same classes whose answers are learnt too").at(teacher).usually("none"),
+        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss").at(distillation).within(0, 1).kept_as(30, "distillation")
+            .usually(number(static_cast<double>(defaults::distillation)) + " with a teacher"),
+        row(learning, "--temperature", "step.loss.temperature", "T", "Of distillation").at(temperature).within(0.01, 1000).kept_as(31, "temperature"),
+        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm").at(clip_norm).within(0, 1e9).kept_as(23, "clip norm")
+            .usually(clip_norm > 0 ? number(clip_norm) : "not"),
+        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score").at(patience).within(0, 1000000).kept_as(36, "patience").usually(count_or(patience, "never")),
+        row(network, "--output", "output", "NAME", "The output that is the classifier's, of a network with several").unless(from_scratch).at(output),
+        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on").unless(from_scratch).at(trunk).usually("what the classifier reads"),
+        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names").unless(from_scratch).at(freeze),
+        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins").unless(from_scratch).at(unfreeze_epoch).within(0, 1000000).kept_as(35, "unfreeze epoch")
+            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
+        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones").kept_as(37, "batch norm", batch_norm ? "1" : "0").usually(batch_norm ? "train" : "frozen"),
+        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that").at(ema_decay).within(0, 0.999999).kept_as(24, "ema")
+            .usually(from_scratch ? "0: none" : number(defaults::ema)),
+        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors").usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
+        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none").kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
+            .usually(from_scratch ? "crops and flips; for lenet none" : text(default_augmentation()) + "; none where the trunk is frozen"),
+        row(data, "--mixup", "augmentation.mixup", "ALPHA", "MixUp of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
+        row(data, "--cutmix", "augmentation.cutmix", "ALPHA", "CutMix of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
+        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part").within(0.001, 0.9).usually(number(dataset_options().validation_fraction)),
+        row(data, "--workers", "workers", "N", "Threads that load pictures").at(workers).within(0, 1024).usually(count_or(workers, "as --threads")),
+        row(data, "--cache", "cache", "DIR", "Keep decoded pictures there between epochs and runs").usually("none"),
+        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable").at(bad_share).within(0, 1).usually(number(bad_share) + ", and one at least"),
+        row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
+        row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
+        row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
+        // The parts of a batch are equal to the whole to the bit only where sums keep their order.
+        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G").kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram)).usually(count_or(max_ram, "as it comes")),
+        row(run, "--shards", "step.shards", "S", "Parts of the fixed tree that sums over a batch are added in; a power of two").at(shards).kept_as(9, "shards"),
+        row(elsewhere, "--seed", "seed", "N", "Seed of everything random").kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed))).usually(std::to_string(seed)),
+        row("step.exact").at(exact).kept_as(38, "exact"),
+        row("precision").at(precision).kept_as(39, "precision"),
     };
-    const std::string by_sgd = "; " + number(defaults::sgd_rate) + " with sgd";
-    if (from_scratch)
-        all.push_back({"--lr", "learning_rate", number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" + by_sgd, "Learning rate"});
-    else {
-        all.push_back({"--lr", "learning_rate", number(defaults::head_rate) + by_sgd, "Learning rate of the head"});
-        all.push_back({"--trunk-rate", "trunk_rate", number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights", "Learning rate of everything before the head, as a multiple of --lr"});
-        all.push_back({"--trunk-lr", "", "--trunk-rate times --lr", "The same as a rate of its own"});
-    }
-    const std::vector<training_setting> learning{
-        {"--rate", "rates", "none", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds"},
-        {"--layer-decay", "layer_decay", number(o.layer_decay), "Each stage, counted from the head, learns at so many times the rate of the next"},
-        {"--optimizer", "step.optimizer.kind", name(p.kind), "sgd, adam or adamw"},
-        {"--momentum", "step.optimizer.momentum", number(p.momentum), "Of sgd"},
-        {"--nesterov", "step.optimizer.nesterov", p.nesterov ? "on" : "off", "Nesterov's momentum, of sgd"},
-        {"--weight-decay", "step.optimizer.weight_decay", number(defaults::adamw_decay) + " with adamw, else 0", "Weight decay, as torch.optim has it"},
-        {"--schedule", "schedule", text(unwarmed), "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE"},
-        {"--warmup", "schedule.warmup", number(o.schedule.warmup) + "; 0 with onecycle", "Linear warm-up: a share of all steps below 1, else steps"},
-        {"--loss", "step.loss.kind", name(l.kind), "cross_entropy, bce_with_logits, focal, mse, l1 or huber"},
-        {"--label-smoothing", "step.loss.label_smoothing", number(std::round(static_cast<double>(defaults::label_smoothing) * 1e6) / 1e6) + " with cross_entropy and focal, else 0", "Share of the target that is spread over all classes"},
-        {"--class-weights", "step.loss.class_weights", "all 1", "balanced, or one weight for each class: W1:W2:..."},
-        {"--focal-gamma", "step.loss.gamma", number(static_cast<double>(l.gamma)), "Of the focal loss"},
-        {"--teacher", "teacher", "none", "A model of the same classes whose answers are learnt too"},
-        {"--distillation", "step.loss.distillation", number(static_cast<double>(defaults::distillation)) + " with a teacher", "Share of the teacher's part in the loss"},
-        {"--temperature", "step.loss.temperature", number(static_cast<double>(l.temperature)), "Of distillation"},
-        {"--clip-norm", "step.optimizer.clip_norm", p.clip_norm > 0 ? number(p.clip_norm) : "not", "Scale gradients down to this norm"},
-        {"--patience", "patience", o.patience > 0 ? std::to_string(o.patience) : "never", "Stop after so many epochs without a better score"},
-    };
-    all.insert(all.end(), learning.begin(), learning.end());
-    if (!from_scratch) {
-        all.push_back({"--freeze", "freeze", o.freeze, "none, trunk, a number of stages counted from the input, or a regular expression on weight names"});
-        all.push_back({"--unfreeze-epoch", "unfreeze_epoch", "1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen", "The head learns alone for the first N epochs, then the trunk joins"});
-    }
-    const std::vector<training_setting> rest{
-        {"--batch-norm", "step.batch_norm", o.step.batch_norm ? "train" : "frozen", "train: by the batch's statistics; frozen: by the running ones"},
-        {"--ema", "step.optimizer.ema_decay", from_scratch ? "0: none" : number(defaults::ema), "Keep a running average of the weights, such as 0.999, and score and save that"},
-        {"--preprocess", "preprocessing", from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best", "How pictures become tensors"},
-        {"--augment", "augmentation", from_scratch ? "crops and flips; for lenet none" : augmentation + "; none where the trunk is frozen", "Random changes of training pictures, or none"},
-        {"--mixup", "augmentation.mixup", "0: none", "MixUp of whole batches, Beta(ALPHA, ALPHA)"},
-        {"--cutmix", "augmentation.cutmix", "0: none", "CutMix of whole batches, Beta(ALPHA, ALPHA)"},
-        {"--validation", "", number(dataset_options().validation_fraction), "Share held out of each class where the data bring no validation part"},
-        {"--workers", "workers", o.workers > 0 ? std::to_string(o.workers) : "as --threads", "Threads that load pictures"},
-        {"--cache", "cache", "none", "Keep decoded pictures there between epochs and runs"},
-        {"--bad-share", "bad_share", number(o.bad_share) + ", and one at least", "Share of the pictures that may be unreadable"},
-        {"--checkpoint-every", "checkpoint_seconds", number(o.checkpoint_seconds), "Seconds between checkpoints, at most 30"},
-        {"--max-ram", "max_ram", o.max_ram > 0 ? std::to_string(o.max_ram) : "as it comes", "What a step may take, such as 512M or 2G"},
-        {"--shards", "step.shards", std::to_string(o.step.shards), "Parts of the fixed tree that sums over a batch are added in; a power of two"},
-        {"--seed", "seed", std::to_string(o.seed), "Seed of everything random"},
-    };
-    all.insert(all.end(), rest.begin(), rest.end());
+    return all;
+}
+
+GRAFT_INLINE std::vector<training_setting> training_settings(bool from_scratch) {
+    finetune_options by_default;
+    std::vector<training_setting> all = training_settings(by_default, from_scratch);
+    all.erase(std::remove_if(all.begin(), all.end(), [](const training_setting& s) { return s.option.empty() || s.by_default.empty(); }), all.end());
+    for (training_setting& s : all) s.place = {};
     return all;
 }
 
 GRAFT_END_NAMESPACE
+#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_TENSORBOARD_HPP

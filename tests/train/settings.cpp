@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace {
 
@@ -37,6 +38,14 @@ graft::training_network normalized(graft::training_network n) {
     n.graph.nodes[0].op_type = "BatchNormalization";
     n.graph.nodes[0].op = nullptr;
     return n;
+}
+
+// What a checkpoint keeps of the options, by name.
+std::set<std::pair<std::string, std::string>> kept(graft::finetune_options o) {
+    std::set<std::pair<std::string, std::string>> all;
+    for (const graft::training_setting& s : graft::training_settings(o))
+        if (s.position) all.emplace(s.key, s.kept);
+    return all;
 }
 
 } // namespace
@@ -108,5 +117,82 @@ TEST_CASE("What is given stays, and what is settled is settled") {
         CHECK(s->step.optimizer.ema_decay == 0);
         CHECK(s->step.optimizer.weight_decay == 0.25);
         CHECK(s->step.loss.label_smoothing == 0);
+    }
+}
+
+TEST_CASE("Every option that changes what is learnt is kept, and those that do not are not") {
+    graft::finetune_options o;
+    o.augmentation = graft::default_augmentation();
+    // Who adds an option comes by here: it belongs to one of the lists below.
+    auto& [epochs, batch, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
+           out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
+    auto& [loss_kind, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
+
+    // The names under which what is kept changes with a field.
+    const auto changed = [&o](auto& field, auto other) {
+        const auto before = kept(o);
+        const auto was = field;
+        field = other;
+        std::string names;
+        for (const auto& s : kept(o))
+            if (!before.count(s)) names += (names.empty() ? "" : ", ") + s.first;
+        field = was;
+        return names;
+    };
+    CHECK(changed(epochs, 77) == "epochs");
+    CHECK(changed(batch, 77) == "batch");
+    CHECK(changed(learning_rate, 0.77) == "lr");
+    CHECK(changed(trunk_rate, 0.77) == "trunk rate");
+    CHECK(changed(schedule.kind, graft::schedule_kind::plateau) == "schedule");
+    CHECK(changed(schedule.warmup, 0.77) == "schedule");
+    CHECK(changed(augmentation, graft::augmentation()) == "augmentation");
+    CHECK(changed(unfreeze_epoch, 77) == "unfreeze epoch");
+    CHECK(changed(patience, 77) == "patience");
+    CHECK(changed(max_ram, 77) == "max ram");
+    CHECK(changed(seed, 77u) == "seed");
+    CHECK(changed(precision, "bfloat16") == "precision");
+    CHECK(changed(shards, 77) == "shards");
+    CHECK(changed(batch_norm, false) == "batch norm");
+    CHECK(changed(exact, true) == "exact");
+    CHECK(changed(kind, graft::optimizer_kind::sgd) == "optimizer");
+    CHECK(changed(momentum, 0.77) == "momentum");
+    CHECK(changed(nesterov, true) == "nesterov");
+    CHECK(changed(beta1, 0.77) == "beta1");
+    CHECK(changed(beta2, 0.77) == "beta2");
+    CHECK(changed(epsilon, 0.77) == "epsilon");
+    CHECK(changed(weight_decay, 0.77) == "weight decay");
+    CHECK(changed(clip_norm, 0.77) == "clip norm");
+    CHECK(changed(ema_decay, 0.77) == "ema");
+    CHECK(changed(loss_kind, graft::loss_kind::huber) == "loss");
+    CHECK(changed(label_smoothing, 0.77f) == "label smoothing");
+    CHECK(changed(gamma, 0.77f) == "focal gamma");
+    CHECK(changed(delta, 0.77f) == "huber delta");
+    CHECK(changed(class_weights, std::vector<float>{1, 0.77f}) == "class weights");
+    CHECK(changed(distillation, 0.77f) == "distillation");
+    CHECK(changed(temperature, 0.77f) == "temperature");
+    exact = true;  // sums keep their order then, however a batch is cut
+    CHECK(changed(max_ram, 77) == "");
+    exact = false;
+
+    // The run keeps what they make of its network and its pictures.
+    CHECK(changed(teacher, "t.onnx") + changed(preprocess, graft::parse_preprocess("unit,crop=8").value()) == "");
+    // Where a run computes and what it writes, and what the trainer sets for itself.
+    CHECK(changed(bad_share, 0.77) + changed(cache, nullptr) + changed(checkpoint_seconds, 0.77) + changed(threads, 77) + changed(workers, 77) + changed(out, "o") == "");
+    CHECK(changed(resume, true) + changed(overwrite, true) + changed(command, "c") + changed(on, nullptr) + changed(limits, graft::limits()) + changed(operators, graft::op_table{nullptr, 0}) == "");
+    CHECK(changed(step_seed, 77u) + changed(reference, true) + changed(micro_batches, 77) + changed(loss_scaling, true) + changed(recompute, true) + changed(fixed_batch, 77) == "");
+}
+
+TEST_CASE("What is kept has a position and a name of its own, and each option is told once") {
+    graft::finetune_options o;
+    std::set<int> positions;
+    std::set<std::string> keys, options, fields;
+    for (const graft::training_setting& s : graft::training_settings(o)) {
+        CAPTURE(s.field);
+        if (s.position) CHECK(positions.insert(s.position).second);
+        if (s.position) CHECK(keys.insert(s.key).second);
+        if (!s.option.empty()) CHECK(options.insert(s.option).second);
+        if (!s.field.empty()) CHECK(fields.insert(s.field).second);
     }
 }

@@ -1,7 +1,7 @@
 // What trainer_options means where it leaves something open: the numbers, each in this one place, and the rules.
 #pragma once
 
-#include "trainer.hpp"
+#include "options.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -44,6 +44,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "freeze.hpp"
+#include "trainer.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 

@@ -11,17 +11,6 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What `finetune` is told beside what every training is. The defaults are those of the program `graft finetune`.
-struct finetune_options : trainer_options {
-    std::string preprocessing = "auto";  ///< how pictures are prepared, as a specification; auto: by the model's own, else by `search_preprocess`
-    std::string output;                  ///< the output that is the classifier's; empty: the only one there is
-    std::string trunk;                   ///< the value or node to put the new head on; empty: what the classifier reads
-    std::string freeze = "none";         ///< none, trunk, names, or a number of stages: see graft::freeze
-    std::vector<std::string> frozen;     ///< the weights that `names` freezes
-    std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
-    double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
-};
-
 /// A model with a new head for the classes of a dataset, and how pictures come to it.
 struct finetune_setup {
     training_network network;

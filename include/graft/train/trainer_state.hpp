@@ -5,8 +5,10 @@
 #include "../core/number_text.hpp"
 #include "../core/xxhash.hpp"
 #include "checkpoint.hpp"
+#include "settings.hpp"
 #include "training_run.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -14,22 +16,52 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Exact to the bit.
-inline std::string exact_text(double v) { return number_text("%a", v); }
-inline double number_in(const std::string* text) { return text ? read_number(text->c_str()) : 0; }
-inline std::int64_t integer_in(const std::string* text) { return text ? std::strtoll(text->c_str(), nullptr, 10) : 0; }
+// The parts of a run's state on their way into a checkpoint, or out of one: whoever lists them lists them once for both.
+class state_parts {
+public:
+    explicit state_parts(named_texts& into) : into_(&into) {}
+    explicit state_parts(const checkpoint& from) : from_(&from) {}
 
-// Indices as text, and back again.
-inline std::string indices_text(const std::set<std::int64_t>& indices) {
-    std::string out;
-    for (std::int64_t i : indices) out += (out.empty() ? "" : " ") + std::to_string(i);
-    return out;
-}
-inline void add_indices(const std::string* text, std::set<std::int64_t>& to) {
-    const char* at = text ? text->c_str() : "";
-    char* end = nullptr;
-    for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) to.insert(i), at = end;
-}
+    void part(const std::string& key, double& v) {
+        if (const std::string* text = exchanged(key, [&] { return number_text("%a", v); })) v = read_number(text->c_str());
+    }
+    void part(const std::string& key, std::int64_t& v) {
+        if (const std::string* text = exchanged(key, [&] { return std::to_string(v); })) v = std::strtoll(text->c_str(), nullptr, 10);
+    }
+    void part(const std::string& key, bool& v) {
+        std::int64_t number = v;
+        part(key, number);
+        v = number != 0;
+    }
+    // Indices are added to those that are there.
+    void part(const std::string& key, std::set<std::int64_t>& v) {
+        const auto spelt = [&] {
+            std::string out;
+            for (std::int64_t i : v) out += (out.empty() ? "" : " ") + std::to_string(i);
+            return out;
+        };
+        const std::string* text = exchanged(key, spelt);
+        const char* at = text ? text->c_str() : "";
+        char* end = nullptr;
+        for (long long i = std::strtoll(at, &end, 10); end != at; i = std::strtoll(at, &end, 10)) v.insert(i), at = end;
+    }
+    status part(const std::string& key, plateau_state& v) {
+        if (const std::string* written = exchanged(key, [&] { return text(v); })) GRAFT_TRY_ASSIGN(v, parse_plateau_state(*written));
+        return {};
+    }
+
+private:
+    // Writes the text, or finds what there is to be read; null where there is nothing, which leaves the part as it is.
+    template <class Spelt>
+    const std::string* exchanged(const std::string& key, Spelt spelt) {
+        if (!into_) return from_->find_state(key);
+        into_->emplace_back(key, spelt());
+        return nullptr;
+    }
+
+    named_texts* into_ = nullptr;
+    const checkpoint* from_ = nullptr;
+};
 
 inline double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
@@ -91,52 +123,60 @@ inline std::string training_run::network_fingerprint(const graph& g) {
 }
 
 inline named_texts training_run::settings() const {
-    const optimizer_options& p = o_.step.optimizer;
-    const loss_options& l = o_.step.loss;
-    named_texts s;
-    const auto number = [&](const char* key, double v) { s.emplace_back(key, exact_text(v)); };
-    const auto integer = [&](const char* key, std::int64_t v) { s.emplace_back(key, std::to_string(v)); };
-    s.emplace_back("version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
+    std::vector<std::pair<int, named_texts::value_type>> all;
+    finetune_options o;
+    static_cast<trainer_options&>(o) = o_;
+    for (training_setting& s : training_settings(o))
+        if (s.position) all.emplace_back(s.position, named_texts::value_type(s.key, s.kept));
+    // Beside the options, what the run was given to work on, by what it is and not by what it is called.
+    const auto add = [&](int position, const char* key, std::string value) { all.emplace_back(position, named_texts::value_type(key, std::move(value))); };
     auto level = cpu::active_isa();
-    s.emplace_back("isa", level.ok() ? cpu::name(*level) : "");
-    s.emplace_back("training data", fingerprint(data_.training));
-    s.emplace_back("validation data", fingerprint(data_.validation));
-    s.emplace_back("training pictures", training_contents_);
-    s.emplace_back("validation pictures", validation_contents_);
-    integer("epochs", o_.epochs);
-    integer("batch", o_.batch);
-    integer("shards", o_.step.shards);
-    integer("seed", static_cast<std::int64_t>(o_.seed));
-    s.emplace_back("network", network_text_);
-    number("lr", o_.learning_rate);
-    number("trunk rate", o_.trunk_rate);
-    s.emplace_back("rates", rates_text(network_.parameters));
-    s.emplace_back("schedule", text(o_.schedule));
-    s.emplace_back("optimizer", name(p.kind));
-    const std::pair<const char*, double> optimizer[] = {{"momentum", p.momentum}, {"nesterov", double(p.nesterov)}, {"beta1", p.beta1}, {"beta2", p.beta2}, {"epsilon", p.epsilon},
-                                                        {"weight decay", p.weight_decay}, {"clip norm", p.clip_norm}, {"ema", p.ema_decay}};
-    for (const auto& o : optimizer) number(o.first, o.second);
-    s.emplace_back("teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
-    s.emplace_back("loss", name(l.kind));
-    const std::pair<const char*, float> loss[] = {{"label smoothing", l.label_smoothing}, {"focal gamma", l.gamma}, {"huber delta", l.delta}, {"distillation", l.distillation}, {"temperature", l.temperature}};
-    for (const auto& o : loss) number(o.first, static_cast<double>(o.second));
-    std::string weights;
-    for (float v : l.class_weights) weights += (weights.empty() ? "" : " ") + exact_text(static_cast<double>(v));
-    s.emplace_back("class weights", weights);
-    s.emplace_back("augmentation", text(*o_.augmentation));
-    s.emplace_back("preprocess", text(spec_));
-    integer("unfreeze epoch", o_.unfreeze_epoch);
-    integer("patience", o_.patience);
-    integer("batch norm", o_.step.batch_norm);
-    integer("exact", o_.step.exact);
-    s.emplace_back("precision", o_.precision);
-    // The parts of a batch are equal to the whole to the bit only where sums keep their order.
-    if (!o_.step.exact) integer("max ram", o_.max_ram);
-    std::string frozen;
-    std::int64_t learning = 0;
-    for (const parameter& q : network_.parameters) (q.learns ? ++learning : 0), frozen += q.learns ? 'l' : 'f';
-    s.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(network_.parameters.size()) + ": " + frozen);
-    return s;
+    add(1, "version", std::to_string(GRAFT_VERSION_MAJOR) + "." + std::to_string(GRAFT_VERSION_MINOR));
+    add(2, "isa", level.ok() ? cpu::name(*level) : "");
+    add(3, "training data", fingerprint(data_.training));
+    add(4, "validation data", fingerprint(data_.validation));
+    add(5, "training pictures", training_contents_);
+    add(6, "validation pictures", validation_contents_);
+    add(11, "network", network_text_);
+    add(14, "rates", rates_text(network_.parameters));
+    add(25, "teacher", teacher_ ? network_fingerprint(teacher_.graph()) + ", " + text(teacher_.view().preprocess) : "");
+    add(34, "preprocess", text(spec_));
+    std::string learn;
+    for (const parameter& q : network_.parameters) learn += q.learns ? 'l' : 'f';
+    add(41, "weights that learn", std::to_string(std::count(learn.begin(), learn.end(), 'l')) + " of " + std::to_string(learn.size()) + ": " + learn);
+    std::sort(all.begin(), all.end());
+    named_texts sorted;
+    for (auto& s : all) sorted.push_back(std::move(s.second));
+    return sorted;
+}
+
+// What a run knows beside its tensors.
+inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
+    // By their names, so that a new member does not compile before it has a line here.
+    auto& [epoch, batch, step, loss_sum, weight_sum, correct, seen] = position_;
+    auto& [factor, steps, skipped] = scaling;
+    c.part("epoch", epoch), c.part("batch", batch), c.part("step", step);
+    c.part("correct", correct), c.part("seen", seen);
+    if (o_.step.loss_scaling) c.part("loss_scale", factor), c.part("loss_scale_steps", steps), c.part("skipped_steps", skipped);
+    c.part("loss_sum", loss_sum), c.part("weight_sum", weight_sum);
+    c.part("stopped", stopped_), c.part("best_epoch", result_.best_epoch);
+    c.part("best_top1", result_.best_top1), c.part("best_loss", result_.best_loss);
+    c.part("bad_training", bad_training_), c.part("bad_validation", bad_validation_);
+    c.part("trained_pictures", trained_pictures_);
+    c.part("trained_seconds", trained_seconds_), c.part("waited_seconds", waited_seconds_);
+    GRAFT_TRY(c.part("plateau", plateau_));
+    std::int64_t done = static_cast<std::int64_t>(result_.history.size());
+    c.part("epochs_done", done);
+    result_.history.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, std::min(done, o_.epochs))));
+    for (std::size_t i = 0; i < result_.history.size(); ++i) {
+        const std::string at = "history." + std::to_string(i) + ".";
+        auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best, head_alone] = result_.history[i];
+        number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
+        c.part(at + "step", updates), c.part(at + "best", best);
+        int k = 0;
+        for (double* figure : {&training_loss, &training_top1, &loss, &top1, &top5, &rate, &seconds, &images_per_s, &wait_share, &balanced_accuracy, &majority}) c.part(at + std::to_string(k++), *figure);
+    }
+    return {};
 }
 
 inline status training_run::save() {
@@ -151,26 +191,8 @@ inline status training_run::save() {
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
-    const auto number = [&](const std::string& key, double v) { c.state.emplace_back(key, exact_text(v)); };
-    const auto integer = [&](const std::string& key, std::int64_t v) { c.state.emplace_back(key, std::to_string(v)); };
-    integer("epoch", position_.epoch), integer("batch", position_.batch), integer("step", position_.step);
-    integer("correct", position_.correct), integer("seen", position_.seen);
-    if (o_.step.loss_scaling) number("loss_scale", step_.scaling().factor), integer("loss_scale_steps", step_.scaling().steps), integer("skipped_steps", step_.scaling().skipped);
-    number("loss_sum", position_.loss_sum), number("weight_sum", position_.weight_sum);
-    integer("stopped", stopped_), integer("best_epoch", result_.best_epoch);
-    number("best_top1", result_.best_top1), number("best_loss", result_.best_loss);
-    c.state.emplace_back("bad_training", indices_text(bad_training_)), c.state.emplace_back("bad_validation", indices_text(bad_validation_));
-    integer("trained_pictures", trained_pictures_);
-    number("trained_seconds", trained_seconds_), number("waited_seconds", waited_seconds_);
-    c.state.emplace_back("plateau", text(plateau_));
-    integer("epochs_done", static_cast<std::int64_t>(result_.history.size()));
-    for (std::size_t i = 0; i < result_.history.size(); ++i) {
-        const epoch_record& r = result_.history[i];
-        const std::string at = "history." + std::to_string(i) + ".";
-        integer(at + "step", r.step), integer(at + "best", r.best);
-        const double figures[] = {r.training_loss, r.training_top1, r.loss, r.top1, r.top5, r.learning_rate, r.seconds, r.images_per_s, r.wait_share, r.balanced_accuracy, r.majority};
-        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) number(at + std::to_string(k), figures[k]);
-    }
+    state_parts parts(c.state);
+    GRAFT_TRY(visit_state(parts, step_.scaling()));
     GRAFT_TRY(save_checkpoint(files_.checkpoint(), c, checkpoint_verified_));
     checkpoint_verified_ = true;
     good_checkpoint_ = files_.checkpoint();
@@ -197,29 +219,11 @@ inline status training_run::resume() {
         return fail(errc::resume_mismatch, same.error().where(),
                     "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
     GRAFT_TRY(std::move(same));
-    position_.epoch = integer_in(c.find_state("epoch")), position_.batch = integer_in(c.find_state("batch")), position_.step = integer_in(c.find_state("step"));
-    position_.correct = integer_in(c.find_state("correct")), position_.seen = integer_in(c.find_state("seen"));
-    position_.loss_sum = number_in(c.find_state("loss_sum")), position_.weight_sum = number_in(c.find_state("weight_sum"));
+    state_parts parts(c);
+    loss_scale scaling;
+    GRAFT_TRY(visit_state(parts, scaling));
     first_epoch_ = position_.epoch;
-    stopped_ = integer_in(c.find_state("stopped")) != 0;
-    result_.best_epoch = integer_in(c.find_state("best_epoch"));
-    result_.best_top1 = number_in(c.find_state("best_top1")), result_.best_loss = number_in(c.find_state("best_loss"));
-    add_indices(c.find_state("bad_training"), bad_training_), add_indices(c.find_state("bad_validation"), bad_validation_);
     count_bad({}, bad_training_);
-    trained_pictures_ = integer_in(c.find_state("trained_pictures"));
-    trained_seconds_ = number_in(c.find_state("trained_seconds")), waited_seconds_ = number_in(c.find_state("waited_seconds"));
-    if (const std::string* p = c.find_state("plateau")) GRAFT_TRY_ASSIGN(plateau_, parse_plateau_state(*p));
-    const std::int64_t done = std::min(integer_in(c.find_state("epochs_done")), o_.epochs);
-    for (std::int64_t i = 0; i < done; ++i) {
-        const std::string at = "history." + std::to_string(i) + ".";
-        epoch_record r;
-        r.epoch = i;
-        r.head_alone = i < o_.unfreeze_epoch;
-        r.step = integer_in(c.find_state(at + "step")), r.best = integer_in(c.find_state(at + "best")) != 0;
-        double* figures[] = {&r.training_loss, &r.training_top1, &r.loss, &r.top1, &r.top5, &r.learning_rate, &r.seconds, &r.images_per_s, &r.wait_share, &r.balanced_accuracy, &r.majority};
-        for (std::size_t k = 0; k < sizeof figures / sizeof figures[0]; ++k) *figures[k] = number_in(c.find_state(at + std::to_string(k)));
-        result_.history.push_back(r);
-    }
     GRAFT_TRY(unfreeze());
     for (training_state& s : step_.state()) {
         const tensor* from = c.find(s.name);
@@ -228,8 +232,7 @@ inline status training_run::resume() {
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
     step_.state_changed();
-    if (o_.step.loss_scaling && c.find_state("loss_scale"))
-        step_.scaling() = {number_in(c.find_state("loss_scale")), integer_in(c.find_state("loss_scale_steps")), integer_in(c.find_state("skipped_steps"))};
+    step_.scaling() = scaling;
     return files_.open(position_.step, wall_time());
 }
 

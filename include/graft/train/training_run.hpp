@@ -18,6 +18,8 @@ namespace detail {
 
 inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+class state_parts;
+
 class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
@@ -376,6 +378,7 @@ private:
     void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
     named_texts settings() const;
+    status visit_state(state_parts& c, loss_scale& scaling);
     status save();
     status resume();
     status finish();
