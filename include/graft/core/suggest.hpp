@@ -10,6 +10,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Of these names the one that `given` is nearest to: one letter off in a word of up to four, two in a longer one; "" where none is.
 std::string nearest_name(const std::string& given, const std::vector<std::string>& names);
+/// "a, b or c", where `last` is "or".
+std::string joined_names(const std::vector<std::string>& names, const char* last);
 
 GRAFT_END_NAMESPACE
 
@@ -35,12 +37,10 @@ inline std::size_t edit_distance(const std::string& a, const std::string& b) {
     return row[b.size()];
 }
 
-// "a, b or c", and with "; did you mean b?" behind it where one is near.
+// "a, b or c", with "; did you mean b?" behind it where one is near.
 inline std::string names_and_nearest(const std::string& given, const std::vector<std::string>& names, const char* last) {
-    std::string all;
-    for (std::size_t i = 0; i < names.size(); ++i) all += (i == 0 ? "" : i + 1 < names.size() ? ", " : std::string(" ") + last + " ") + names[i];
     const std::string meant = nearest_name(given, names);
-    return meant.empty() ? all : all + "; did you mean " + meant + "?";
+    return joined_names(names, last) + (meant.empty() ? "" : "; did you mean " + meant + "?");
 }
 
 }  // namespace detail
@@ -54,6 +54,12 @@ GRAFT_INLINE std::string nearest_name(const std::string& given, const std::vecto
         if (off < least) best = name, least = off;
     }
     return best;
+}
+
+GRAFT_INLINE std::string joined_names(const std::vector<std::string>& names, const char* last) {
+    std::string all;
+    for (std::size_t i = 0; i < names.size(); ++i) all += (i == 0 ? "" : i + 1 < names.size() ? ", " : std::string(" ") + last + " ") + names[i];
+    return all;
 }
 
 GRAFT_END_NAMESPACE

@@ -62,7 +62,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
     if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
     if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
-    if (loss.label_smoothing < 0) loss.label_smoothing = loss.kind == loss_kind::cross_entropy || loss.kind == loss_kind::focal ? defaults::label_smoothing : 0;
+    if (loss.label_smoothing < 0) loss.label_smoothing = is_of_probabilities(loss.kind) ? defaults::label_smoothing : 0;
     if (loss.distillation < 0) loss.distillation = o.teacher.empty() ? 0 : defaults::distillation;
     // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
     if (o.unfreeze_epoch < 0) o.unfreeze_epoch = (o.epochs + 1) / defaults::head_alone;

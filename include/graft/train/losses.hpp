@@ -27,9 +27,13 @@ struct loss_options {
     float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
 };
 
-/// Reads "cross_entropy", "bce_with_logits", "focal", "mse", "l1" or "huber". Errors: usage.
+/// The names of all, or of those that `is_of_probabilities` is true of.
+std::vector<std::string> loss_names(bool of_probabilities = false);
+/// Reads one of `loss_names`. Errors: usage.
 result<loss_kind> loss_of(const std::string& name);
 const char* name(loss_kind kind) noexcept;
+/// Whether its targets are probabilities, which can be smoothed and weighted: a sum over the classes. The other losses are means over them.
+bool is_of_probabilities(loss_kind kind) noexcept;
 
 /// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
 /// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
@@ -47,60 +51,74 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 namespace detail {
-inline const char* loss_name(int i) noexcept {
-    constexpr const char* names[] = {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"};
-    return i < 6 ? names[i] : nullptr;
-}
-}  // namespace detail
 
-GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
-GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) GRAFT_MEMORY_TRY {
-    std::vector<std::string> all;
-    for (int i = 0; detail::loss_name(i); ++i) {
-        if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
-        all.push_back(detail::loss_name(i));
-    }
-    return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, all, "and"));
-}
-GRAFT_MEMORY_CATCH("loss_of")
-
-namespace detail {
-
-// sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
+// -sum_c t_c log softmax(x)_c, of every c by itself.
 inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
     return e.neg(e.mul(targets, e.apply("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
 }
 
-inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
-    switch (o.kind) {
-    case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
-    case loss_kind::focal: {
-        const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
-        const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
-        return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
-    }
-    // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
-    case loss_kind::bce_with_logits: return e.sub(e.apply("Softplus", {x}), e.mul(x, t));
-    case loss_kind::mse: {
-        const value_id d = e.sub(x, t);
-        return e.mul(d, d);
-    }
-    case loss_kind::l1: return e.apply("Abs", {e.sub(x, t)});
-    case loss_kind::huber: break;
-    }
-    // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
+inline value_id emit_cross_entropy(emitter& e, const loss_options&, value_id x, value_id t) { return soft_cross_entropy(e, x, t); }
+// max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
+inline value_id emit_bce_with_logits(emitter& e, const loss_options&, value_id x, value_id t) { return e.sub(e.apply("Softplus", {x}), e.mul(x, t)); }
+inline value_id emit_focal(emitter& e, const loss_options& o, value_id x, value_id t) {
+    const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
+    const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
+    return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
+}
+inline value_id emit_mse(emitter& e, const loss_options&, value_id x, value_id t) {
+    const value_id d = e.sub(x, t);
+    return e.mul(d, d);
+}
+inline value_id emit_l1(emitter& e, const loss_options&, value_id x, value_id t) { return e.apply("Abs", {e.sub(x, t)}); }
+// delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
+inline value_id emit_huber(emitter& e, const loss_options& o, value_id x, value_id t) {
     const value_id d = e.apply("Abs", {e.sub(x, t)});
     const value_id m = e.apply("Min", {d, e.number(static_cast<double>(o.delta), x)});
     return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
 }
 
+struct loss_row {
+    loss_kind kind;
+    const char* name;
+    bool of_probabilities;
+    value_id (*emit)(emitter& e, const loss_options& o, value_id x, value_id t);  // elementwise
+};
+inline constexpr loss_row loss_rows[] = {
+    {loss_kind::cross_entropy, "cross_entropy", true, emit_cross_entropy},
+    {loss_kind::bce_with_logits, "bce_with_logits", false, emit_bce_with_logits},
+    {loss_kind::focal, "focal", true, emit_focal},
+    {loss_kind::mse, "mse", false, emit_mse},
+    {loss_kind::l1, "l1", false, emit_l1},
+    {loss_kind::huber, "huber", false, emit_huber},
+};
+inline const loss_row& row_of(loss_kind kind) noexcept {
+    for (const loss_row& row : loss_rows)
+        if (row.kind == kind) return row;
+    return loss_rows[0];
+}
+
 }  // namespace detail
+
+GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::row_of(kind).name; }
+GRAFT_INLINE bool is_of_probabilities(loss_kind kind) noexcept { return detail::row_of(kind).of_probabilities; }
+GRAFT_INLINE std::vector<std::string> loss_names(bool of_probabilities) {
+    std::vector<std::string> names;
+    for (const detail::loss_row& row : detail::loss_rows)
+        if (row.of_probabilities || !of_probabilities) names.push_back(row.name);
+    return names;
+}
+GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) GRAFT_MEMORY_TRY {
+    for (const detail::loss_row& row : detail::loss_rows)
+        if (given == row.name) return row.kind;
+    return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, loss_names(), "and"));
+}
+GRAFT_MEMORY_CATCH("loss_of")
 
 GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
     e.prefix = "loss";
     const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
-    value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
-    if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
+    value_id total = sum(detail::row_of(o.kind).emit(e, o, logits, targets));
+    if (!is_of_probabilities(o.kind) && e.failure.ok())
         total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
@@ -115,7 +133,7 @@ GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logi
 }
 
 GRAFT_INLINE double write_target(const loss_options& o, std::int64_t label, double share, std::int64_t classes, float* row, bool add) {
-    const bool probabilities = o.kind == loss_kind::cross_entropy || o.kind == loss_kind::focal;
+    const bool probabilities = is_of_probabilities(o.kind);
     const double smoothing = probabilities ? static_cast<double>(o.label_smoothing) : 0;
     for (std::int64_t c = 0; c < classes; ++c) {
         const double weight = probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(c)]) : 1;

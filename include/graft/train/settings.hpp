@@ -41,6 +41,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/number_text.hpp"
+#include "../core/suggest.hpp"
 #include "../data/splits.hpp"
 #include "defaults.hpp"
 
@@ -135,9 +136,9 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
             .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
         row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
-        row(learning, "--loss", "step.loss.kind", "NAME", "cross_entropy, bce_with_logits, focal, mse, l1 or huber").kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
+        row(learning, "--loss", "step.loss.kind", "NAME", joined_names(loss_names(), "or")).kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
         row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
-            .usually(rounded(defaults::label_smoothing) + " with cross_entropy and focal, else 0"),
+            .usually(rounded(defaults::label_smoothing) + " with " + joined_names(loss_names(true), "and") + ", else 0"),
         row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
         row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
         row("step.loss.delta").at(delta).kept_as(29, "huber delta"),

@@ -151,9 +151,8 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
     if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
-    const loss_kind loss = options.loss.kind;
-    if (options.fixed_batch > 1 && ((loss != loss_kind::cross_entropy && loss != loss_kind::focal) || options.loss.distillation > 0))
-        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but cross_entropy and focal, without a teacher");
+    if (options.fixed_batch > 1 && (!is_of_probabilities(options.loss.kind) || options.loss.distillation > 0))
+        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") + ", without a teacher");
     if (options.fixed_batch > 0) self.options.batch_norm = false;
     for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
     if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
