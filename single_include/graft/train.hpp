@@ -57,6 +57,136 @@
 // Changes of a picture's colours, equal to torchvision's on Pillow images bit for bit: the functional forms of ColorJitter and of
 // the colour operations of RandAugment and TrivialAugment.
 
+// ---- graft/data/sampler.hpp
+// Which sample comes when, and the random numbers that belong to it: functions of the seed, the epoch and an index, without
+// state.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_RNG_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_RNG_HPP
+// ---- graft/core/rng.hpp
+// Random numbers by counter: any number of a stream at once, the same on every thread and machine (Philox4x32-10).
+
+
+#include <cmath>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A stream of random numbers that is a function: number i depends on (seed, stream, i) alone. Salmon et al., "Parallel
+/// random numbers: as easy as 1, 2, 3" (2011). 2^64 streams a seed, 2^63 numbers a stream.
+class random_stream {
+public:
+    explicit random_stream(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_(seed), stream_(stream) {}
+
+    /// 64 random bits.
+    std::uint64_t bits(std::uint64_t i) const noexcept { return philox(i >> 1).half(i & 1); }
+    /// Uniform in [0, 1), a multiple of 2^-53.
+    double uniform(std::uint64_t i) const noexcept { return unit(bits(i)); }
+    /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
+    void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
+        for (std::int64_t i = 0; i < n;) {
+            const std::uint64_t at = first + static_cast<std::uint64_t>(i);
+            const block b = philox(at >> 1);
+            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i) out[i] = unit(b.half(half));
+        }
+    }
+    /// Uniform among the integers 0 ... n - 1; n >= 1.
+    std::uint64_t below(std::uint64_t i, std::uint64_t n) const noexcept { return high_product(bits(i), n); }
+    /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.
+    double normal(std::uint64_t i) const noexcept {
+        const block b = philox(i | std::uint64_t(1) << 63);
+        return std::sqrt(-2 * std::log1p(-unit(b.half(0)))) * std::cos(6.283185307179586476925 * unit(b.half(1)));
+    }
+
+private:
+    struct block {
+        std::uint32_t word[4];
+        std::uint64_t half(std::uint64_t i) const noexcept { return std::uint64_t(word[2 * i + 1]) << 32 | word[2 * i]; }
+    };
+    // The upper 53 bits as a number in [0, 1).
+    static double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 1.1102230246251565e-16; }
+    static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) noexcept {
+        const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
+        const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & 0xffffffffu);
+        return a1 * b1 + (middle >> 32) + (other >> 32);
+    }
+    block philox(std::uint64_t counter) const noexcept {
+        std::uint32_t x0 = static_cast<std::uint32_t>(counter), x1 = static_cast<std::uint32_t>(counter >> 32);
+        std::uint32_t x2 = static_cast<std::uint32_t>(stream_), x3 = static_cast<std::uint32_t>(stream_ >> 32);
+        std::uint32_t k0 = static_cast<std::uint32_t>(seed_), k1 = static_cast<std::uint32_t>(seed_ >> 32);
+        for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
+            const std::uint64_t p = std::uint64_t(0xd2511f53u) * x0, q = std::uint64_t(0xcd9e8d57u) * x2;
+            x0 = static_cast<std::uint32_t>(q >> 32) ^ x1 ^ k0;
+            x1 = static_cast<std::uint32_t>(q);
+            x2 = static_cast<std::uint32_t>(p >> 32) ^ x3 ^ k1;
+            x3 = static_cast<std::uint32_t>(p);
+        }
+        return {{x0, x1, x2, x3}};
+    }
+    std::uint64_t seed_, stream_;
+};
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What random numbers are drawn for; each purpose has streams of its own.
+enum class random_purpose : std::uint8_t { order = 1, sample = 2, batch = 3 };
+
+/// The stream of random numbers for (purpose, epoch, index); distinct for epochs below 2^24 and indices below 2^32.
+random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch, std::int64_t index) noexcept;
+
+/// A stream read one number after the other, from number `first` on.
+class random_sequence {
+public:
+    explicit random_sequence(const random_stream& stream, std::uint64_t first = 0) noexcept : stream_(stream), next_(first) {}
+    /// Uniform in [0, 1).
+    double uniform() noexcept { return stream_.uniform(next_++); }
+    /// Uniform in [low, high).
+    double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
+    /// Uniform among 0 ... n - 1; n >= 1.
+    std::uint64_t below(std::uint64_t n) noexcept { return stream_.below(next_++, n); }
+    double normal() noexcept { return stream_.normal(next_++); }
+
+private:
+    random_stream stream_;
+    std::uint64_t next_;
+};
+
+/// The order in which an epoch visits `n` samples: a permutation of 0 ... n - 1, every one equally likely (Fisher and Yates),
+/// that depends on (seed, epoch, n) alone. Place i of it is order = f(seed, epoch, i): nothing has to be replayed to resume.
+std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t n);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <numeric>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch,
+                                       std::int64_t index) noexcept {
+    // The top bits keep these streams apart from the small numbers that weights and dropout use.
+    const std::uint64_t kind = 0xd0 | static_cast<std::uint64_t>(purpose);
+    return random_stream(seed, kind << 56 | (static_cast<std::uint64_t>(epoch) & 0xffffff) << 32 |
+                                   (static_cast<std::uint64_t>(index) & 0xffffffff));
+}
+
+GRAFT_INLINE std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t n) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(n > 0 ? n : 0));
+    std::iota(order.begin(), order.end(), std::int64_t(0));
+    const random_stream random = data_stream(seed, random_purpose::order, epoch, 0);
+    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(i, i))]);
+    return order;
+}
+
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -81,11 +211,16 @@ result<image> equalize(const image& picture);
 /// 255 less every value.
 result<image> invert(const image& picture);
 
+/// ColorJitter.
+result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
+                           random_sequence& random);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -305,6 +440,26 @@ GRAFT_INLINE result<image> invert(const image& picture) GRAFT_MEMORY_TRY {
 }
 GRAFT_MEMORY_CATCH("invert")
 
+GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
+                                        random_sequence& random) GRAFT_MEMORY_TRY {
+    const double spread[4] = {brightness, contrast, saturation, hue};
+    double factor[4];
+    int order[4] = {0, 1, 2, 3};
+    for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
+    for (int i = 0; i < 4; ++i)
+        factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
+    image out = picture;
+    for (const int which : order) {
+        if (spread[which] <= 0) continue;
+        if (which == 0) GRAFT_TRY_ASSIGN(out, adjust_brightness(out, factor[0]));
+        if (which == 1) GRAFT_TRY_ASSIGN(out, adjust_contrast(out, factor[1]));
+        if (which == 2) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, factor[2]));
+        if (which == 3) GRAFT_TRY_ASSIGN(out, adjust_hue(out, factor[3]));
+    }
+    return out;
+}
+GRAFT_MEMORY_CATCH("color_jitter")
+
 GRAFT_END_NAMESPACE
 #endif
 // ---- graft/data/augment_geometry.hpp
@@ -523,136 +678,6 @@ GRAFT_MEMORY_CATCH("rotate")
 
 GRAFT_END_NAMESPACE
 #endif
-// ---- graft/data/sampler.hpp
-// Which sample comes when, and the random numbers that belong to it: functions of the seed, the epoch and an index, without
-// state.
-
-#ifndef GRAFT_SINGLE_GRAFT_CORE_RNG_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_RNG_HPP
-// ---- graft/core/rng.hpp
-// Random numbers by counter: any number of a stream at once, the same on every thread and machine (Philox4x32-10).
-
-
-#include <cmath>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A stream of random numbers that is a function: number i depends on (seed, stream, i) alone. Salmon et al., "Parallel
-/// random numbers: as easy as 1, 2, 3" (2011). 2^64 streams a seed, 2^63 numbers a stream.
-class random_stream {
-public:
-    explicit random_stream(std::uint64_t seed, std::uint64_t stream = 0) noexcept : seed_(seed), stream_(stream) {}
-
-    /// 64 random bits.
-    std::uint64_t bits(std::uint64_t i) const noexcept { return philox(i >> 1).half(i & 1); }
-    /// Uniform in [0, 1), a multiple of 2^-53.
-    double uniform(std::uint64_t i) const noexcept { return unit(bits(i)); }
-    /// Numbers first ... first + n - 1 of `uniform`; two of them share their bits' making.
-    void uniform(std::uint64_t first, std::int64_t n, double* out) const noexcept {
-        for (std::int64_t i = 0; i < n;) {
-            const std::uint64_t at = first + static_cast<std::uint64_t>(i);
-            const block b = philox(at >> 1);
-            for (std::uint64_t half = at & 1; half < 2 && i < n; ++half, ++i) out[i] = unit(b.half(half));
-        }
-    }
-    /// Uniform among the integers 0 ... n - 1; n >= 1.
-    std::uint64_t below(std::uint64_t i, std::uint64_t n) const noexcept { return high_product(bits(i), n); }
-    /// Normal with mean 0 and deviation 1, by Box and Muller; uses other bits than `bits` and `uniform`.
-    double normal(std::uint64_t i) const noexcept {
-        const block b = philox(i | std::uint64_t(1) << 63);
-        return std::sqrt(-2 * std::log1p(-unit(b.half(0)))) * std::cos(6.283185307179586476925 * unit(b.half(1)));
-    }
-
-private:
-    struct block {
-        std::uint32_t word[4];
-        std::uint64_t half(std::uint64_t i) const noexcept { return std::uint64_t(word[2 * i + 1]) << 32 | word[2 * i]; }
-    };
-    // The upper 53 bits as a number in [0, 1).
-    static double unit(std::uint64_t bits) noexcept { return static_cast<double>(bits >> 11) * 1.1102230246251565e-16; }
-    static std::uint64_t high_product(std::uint64_t a, std::uint64_t b) noexcept {
-        const std::uint64_t a0 = a & 0xffffffffu, a1 = a >> 32, b0 = b & 0xffffffffu, b1 = b >> 32;
-        const std::uint64_t middle = a1 * b0 + (a0 * b0 >> 32), other = a0 * b1 + (middle & 0xffffffffu);
-        return a1 * b1 + (middle >> 32) + (other >> 32);
-    }
-    block philox(std::uint64_t counter) const noexcept {
-        std::uint32_t x0 = static_cast<std::uint32_t>(counter), x1 = static_cast<std::uint32_t>(counter >> 32);
-        std::uint32_t x2 = static_cast<std::uint32_t>(stream_), x3 = static_cast<std::uint32_t>(stream_ >> 32);
-        std::uint32_t k0 = static_cast<std::uint32_t>(seed_), k1 = static_cast<std::uint32_t>(seed_ >> 32);
-        for (int round = 0; round < 10; ++round, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
-            const std::uint64_t p = std::uint64_t(0xd2511f53u) * x0, q = std::uint64_t(0xcd9e8d57u) * x2;
-            x0 = static_cast<std::uint32_t>(q >> 32) ^ x1 ^ k0;
-            x1 = static_cast<std::uint32_t>(q);
-            x2 = static_cast<std::uint32_t>(p >> 32) ^ x3 ^ k1;
-            x3 = static_cast<std::uint32_t>(p);
-        }
-        return {{x0, x1, x2, x3}};
-    }
-    std::uint64_t seed_, stream_;
-};
-
-GRAFT_END_NAMESPACE
-#endif
-
-#include <cstdint>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What random numbers are drawn for; each purpose has streams of its own.
-enum class random_purpose : std::uint8_t { order = 1, sample = 2, batch = 3 };
-
-/// The stream of random numbers for (purpose, epoch, index); distinct for epochs below 2^24 and indices below 2^32.
-random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch, std::int64_t index) noexcept;
-
-/// A stream read one number after the other, from number `first` on.
-class random_sequence {
-public:
-    explicit random_sequence(const random_stream& stream, std::uint64_t first = 0) noexcept : stream_(stream), next_(first) {}
-    /// Uniform in [0, 1).
-    double uniform() noexcept { return stream_.uniform(next_++); }
-    /// Uniform in [low, high).
-    double uniform(double low, double high) noexcept { return low + (high - low) * uniform(); }
-    /// Uniform among 0 ... n - 1; n >= 1.
-    std::uint64_t below(std::uint64_t n) noexcept { return stream_.below(next_++, n); }
-    double normal() noexcept { return stream_.normal(next_++); }
-
-private:
-    random_stream stream_;
-    std::uint64_t next_;
-};
-
-/// The order in which an epoch visits `n` samples: a permutation of 0 ... n - 1, every one equally likely (Fisher and Yates),
-/// that depends on (seed, epoch, n) alone. Place i of it is order = f(seed, epoch, i): nothing has to be replayed to resume.
-std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t n);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <numeric>
-#include <utility>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch,
-                                       std::int64_t index) noexcept {
-    // The top bits keep these streams apart from the small numbers that weights and dropout use.
-    const std::uint64_t kind = 0xd0 | static_cast<std::uint64_t>(purpose);
-    return random_stream(seed, kind << 56 | (static_cast<std::uint64_t>(epoch) & 0xffffff) << 32 |
-                                   (static_cast<std::uint64_t>(index) & 0xffffffff));
-}
-
-GRAFT_INLINE std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t n) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(n > 0 ? n : 0));
-    std::iota(order.begin(), order.end(), std::int64_t(0));
-    const random_stream random = data_stream(seed, random_purpose::order, epoch, 0);
-    for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[static_cast<std::size_t>(random.below(i, i))]);
-    return order;
-}
-
-GRAFT_END_NAMESPACE
-#endif
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -822,136 +847,256 @@ struct augmentation {
 augmentation default_augmentation();
 
 /// Reads a specification: items `NAME` or `KEY=VALUE[:VALUE...]`, separated by commas; later ones win. `none` forgets what came
-/// before, `default` stands for `text(default_augmentation())`. Keys: random_resized_crop, random_horizontal_flip,
-/// random_vertical_flip, random_rotation, random_erasing, random_grayscale (`random_` may be left out), color_jitter,
-/// rand_augment, trivial_augment_wide, mixup, cutmix, interpolation, fill, erasing_value. Errors: usage, naming the item.
+/// before, `default` stands for `text(default_augmentation())`. Keys: those of `augmentation_kinds` (`random_` may be left out).
+/// Errors: usage, naming the item.
 result<augmentation> parse_augmentation(const std::string& spec);
 /// The text that `parse_augmentation` reads back to the same augmentation; "none" where nothing is changed.
 std::string text(const augmentation& augment);
 /// Whether anything random is done to single pictures or batches.
 bool is_random(const augmentation& augment) noexcept;
 
+/// What is written behind the name of a change: numbers, or one of its words.
+struct augmentation_value {
+    double number[5] = {};
+    int count = 0; ///< of the numbers; 0 without a word: the change is not made
+    int word = -1; ///< among the kind's words
+};
+
+/// A kind of change, or a setting of other kinds: all that is known of it, in one row.
+struct augmentation_kind {
+    struct range {
+        double low = 0, high = 0;
+    };
+    const char* form;     ///< its name, and what is written behind it: "random_horizontal_flip=P"
+    const char* alone;    ///< the value that the name alone stands for; null: it needs one
+    const char* example;  ///< a specification that shows it well; null: it is a setting of others
+    range ranges[5];      ///< of its numbers, as many as it takes
+    bool whole;           ///< whether they are integers, and written as such
+    const char* words[2]; ///< that may stand in place of numbers
+    /// Takes a value whose numbers are within their ranges; false where they do not go together.
+    bool (*take)(const augmentation_value& value, augmentation& a);
+    /// What is written of an augmentation; nothing where the change is not made.
+    void (*give)(const augmentation& a, augmentation_value& value);
+    /// Changes a picture behind its crop and before normalisation; null: the change has another place (sample_maker, mix).
+    status (*change)(image& picture, const augmentation& a, double drawn, random_sequence& random);
+    bool draws_ahead; ///< whether `drawn` is a number of [0, 1) that is drawn in any case; a kind that comes later must not: it would move what others draw
+};
+/// Rows that hold as long as the program.
+struct augmentation_table {
+    const augmentation_kind* rows;
+    int count;
+    const augmentation_kind* begin() const noexcept { return rows; }
+    const augmentation_kind* end() const noexcept { return rows + count; }
+};
+
+/// All kinds, in the order in which they are done and written.
+augmentation_table augmentation_kinds() noexcept;
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// "0.08:1": up to six numbers.
-inline bool read_numbers(const std::string& value, double (&out)[6], int& count) {
-    count = 0;
-    for (std::size_t at = 0;;) {
-        std::size_t end = value.find(':', at);
-        if (end == std::string::npos) end = value.size();
-        if (count == 6 || !read_decimal(value.data() + at, value.data() + end, out[count])) return false;
-        ++count;
-        if (end == value.size()) return true;
-        at = end + 1;
-    }
+// A change with one number, which is 0 where it is not made.
+template <double augmentation::*Member>
+inline bool take_number(const augmentation_value& v, augmentation& a) {
+    a.*Member = v.number[0];
+    return true;
+}
+template <double augmentation::*Member>
+inline void give_number(const augmentation& a, augmentation_value& v) {
+    v.number[0] = a.*Member;
+    v.count = a.*Member != 0;
 }
 
-inline bool set_probability(double value, int count, double& out) {
-    out = value;
-    return count == 1 && value >= 0 && value <= 1;
-}
-
-// SMIN:SMAX or SMIN:SMAX:RMIN:RMAX.
-inline bool set_box(const double* values, int count, double (&scale)[2], double (&ratio)[2]) {
-    if (count != 2 && count != 4) return false;
+// SMIN:SMAX or SMIN:SMAX:RMIN:RMAX, from number `first` on.
+inline bool take_box(const augmentation_value& v, int first, double (&scale)[2], double (&ratio)[2]) {
     for (int i = 0; i < 2; ++i) {
-        scale[i] = values[i];
-        if (count == 4) ratio[i] = values[2 + i];
+        scale[i] = v.number[first + i];
+        if (v.count == first + 4) ratio[i] = v.number[first + 2 + i];
     }
-    return scale[0] > 0 && scale[0] <= scale[1] && scale[1] <= 1 && ratio[0] >= 0.01 && ratio[0] <= ratio[1] && ratio[1] <= 100;
+    return (v.count == first + 2 || v.count == first + 4) && scale[0] > 0 && scale[0] <= scale[1] && ratio[0] <= ratio[1];
+}
+inline void give_box(const double (&scale)[2], const double (&ratio)[2], int first, augmentation_value& v) {
+    const double box[] = {scale[0], scale[1], ratio[0], ratio[1]};
+    for (int i = 0; i < 4; ++i) v.number[first + i] = box[i];
+    v.count = first + 4;
 }
 
-inline bool set_policy(auto_augment& policy, auto_augment::policy kind, const double* values, int count) {
-    policy = {};
-    policy.kind = kind;
-    const bool wide = kind == auto_augment::policy::trivial_augment_wide;
-    for (int i = 0; i < count; ++i)
-        if (values[i] != std::floor(values[i]) || values[i] < 0 || values[i] > 1000) return false;
-    if (wide) {
-        if (count == 1) policy.num_magnitude_bins = static_cast<int>(values[0]);
-        return count <= 1 && policy.num_magnitude_bins >= 2;
-    }
-    if (count >= 1) policy.num_ops = static_cast<int>(values[0]);
-    if (count >= 2) policy.magnitude = static_cast<int>(values[1]);
-    if (count >= 3) policy.num_magnitude_bins = static_cast<int>(values[2]);
-    return count <= 3 && policy.num_ops >= 1 && policy.num_ops <= 20 && policy.num_magnitude_bins >= 2 &&
-           policy.magnitude < policy.num_magnitude_bins;
+inline bool take_crop(const augmentation_value& v, augmentation& a) { return take_box(v, 0, a.scale, a.ratio) && (a.random_resized_crop = true); }
+inline void give_crop(const augmentation& a, augmentation_value& v) {
+    if (a.random_resized_crop) give_box(a.scale, a.ratio, 0, v);
 }
 
-inline bool set_rotation(const double* values, int count, double (&out)[2]) {
-    out[0] = count == 2 ? values[0] : -values[0];
-    out[1] = count == 2 ? values[1] : values[0];
-    return (count == 1 || count == 2) && out[0] <= out[1] && std::fabs(out[0]) <= 3600 && std::fabs(out[1]) <= 3600;
+inline status flip_across(image& picture, const augmentation& a, double drawn, random_sequence&) {
+    if (drawn < a.horizontal_flip) GRAFT_TRY_ASSIGN(picture, flip_horizontal(picture));
+    return {};
+}
+inline status flip_over(image& picture, const augmentation& a, double drawn, random_sequence&) {
+    if (drawn < a.vertical_flip) GRAFT_TRY_ASSIGN(picture, flip_vertical(picture));
+    return {};
 }
 
-inline bool set_jitter(const double* values, int count, augmentation& a) {
-    double* to[4] = {&a.brightness, &a.contrast, &a.saturation, &a.hue};
+inline bool take_rotation(const augmentation_value& v, augmentation& a) {
+    a.rotation[0] = v.count == 2 ? v.number[0] : -v.number[0];
+    a.rotation[1] = v.number[v.count - 1];
+    return a.rotation[0] <= a.rotation[1];
+}
+inline void give_rotation(const augmentation& a, augmentation_value& v) {
+    for (int i = 0; i < 2; ++i) v.number[i] = a.rotation[i];
+    v.count = a.rotation[0] != 0 || a.rotation[1] != 0 ? 2 : 0;
+}
+inline status turn(image& picture, const augmentation& a, double drawn, random_sequence&) {
+    if (a.rotation[0] == 0 && a.rotation[1] == 0) return {};
+    GRAFT_TRY_ASSIGN(picture, rotate(picture, a.rotation[0] + (a.rotation[1] - a.rotation[0]) * drawn, a.interpolation, a.fill));
+    return {};
+}
+
+inline bool take_rand_augment(const augmentation_value& v, augmentation& a) {
+    a.policy = {};
+    a.policy.kind = auto_augment::policy::rand_augment;
+    int* const to[] = {&a.policy.num_ops, &a.policy.magnitude, &a.policy.num_magnitude_bins};
+    for (int i = 0; i < v.count; ++i) *to[i] = static_cast<int>(v.number[i]);
+    return a.policy.magnitude < a.policy.num_magnitude_bins;
+}
+inline void give_rand_augment(const augmentation& a, augmentation_value& v) {
+    if (a.policy.kind != auto_augment::policy::rand_augment) return;
+    const int from[] = {a.policy.num_ops, a.policy.magnitude, a.policy.num_magnitude_bins};
+    for (const int number : from) v.number[v.count++] = number;
+}
+inline bool take_trivial_augment(const augmentation_value& v, augmentation& a) {
+    a.policy = {};
+    a.policy.kind = auto_augment::policy::trivial_augment_wide;
+    a.policy.num_magnitude_bins = static_cast<int>(v.number[0]);
+    return true;
+}
+inline void give_trivial_augment(const augmentation& a, augmentation_value& v) {
+    v.number[0] = a.policy.num_magnitude_bins;
+    v.count = a.policy.kind == auto_augment::policy::trivial_augment_wide;
+}
+// Of either policy: an augmentation has one.
+inline status apply_policy(image& picture, const augmentation& a, double, random_sequence& random) {
+    GRAFT_TRY_ASSIGN(picture, apply(a.policy, picture, random, a.interpolation, a.fill));
+    return {};
+}
+
+inline bool take_jitter(const augmentation_value& v, augmentation& a) {
+    a.brightness = v.number[0], a.contrast = v.number[1], a.saturation = v.number[2], a.hue = v.number[3];
+    return true;
+}
+inline void give_jitter(const augmentation& a, augmentation_value& v) {
+    const double from[] = {a.brightness, a.contrast, a.saturation, a.hue};
     for (int i = 0; i < 4; ++i) {
-        *to[i] = i < count ? values[i] : 0;
-        if (*to[i] < 0 || *to[i] > (i == 3 ? 0.5 : 100)) return false;
+        v.number[i] = from[i];
+        if (from[i] != 0) v.count = 4;
     }
-    return count <= 4;
+}
+inline status jitter(image& picture, const augmentation& a, double, random_sequence& random) {
+    if (a.brightness > 0 || a.contrast > 0 || a.saturation > 0 || a.hue > 0)
+        GRAFT_TRY_ASSIGN(picture, color_jitter(picture, a.brightness, a.contrast, a.saturation, a.hue, random));
+    return {};
 }
 
-inline bool apply_augmentation_pair(std::string key, const std::string& value, augmentation& a) {
-    if (key.compare(0, 7, "random_") == 0) key.erase(0, 7);
-    if (key == "interpolation") {
-        a.interpolation = value == "bilinear" ? filter::bilinear : filter::nearest;
-        return value == "bilinear" || value == "nearest";
+inline status take_color(image& picture, const augmentation& a, double drawn, random_sequence&) {
+    if (drawn < a.grayscale) GRAFT_TRY_ASSIGN(picture, adjust_saturation(picture, 0));
+    return {};
+}
+
+inline bool take_interpolation(const augmentation_value& v, augmentation& a) {
+    a.interpolation = v.word == 1 ? filter::bilinear : filter::nearest;
+    return true;
+}
+inline void give_interpolation(const augmentation& a, augmentation_value& v) { v.word = a.interpolation == filter::bilinear ? 1 : -1; }
+
+inline bool take_fill(const augmentation_value& v, augmentation& a) {
+    a.fill = static_cast<int>(v.number[0]);
+    return a.fill == v.number[0];
+}
+inline void give_fill(const augmentation& a, augmentation_value& v) {
+    v.number[0] = a.fill;
+    v.count = a.fill != 0;
+}
+
+inline bool take_erasing(const augmentation_value& v, augmentation& a) {
+    a.random_erasing = v.number[0];
+    return v.count == 1 || take_box(v, 1, a.erasing_scale, a.erasing_ratio);
+}
+inline void give_erasing(const augmentation& a, augmentation_value& v) {
+    v.number[0] = a.random_erasing;
+    if (a.random_erasing != 0) give_box(a.erasing_scale, a.erasing_ratio, 1, v);
+}
+inline bool take_erasing_value(const augmentation_value& v, augmentation& a) {
+    a.erasing_noise = v.word == 0;
+    if (v.count) a.erasing_value = v.number[0];
+    return true;
+}
+inline void give_erasing_value(const augmentation& a, augmentation_value& v) {
+    v.number[0] = a.erasing_value;
+    v.count = !a.erasing_noise && a.erasing_value != 0;
+    if (a.erasing_noise) v.word = 0;
+}
+
+// The order is that of checkpoints: who adds a row puts it where the change is done.
+inline augmentation_table augmentation_rows() noexcept {
+    using a = augmentation;
+    static constexpr augmentation_kind rows[] = {
+        {"random_resized_crop=MIN:MAX[:RMIN:RMAX]", "0.08:1:0.75:1.3333333333333333", "random_resized_crop", {{0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}}, false, {}, take_crop, give_crop, nullptr, false},
+        {"random_horizontal_flip=P", "0.5", "random_horizontal_flip", {{0, 1}}, false, {}, take_number<&a::horizontal_flip>, give_number<&a::horizontal_flip>, flip_across, true},
+        {"random_vertical_flip=P", "0.5", "random_vertical_flip", {{0, 1}}, false, {}, take_number<&a::vertical_flip>, give_number<&a::vertical_flip>, flip_over, true},
+        {"random_rotation=DEGREES|FROM:TO", nullptr, "random_rotation=30", {{-3600, 3600}, {-3600, 3600}}, false, {}, take_rotation, give_rotation, turn, true},
+        {"rand_augment=OPS:MAGNITUDE[:BINS]", "2", "rand_augment", {{1, 20}, {0, 1000}, {2, 1000}}, true, {}, take_rand_augment, give_rand_augment, apply_policy, false},
+        {"trivial_augment_wide[=BINS]", "31", "trivial_augment_wide", {{2, 1000}}, true, {}, take_trivial_augment, give_trivial_augment, nullptr, false},
+        {"color_jitter=B:C:S:H", nullptr, "color_jitter=0.4:0.4:0.4:0.1", {{0, 100}, {0, 100}, {0, 100}, {0, 0.5}}, false, {}, take_jitter, give_jitter, jitter, false},
+        {"random_grayscale=P", "0.1", "random_grayscale=0.5", {{0, 1}}, false, {}, take_number<&a::grayscale>, give_number<&a::grayscale>, take_color, true},
+        {"interpolation=nearest|bilinear", nullptr, nullptr, {}, false, {"nearest", "bilinear"}, take_interpolation, give_interpolation, nullptr, false},
+        {"fill=0..255", nullptr, nullptr, {{0, 255}}, false, {}, take_fill, give_fill, nullptr, false},
+        {"random_erasing=P[:MIN:MAX[:RMIN:RMAX]]", "0.5", "random_erasing=1", {{0, 1}, {0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}}, false, {}, take_erasing, give_erasing, nullptr, false},
+        {"erasing_value=NUMBER|random", nullptr, nullptr, {{-3e38, 3e38}}, false, {"random"}, take_erasing_value, give_erasing_value, nullptr, false},
+        {"mixup=ALPHA", "1", "mixup", {{0, 1000}}, false, {}, take_number<&a::mixup>, give_number<&a::mixup>, nullptr, false},
+        {"cutmix=ALPHA", "1", "cutmix", {{0, 1000}}, false, {}, take_number<&a::cutmix>, give_number<&a::cutmix>, nullptr, false},
+    };
+    return {rows, static_cast<int>(sizeof rows / sizeof rows[0])};
+}
+
+inline std::size_t augmentation_name_end(const augmentation_kind& kind) noexcept { return std::strcspn(kind.form, "=["); }
+
+// "0.08:1": numbers within their ranges, or a word.
+inline bool read_value(const augmentation_kind& kind, const std::string& text, augmentation_value& v) {
+    for (int i = 0; i < 2; ++i)
+        if (kind.words[i] && text == kind.words[i]) return v.word = i, true;
+    for (std::size_t at = 0;; at = text.find(':', at) + 1) {
+        if (v.count == 5) return false;
+        const augmentation_kind::range r = kind.ranges[v.count];
+        double& number = v.number[v.count++];
+        if (r.low == r.high || !read_decimal(text.data() + at, text.data() + std::min(text.find(':', at), text.size()), number)) return false;
+        if (!(number >= r.low && number <= r.high) || (kind.whole && number != std::floor(number))) return false;
+        if (text.find(':', at) == std::string::npos) return true;
     }
-    if (key == "erasing_value") {
-        a.erasing_noise = value == "random";
-        if (a.erasing_noise) return true;
+}
+
+inline bool apply_augmentation(const std::string& item, augmentation& a) {
+    if (item == "none") return a = {}, true;
+    if (item == "default") return a = default_augmentation(), true;
+    const auto bare = [](const std::string& name) { return name.compare(0, 7, "random_") == 0 ? name.substr(7) : name; };
+    const std::size_t equals = item.find('=');
+    for (const augmentation_kind& kind : augmentation_rows()) {
+        if (bare(item.substr(0, equals)) != bare(std::string(kind.form, augmentation_name_end(kind)))) continue;
+        augmentation_value v;
+        if (equals == std::string::npos) return kind.alone && read_value(kind, kind.alone, v) && kind.take(v, a);
+        return read_value(kind, item.substr(equals + 1), v) && kind.take(v, a);
     }
-    double v[6] = {};
-    int count = 0;
-    if (!read_numbers(value, v, count)) return false;
-    if (key == "resized_crop") return set_box(v, count, a.scale, a.ratio) && (a.random_resized_crop = true);
-    if (key == "horizontal_flip") return set_probability(v[0], count, a.horizontal_flip);
-    if (key == "vertical_flip") return set_probability(v[0], count, a.vertical_flip);
-    if (key == "grayscale") return set_probability(v[0], count, a.grayscale);
-    if (key == "rotation") return set_rotation(v, count, a.rotation);
-    if (key == "color_jitter") return set_jitter(v, count, a);
-    if (key == "trivial_augment_wide") return set_policy(a.policy, auto_augment::policy::trivial_augment_wide, v, count);
-    if (key == "rand_augment") return set_policy(a.policy, auto_augment::policy::rand_augment, v, count);
-    if (key == "erasing")
-        return set_probability(v[0], 1, a.random_erasing) &&
-               (count == 1 || set_box(v + 1, count - 1, a.erasing_scale, a.erasing_ratio));
-    if (key == "erasing_value") return (a.erasing_value = v[0], count == 1 && std::fabs(v[0]) <= 3e38);
-    if (key == "fill") return (a.fill = static_cast<int>(v[0] >= 0 && v[0] <= 255 ? v[0] : 0), count == 1 && a.fill == v[0]);
-    if (key == "mixup") return (a.mixup = v[0], count == 1 && v[0] >= 0 && v[0] <= 1000);
-    if (key == "cutmix") return (a.cutmix = v[0], count == 1 && v[0] >= 0 && v[0] <= 1000);
     return false;
-}
-
-// Names that stand alone: each with torchvision's defaults.
-inline bool apply_augmentation_name(std::string name, augmentation& a) {
-    if (name == "none") a = {};
-    if (name == "default") a = default_augmentation();
-    if (name == "none" || name == "default") return true;
-    if (name.compare(0, 7, "random_") == 0) name.erase(0, 7);
-    const augmentation usual;
-    if (name == "resized_crop") return apply_augmentation_pair(name, "0.08:1:0.75:" + shortest_text(usual.ratio[1], false), a);
-    if (name == "horizontal_flip" || name == "vertical_flip" || name == "erasing") return apply_augmentation_pair(name, "0.5", a);
-    if (name == "grayscale") return apply_augmentation_pair(name, "0.1", a);
-    if (name == "trivial_augment_wide") return apply_augmentation_pair(name, "31", a);
-    if (name == "rand_augment") return apply_augmentation_pair(name, "2", a);
-    if (name == "mixup" || name == "cutmix") return apply_augmentation_pair(name, "1", a);
-    return false;
-}
-
-inline std::string numbers_text(const double* values, int count) {
-    std::string out;
-    for (int i = 0; i < count; ++i) out += (i ? ":" : "") + shortest_text(values[i], false);
-    return out;
 }
 
 } // namespace detail
+
+GRAFT_INLINE augmentation_table augmentation_kinds() noexcept { return detail::augmentation_rows(); }
 
 GRAFT_INLINE augmentation default_augmentation() {
     augmentation a;
@@ -967,17 +1112,11 @@ GRAFT_INLINE result<augmentation> parse_augmentation(const std::string& spec) GR
         std::size_t end = spec.find(',', at);
         if (end == std::string::npos) end = spec.size();
         const std::string item = spec.substr(at, end - at);
-        const std::size_t equals = item.find('=');
-        if (!(equals == std::string::npos
-                  ? detail::apply_augmentation_name(item, parsed)
-                  : detail::apply_augmentation_pair(item.substr(0, equals), item.substr(equals + 1), parsed)))
-            return fail(errc::usage, item.empty() ? "empty item" : item,
-                        "not an augmentation; known are none, default, random_resized_crop=MIN:MAX[:RMIN:RMAX], "
-                        "random_horizontal_flip=P, "
-                        "random_vertical_flip=P, random_rotation=DEGREES|FROM:TO, color_jitter=B:C:S:H, random_grayscale=P, "
-                        "rand_augment=OPS:MAGNITUDE[:BINS], trivial_augment_wide[=BINS], random_erasing=P[:MIN:MAX[:RMIN:RMAX]], "
-                        "erasing_value=NUMBER|random, mixup=ALPHA, cutmix=ALPHA, interpolation=nearest|bilinear, fill=0..255, "
-                        "separated by commas");
+        if (!detail::apply_augmentation(item, parsed)) {
+            std::string known = "not an augmentation; known are none, default, ";
+            for (const augmentation_kind& kind : augmentation_kinds()) known += std::string(kind.form) + ", ";
+            return fail(errc::usage, item.empty() ? "empty item" : item, known + "separated by commas");
+        }
         if (end == spec.size()) return parsed;
         at = end + 1;
     }
@@ -986,44 +1125,24 @@ GRAFT_MEMORY_CATCH("parse_augmentation")
 
 GRAFT_INLINE std::string text(const augmentation& a) {
     std::string out;
-    const auto add = [&out](const char* key, const std::string& value) {
-        out += (out.empty() ? "" : ",") + std::string(key) + "=" + value;
-    };
-    const auto add_number = [&add](const char* key, double value, double usual) {
-        if (value != usual) add(key, detail::shortest_text(value, false));
-    };
-    const auto box = [](const double(&scale)[2], const double(&ratio)[2]) {
-        return detail::numbers_text(scale, 2) + ":" + detail::numbers_text(ratio, 2);
-    };
-    if (a.random_resized_crop) add("random_resized_crop", box(a.scale, a.ratio));
-    add_number("random_horizontal_flip", a.horizontal_flip, 0);
-    add_number("random_vertical_flip", a.vertical_flip, 0);
-    if (a.rotation[0] != 0 || a.rotation[1] != 0) add("random_rotation", detail::numbers_text(a.rotation, 2));
-    const std::string bins = std::to_string(a.policy.num_magnitude_bins);
-    if (a.policy.kind == auto_augment::policy::trivial_augment_wide) add("trivial_augment_wide", bins);
-    if (a.policy.kind == auto_augment::policy::rand_augment)
-        add("rand_augment", std::to_string(a.policy.num_ops) + ":" + std::to_string(a.policy.magnitude) + ":" + bins);
-    const double jitter[4] = {a.brightness, a.contrast, a.saturation, a.hue};
-    if (jitter[0] != 0 || jitter[1] != 0 || jitter[2] != 0 || jitter[3] != 0)
-        add("color_jitter", detail::numbers_text(jitter, 4));
-    add_number("random_grayscale", a.grayscale, 0);
-    if (a.interpolation == filter::bilinear) add("interpolation", "bilinear");
-    add_number("fill", a.fill, 0);
-    if (a.random_erasing != 0)
-        add("random_erasing", detail::shortest_text(a.random_erasing, false) + ":" + box(a.erasing_scale, a.erasing_ratio));
-    if (a.erasing_noise)
-        add("erasing_value", "random");
-    else
-        add_number("erasing_value", a.erasing_value, 0);
-    add_number("mixup", a.mixup, 0);
-    add_number("cutmix", a.cutmix, 0);
+    for (const augmentation_kind& kind : augmentation_kinds()) {
+        augmentation_value v;
+        kind.give(a, v);
+        if (v.count == 0 && v.word < 0) continue;
+        out += (out.empty() ? "" : ",") + std::string(kind.form, detail::augmentation_name_end(kind)) + "=";
+        if (v.word >= 0) out += kind.words[v.word];
+        for (int i = 0; i < v.count; ++i) out += (i ? ":" : "") + (kind.whole ? std::to_string(static_cast<int>(v.number[i])) : detail::shortest_text(v.number[i], false));
+    }
     return out.empty() ? "none" : out;
 }
 
 GRAFT_INLINE bool is_random(const augmentation& a) noexcept {
-    return a.random_resized_crop || a.horizontal_flip > 0 || a.vertical_flip > 0 || a.rotation[0] != 0 || a.rotation[1] != 0 ||
-           a.policy.kind != auto_augment::policy::none || a.brightness > 0 || a.contrast > 0 || a.saturation > 0 || a.hue > 0 ||
-           a.grayscale > 0 || a.random_erasing > 0 || a.mixup > 0 || a.cutmix > 0;
+    for (const augmentation_kind& kind : augmentation_kinds()) {
+        augmentation_value v;
+        kind.give(a, v);
+        if (kind.example && v.count) return true;
+    }
+    return false;
 }
 
 GRAFT_END_NAMESPACE
@@ -1034,9 +1153,6 @@ GRAFT_BEGIN_NAMESPACE
 /// The rectangle that RandomResizedCrop draws: ten tries, then the largest one in the middle whose ratio is allowed.
 crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2],
                          random_sequence& random);
-/// ColorJitter.
-result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                           random_sequence& random);
 /// Everything that comes behind the crop and before normalisation.
 result<image> augment_pixels(const image& picture, const augmentation& augment, random_sequence& random);
 /// RandomErasing of one sample in place, float32, `channels` planes (nchw) or interleaved.
@@ -1048,7 +1164,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -1080,38 +1195,16 @@ GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, c
     return box;
 }
 
-GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                                        random_sequence& random) GRAFT_MEMORY_TRY {
-    const double spread[4] = {brightness, contrast, saturation, hue};
-    double factor[4];
-    int order[4] = {0, 1, 2, 3};
-    for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
-    for (int i = 0; i < 4; ++i)
-        factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
-    image out = picture;
-    for (const int which : order) {
-        if (spread[which] <= 0) continue;
-        if (which == 0) GRAFT_TRY_ASSIGN(out, adjust_brightness(out, factor[0]));
-        if (which == 1) GRAFT_TRY_ASSIGN(out, adjust_contrast(out, factor[1]));
-        if (which == 2) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, factor[2]));
-        if (which == 3) GRAFT_TRY_ASSIGN(out, adjust_hue(out, factor[3]));
-    }
-    return out;
-}
-GRAFT_MEMORY_CATCH("color_jitter")
-
 GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentation& a, random_sequence& random) GRAFT_MEMORY_TRY {
     image out = picture;
-    // Every number is drawn whether it is needed or not: one setting changed leaves the others' draws as they were.
-    const double horizontal = random.uniform(), vertical = random.uniform(), angle = random.uniform(a.rotation[0], a.rotation[1]);
-    const double gray = random.uniform();
-    if (horizontal < a.horizontal_flip) GRAFT_TRY_ASSIGN(out, flip_horizontal(out));
-    if (vertical < a.vertical_flip) GRAFT_TRY_ASSIGN(out, flip_vertical(out));
-    if (a.rotation[0] != 0 || a.rotation[1] != 0) GRAFT_TRY_ASSIGN(out, rotate(out, angle, a.interpolation, a.fill));
-    GRAFT_TRY_ASSIGN(out, apply(a.policy, out, random, a.interpolation, a.fill));
-    if (a.brightness > 0 || a.contrast > 0 || a.saturation > 0 || a.hue > 0)
-        GRAFT_TRY_ASSIGN(out, color_jitter(out, a.brightness, a.contrast, a.saturation, a.hue, random));
-    if (gray < a.grayscale) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, 0));
+    // Every number of theirs is drawn whether it is needed or not: one setting changed leaves the others' draws as they were.
+    random_sequence ahead = random;
+    for (const augmentation_kind& kind : augmentation_kinds())
+        if (kind.draws_ahead) random.uniform();
+    for (const augmentation_kind& kind : augmentation_kinds()) {
+        const double drawn = kind.draws_ahead ? ahead.uniform() : 0;
+        if (kind.change) GRAFT_TRY(kind.change(out, a, drawn, random));
+    }
     return out;
 }
 GRAFT_MEMORY_CATCH("augment_pixels")
@@ -22771,9 +22864,13 @@ struct loss_options {
     float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
 };
 
-/// Reads "cross_entropy", "bce_with_logits", "focal", "mse", "l1" or "huber". Errors: usage.
+/// The names of all, or of those that `is_of_probabilities` is true of.
+std::vector<std::string> loss_names(bool of_probabilities = false);
+/// Reads one of `loss_names`. Errors: usage.
 result<loss_kind> loss_of(const std::string& name);
 const char* name(loss_kind kind) noexcept;
+/// Whether its targets are probabilities, which can be smoothed and weighted: a sum over the classes. The other losses are means over them.
+bool is_of_probabilities(loss_kind kind) noexcept;
 
 /// Emits scale * (sum over the samples of their losses), one number. `logits` and `targets` are [N, classes] of one type; `scale` is one
 /// number, 1 / (what the mean divides by); `teacher` holds a teacher's logits, or no_value. The sum is the tree over `shards`.
@@ -22799,6 +22896,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Of these names the one that `given` is nearest to: one letter off in a word of up to four, two in a longer one; "" where none is.
 std::string nearest_name(const std::string& given, const std::vector<std::string>& names);
+/// "a, b or c", where `last` is "or".
+std::string joined_names(const std::vector<std::string>& names, const char* last);
 
 GRAFT_END_NAMESPACE
 
@@ -22824,12 +22923,10 @@ inline std::size_t edit_distance(const std::string& a, const std::string& b) {
     return row[b.size()];
 }
 
-// "a, b or c", and with "; did you mean b?" behind it where one is near.
+// "a, b or c", with "; did you mean b?" behind it where one is near.
 inline std::string names_and_nearest(const std::string& given, const std::vector<std::string>& names, const char* last) {
-    std::string all;
-    for (std::size_t i = 0; i < names.size(); ++i) all += (i == 0 ? "" : i + 1 < names.size() ? ", " : std::string(" ") + last + " ") + names[i];
     const std::string meant = nearest_name(given, names);
-    return meant.empty() ? all : all + "; did you mean " + meant + "?";
+    return joined_names(names, last) + (meant.empty() ? "" : "; did you mean " + meant + "?");
 }
 
 }  // namespace detail
@@ -22845,6 +22942,12 @@ GRAFT_INLINE std::string nearest_name(const std::string& given, const std::vecto
     return best;
 }
 
+GRAFT_INLINE std::string joined_names(const std::vector<std::string>& names, const char* last) {
+    std::string all;
+    for (std::size_t i = 0; i < names.size(); ++i) all += (i == 0 ? "" : i + 1 < names.size() ? ", " : std::string(" ") + last + " ") + names[i];
+    return all;
+}
+
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -22852,60 +22955,74 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 namespace detail {
-inline const char* loss_name(int i) noexcept {
-    constexpr const char* names[] = {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"};
-    return i < 6 ? names[i] : nullptr;
-}
-}  // namespace detail
 
-GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::loss_name(static_cast<int>(kind)); }
-GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) GRAFT_MEMORY_TRY {
-    std::vector<std::string> all;
-    for (int i = 0; detail::loss_name(i); ++i) {
-        if (given == detail::loss_name(i)) return static_cast<loss_kind>(i);
-        all.push_back(detail::loss_name(i));
-    }
-    return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, all, "and"));
-}
-GRAFT_MEMORY_CATCH("loss_of")
-
-namespace detail {
-
-// sum_c t_c log softmax(x / temperature)_c, summed over everything, negative.
+// -sum_c t_c log softmax(x)_c, of every c by itself.
 inline value_id soft_cross_entropy(emitter& e, value_id logits, value_id targets) {
     return e.neg(e.mul(targets, e.apply("LogSoftmax", {logits}, {integer_attribute("axis", 1)})));
 }
 
-inline value_id elementwise_loss(emitter& e, const loss_options& o, value_id x, value_id t) {
-    switch (o.kind) {
-    case loss_kind::cross_entropy: return soft_cross_entropy(e, x, t);
-    case loss_kind::focal: {
-        const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
-        const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
-        return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
-    }
-    // max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
-    case loss_kind::bce_with_logits: return e.sub(e.apply("Softplus", {x}), e.mul(x, t));
-    case loss_kind::mse: {
-        const value_id d = e.sub(x, t);
-        return e.mul(d, d);
-    }
-    case loss_kind::l1: return e.apply("Abs", {e.sub(x, t)});
-    case loss_kind::huber: break;
-    }
-    // delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
+inline value_id emit_cross_entropy(emitter& e, const loss_options&, value_id x, value_id t) { return soft_cross_entropy(e, x, t); }
+// max(x, 0) - x t + log(1 + exp(-|x|)) is softplus(x) - x t.
+inline value_id emit_bce_with_logits(emitter& e, const loss_options&, value_id x, value_id t) { return e.sub(e.apply("Softplus", {x}), e.mul(x, t)); }
+inline value_id emit_focal(emitter& e, const loss_options& o, value_id x, value_id t) {
+    const value_id log_p = e.apply("LogSoftmax", {x}, {integer_attribute("axis", 1)});
+    const value_id rest = e.sub(e.number(1, x), e.apply("Exp", {log_p}));
+    return e.neg(e.mul(e.mul(t, e.apply("Pow", {rest, e.number(static_cast<double>(o.gamma), x)})), log_p));
+}
+inline value_id emit_mse(emitter& e, const loss_options&, value_id x, value_id t) {
+    const value_id d = e.sub(x, t);
+    return e.mul(d, d);
+}
+inline value_id emit_l1(emitter& e, const loss_options&, value_id x, value_id t) { return e.apply("Abs", {e.sub(x, t)}); }
+// delta * (|d| - delta / 2) beyond delta is m (|d| - m / 2) with m = min(|d|, delta), everywhere.
+inline value_id emit_huber(emitter& e, const loss_options& o, value_id x, value_id t) {
     const value_id d = e.apply("Abs", {e.sub(x, t)});
     const value_id m = e.apply("Min", {d, e.number(static_cast<double>(o.delta), x)});
     return e.mul(m, e.sub(d, e.mul(m, e.number(0.5, x))));
 }
 
+struct loss_row {
+    loss_kind kind;
+    const char* name;
+    bool of_probabilities;
+    value_id (*emit)(emitter& e, const loss_options& o, value_id x, value_id t);  // elementwise
+};
+inline constexpr loss_row loss_rows[] = {
+    {loss_kind::cross_entropy, "cross_entropy", true, emit_cross_entropy},
+    {loss_kind::bce_with_logits, "bce_with_logits", false, emit_bce_with_logits},
+    {loss_kind::focal, "focal", true, emit_focal},
+    {loss_kind::mse, "mse", false, emit_mse},
+    {loss_kind::l1, "l1", false, emit_l1},
+    {loss_kind::huber, "huber", false, emit_huber},
+};
+inline const loss_row& row_of(loss_kind kind) noexcept {
+    for (const loss_row& row : loss_rows)
+        if (row.kind == kind) return row;
+    return loss_rows[0];
+}
+
 }  // namespace detail
+
+GRAFT_INLINE const char* name(loss_kind kind) noexcept { return detail::row_of(kind).name; }
+GRAFT_INLINE bool is_of_probabilities(loss_kind kind) noexcept { return detail::row_of(kind).of_probabilities; }
+GRAFT_INLINE std::vector<std::string> loss_names(bool of_probabilities) {
+    std::vector<std::string> names;
+    for (const detail::loss_row& row : detail::loss_rows)
+        if (row.of_probabilities || !of_probabilities) names.push_back(row.name);
+    return names;
+}
+GRAFT_INLINE result<loss_kind> loss_of(const std::string& given) GRAFT_MEMORY_TRY {
+    for (const detail::loss_row& row : detail::loss_rows)
+        if (given == row.name) return row.kind;
+    return fail(errc::usage, given, "there is no such loss; the losses are " + detail::names_and_nearest(given, loss_names(), "and"));
+}
+GRAFT_MEMORY_CATCH("loss_of")
 
 GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
     e.prefix = "loss";
     const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
-    value_id total = sum(detail::elementwise_loss(e, o, logits, targets));
-    if (o.kind != loss_kind::cross_entropy && o.kind != loss_kind::focal && e.failure.ok())
+    value_id total = sum(detail::row_of(o.kind).emit(e, o, logits, targets));
+    if (!is_of_probabilities(o.kind) && e.failure.ok())
         total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
@@ -22920,7 +23037,7 @@ GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logi
 }
 
 GRAFT_INLINE double write_target(const loss_options& o, std::int64_t label, double share, std::int64_t classes, float* row, bool add) {
-    const bool probabilities = o.kind == loss_kind::cross_entropy || o.kind == loss_kind::focal;
+    const bool probabilities = is_of_probabilities(o.kind);
     const double smoothing = probabilities ? static_cast<double>(o.label_smoothing) : 0;
     for (std::int64_t c = 0; c < classes; ++c) {
         const double weight = probabilities && !o.class_weights.empty() ? static_cast<double>(o.class_weights[static_cast<std::size_t>(c)]) : 1;
@@ -24022,9 +24139,8 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
     if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
-    const loss_kind loss = options.loss.kind;
-    if (options.fixed_batch > 1 && ((loss != loss_kind::cross_entropy && loss != loss_kind::focal) || options.loss.distillation > 0))
-        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but cross_entropy and focal, without a teacher");
+    if (options.fixed_batch > 1 && (!is_of_probabilities(options.loss.kind) || options.loss.distillation > 0))
+        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") + ", without a teacher");
     if (options.fixed_batch > 0) self.options.batch_norm = false;
     for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
     if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
@@ -25530,9 +25646,9 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
             .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
         row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
-        row(learning, "--loss", "step.loss.kind", "NAME", "cross_entropy, bce_with_logits, focal, mse, l1 or huber").kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
+        row(learning, "--loss", "step.loss.kind", "NAME", joined_names(loss_names(), "or")).kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
         row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
-            .usually(rounded(defaults::label_smoothing) + " with cross_entropy and focal, else 0"),
+            .usually(rounded(defaults::label_smoothing) + " with " + joined_names(loss_names(true), "and") + ", else 0"),
         row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
         row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
         row("step.loss.delta").at(delta).kept_as(29, "huber delta"),
@@ -27325,7 +27441,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
     if (optimizer.weight_decay < 0) optimizer.weight_decay = optimizer.kind == optimizer_kind::adamw ? defaults::adamw_decay : 0;
     if (optimizer.ema_decay < 0) optimizer.ema_decay = pretrained ? defaults::ema : 0;
-    if (loss.label_smoothing < 0) loss.label_smoothing = loss.kind == loss_kind::cross_entropy || loss.kind == loss_kind::focal ? defaults::label_smoothing : 0;
+    if (loss.label_smoothing < 0) loss.label_smoothing = is_of_probabilities(loss.kind) ? defaults::label_smoothing : 0;
     if (loss.distillation < 0) loss.distillation = o.teacher.empty() ? 0 : defaults::distillation;
     // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
     if (o.unfreeze_epoch < 0) o.unfreeze_epoch = (o.epochs + 1) / defaults::head_alone;
@@ -30782,9 +30898,9 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
             .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
         row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
-        row(learning, "--loss", "step.loss.kind", "NAME", "cross_entropy, bce_with_logits, focal, mse, l1 or huber").kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
+        row(learning, "--loss", "step.loss.kind", "NAME", joined_names(loss_names(), "or")).kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
         row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
-            .usually(rounded(defaults::label_smoothing) + " with cross_entropy and focal, else 0"),
+            .usually(rounded(defaults::label_smoothing) + " with " + joined_names(loss_names(true), "and") + ", else 0"),
         row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
         row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
         row("step.loss.delta").at(delta).kept_as(29, "huber delta"),

@@ -59,6 +59,22 @@ TEST_CASE("names alone have torchvision's defaults") {
     CHECK(a.mixup == 1);
 }
 
+TEST_CASE("every kind's example is read, changes something and is written back under its name") {
+    for (const augmentation_kind& kind : augmentation_kinds()) {
+        const std::string form = kind.form, name = form.substr(0, form.find_first_of("=["));
+        INFO(form);
+        CHECK(parse_augmentation(name).ok() == (kind.alone != nullptr));
+        if (!kind.example) continue;
+        const auto parsed = parse_augmentation(kind.example);
+        REQUIRE(parsed.ok());
+        CHECK(is_random(parsed.value()));
+        CHECK(text(parsed.value()).compare(0, name.size() + 1, name + "=") == 0);
+    }
+    // Checkpoints hold these texts: only policies have whole numbers without exponents.
+    CHECK(text(parse_augmentation("rand_augment=20:100:1000,fill=100").value()) == "rand_augment=20:100:1000,fill=1e+02");
+    CHECK(text(parse_augmentation("trivial_augment_wide=20,rotation=30").value()) == "random_rotation=-3e+01:3e+01,trivial_augment_wide=20");
+}
+
 TEST_CASE("later items win") {
     const augmentation a =
         parse_augmentation("random_erasing=0.9,default,random_erasing=0.1,rand_augment,trivial_augment_wide=11").value();

@@ -8,9 +8,6 @@ GRAFT_BEGIN_NAMESPACE
 /// The rectangle that RandomResizedCrop draws: ten tries, then the largest one in the middle whose ratio is allowed.
 crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2],
                          random_sequence& random);
-/// ColorJitter.
-result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                           random_sequence& random);
 /// Everything that comes behind the crop and before normalisation.
 result<image> augment_pixels(const image& picture, const augmentation& augment, random_sequence& random);
 /// RandomErasing of one sample in place, float32, `channels` planes (nchw) or interleaved.
@@ -22,7 +19,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -54,38 +50,16 @@ GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, c
     return box;
 }
 
-GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                                        random_sequence& random) GRAFT_MEMORY_TRY {
-    const double spread[4] = {brightness, contrast, saturation, hue};
-    double factor[4];
-    int order[4] = {0, 1, 2, 3};
-    for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
-    for (int i = 0; i < 4; ++i)
-        factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
-    image out = picture;
-    for (const int which : order) {
-        if (spread[which] <= 0) continue;
-        if (which == 0) GRAFT_TRY_ASSIGN(out, adjust_brightness(out, factor[0]));
-        if (which == 1) GRAFT_TRY_ASSIGN(out, adjust_contrast(out, factor[1]));
-        if (which == 2) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, factor[2]));
-        if (which == 3) GRAFT_TRY_ASSIGN(out, adjust_hue(out, factor[3]));
-    }
-    return out;
-}
-GRAFT_MEMORY_CATCH("color_jitter")
-
 GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentation& a, random_sequence& random) GRAFT_MEMORY_TRY {
     image out = picture;
-    // Every number is drawn whether it is needed or not: one setting changed leaves the others' draws as they were.
-    const double horizontal = random.uniform(), vertical = random.uniform(), angle = random.uniform(a.rotation[0], a.rotation[1]);
-    const double gray = random.uniform();
-    if (horizontal < a.horizontal_flip) GRAFT_TRY_ASSIGN(out, flip_horizontal(out));
-    if (vertical < a.vertical_flip) GRAFT_TRY_ASSIGN(out, flip_vertical(out));
-    if (a.rotation[0] != 0 || a.rotation[1] != 0) GRAFT_TRY_ASSIGN(out, rotate(out, angle, a.interpolation, a.fill));
-    GRAFT_TRY_ASSIGN(out, apply(a.policy, out, random, a.interpolation, a.fill));
-    if (a.brightness > 0 || a.contrast > 0 || a.saturation > 0 || a.hue > 0)
-        GRAFT_TRY_ASSIGN(out, color_jitter(out, a.brightness, a.contrast, a.saturation, a.hue, random));
-    if (gray < a.grayscale) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, 0));
+    // Every number of theirs is drawn whether it is needed or not: one setting changed leaves the others' draws as they were.
+    random_sequence ahead = random;
+    for (const augmentation_kind& kind : augmentation_kinds())
+        if (kind.draws_ahead) random.uniform();
+    for (const augmentation_kind& kind : augmentation_kinds()) {
+        const double drawn = kind.draws_ahead ? ahead.uniform() : 0;
+        if (kind.change) GRAFT_TRY(kind.change(out, a, drawn, random));
+    }
     return out;
 }
 GRAFT_MEMORY_CATCH("augment_pixels")

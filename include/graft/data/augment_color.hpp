@@ -3,6 +3,7 @@
 #pragma once
 
 #include "image.hpp"
+#include "sampler.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -27,11 +28,16 @@ result<image> equalize(const image& picture);
 /// 255 less every value.
 result<image> invert(const image& picture);
 
+/// ColorJitter.
+result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
+                           random_sequence& random);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -250,6 +256,26 @@ GRAFT_INLINE result<image> invert(const image& picture) GRAFT_MEMORY_TRY {
     return detail::look_up_pixels(picture, table, 1);
 }
 GRAFT_MEMORY_CATCH("invert")
+
+GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
+                                        random_sequence& random) GRAFT_MEMORY_TRY {
+    const double spread[4] = {brightness, contrast, saturation, hue};
+    double factor[4];
+    int order[4] = {0, 1, 2, 3};
+    for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
+    for (int i = 0; i < 4; ++i)
+        factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
+    image out = picture;
+    for (const int which : order) {
+        if (spread[which] <= 0) continue;
+        if (which == 0) GRAFT_TRY_ASSIGN(out, adjust_brightness(out, factor[0]));
+        if (which == 1) GRAFT_TRY_ASSIGN(out, adjust_contrast(out, factor[1]));
+        if (which == 2) GRAFT_TRY_ASSIGN(out, adjust_saturation(out, factor[2]));
+        if (which == 3) GRAFT_TRY_ASSIGN(out, adjust_hue(out, factor[3]));
+    }
+    return out;
+}
+GRAFT_MEMORY_CATCH("color_jitter")
 
 GRAFT_END_NAMESPACE
 #endif
