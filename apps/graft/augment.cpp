@@ -1,5 +1,5 @@
 // graft augment: a sheet of what a network sees of a dataset while it learns, as PNG.
-#include "program.hpp"
+#include "verb.hpp"
 
 #include <graft/core/file.hpp>
 #include <graft/data/dataset.hpp>
@@ -15,6 +15,11 @@
 
 namespace program {
 namespace {
+
+struct augment_options {
+    std::string data, preview, augment, preprocess;
+    int images = 6;
+};
 
 constexpr std::int64_t gap = 6, caption_height = 18, draws = 7, tallest_cell = 128;
 
@@ -112,19 +117,10 @@ graft::status make_row(const graft::dataset& data, graft::sample_options options
 // Pictures spread over the dataset, under one augmentation, or under each there is.
 graft::result<std::vector<sheet_row>> rows_of(const graft::dataset& data, const std::string& spec, int images) {
     std::vector<std::string> specs;
-    if (spec == "each")
-        specs = {"random_resized_crop",
-                 "random_horizontal_flip",
-                 "random_vertical_flip",
-                 "random_rotation=30",
-                 "color_jitter=0.4:0.4:0.4:0.1",
-                 "random_grayscale=0.5",
-                 "rand_augment",
-                 "trivial_augment_wide",
-                 "random_erasing=1",
-                 "mixup",
-                 "cutmix"};
-    else
+    if (spec == "each") {
+        for (const graft::augmentation_kind& kind : graft::augmentation_kinds())
+            if (kind.example) specs.push_back(kind.example);
+    } else
         specs.assign(static_cast<std::size_t>(std::min<std::int64_t>(images, data.size())), spec.empty() ? "default" : spec);
     std::vector<sheet_row> rows;
     for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -136,8 +132,6 @@ graft::result<std::vector<sheet_row>> rows_of(const graft::dataset& data, const 
     }
     return rows;
 }
-
-} // namespace
 
 graft::result<int> augment(const common_options& common, const augment_options& options) {
     graft::sample_options sample;
@@ -196,5 +190,19 @@ graft::result<int> augment(const common_options& common, const augment_options& 
     }
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<augment_options>();
+    list.add("DATA", o->data, "Image folder, IDX or CIFAR files, or a CSV file").required();
+    list.add("--preview", o->preview, "The sheet", "FILE.png").required();
+    list.add("--augment", o->augment, "Random changes, or each for all there are (default: those of finetune)", "SPEC");
+    list.add("--preprocess", o->preprocess, "How pictures become tensors (default: imagenet,crop=224)", "SPEC");
+    list.add("--images", o->images, "Rows of the sheet (default: 6)", "N").within(1, 64);
+    return [o](const common_options& common) { return augment(common, *o); };
+}
+
+} // namespace
+
+verb augment_verb() { return {"A sheet of what a network sees while it learns, as PNG", declare}; }
 
 } // namespace program

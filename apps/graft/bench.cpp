@@ -1,6 +1,7 @@
 // graft bench: latency of a model on random input.
 #include "batch_search.hpp"
 #include "deterministic_cost.hpp"
+#include "training.hpp"
 
 #include <graft/core/rng.hpp>
 #include <graft/cpu/isa.hpp>
@@ -112,8 +113,6 @@ graft::result<any_algorithm::work> running(const common_options& common, const s
     return any_algorithm::work([session] { return session->run(); });
 }
 
-} // namespace
-
 graft::result<int> bench(const common_options& common, const bench_options& options) {
     graft::cpu::isa isa{};
     GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
@@ -220,5 +219,22 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     row("memory", memory);
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<bench_options>();
+    list.add("MODEL", o->model, "The model");
+    list.add("--train", o->train, "A training step instead of a run: full, or head for the last layer alone", "SCOPE").one_of({"full", "head"});
+    list.add("--arch", o->arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL", "NAME").architecture().needs("--train").excludes("MODEL");
+    list.add("--batch", o->batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)", "B").batch();
+    list.add("--rounds", o->rounds, "Timed runs, after a warm-up", "R").within(1, 10000000).shows_default();
+    return [o](const common_options& common) -> graft::result<int> {
+        if (o->model.empty() && o->arch.empty()) return graft::fail(graft::errc::usage, "bench", "MODEL is required");
+        return o->train.empty() ? bench(common, *o) : bench_training(common, *o);
+    };
+}
+
+} // namespace
+
+verb bench_verb() { return {"Measures a model on random input", declare}; }
 
 } // namespace program

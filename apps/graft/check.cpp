@@ -1,5 +1,5 @@
 // graft check: what is wrong with a dataset, before training.
-#include "program.hpp"
+#include "verb.hpp"
 
 #include <graft/core/utf8.hpp>
 #include <graft/data/check.hpp>
@@ -12,6 +12,11 @@
 
 namespace program {
 namespace {
+
+struct check_options {
+    std::string data;
+    bool allow_empty = false;
+};
 
 constexpr std::size_t shown = 20; // rows of a table; --json has all
 
@@ -150,8 +155,6 @@ void print_summary(const terminal& screen, const std::string& data, const graft:
     print_advice(report);
 }
 
-} // namespace
-
 graft::result<int> check(const common_options& common, const check_options& options) {
     graft::dataset_options with;
     with.allow_empty = options.allow_empty;
@@ -173,5 +176,16 @@ graft::result<int> check(const common_options& common, const check_options& opti
     GRAFT_TRY(std::move(report.verdict));
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<check_options>();
+    list.add("DATA", o->data, "Image folder, IDX or CIFAR files, or a CSV file").required();
+    list.add("--allow-empty", o->allow_empty, "Take classes without pictures");
+    return [o](const common_options& common) { return check(common, *o); };
+}
+
+} // namespace
+
+verb check_verb() { return {"What is wrong with a dataset, before training", declare}; }
 
 } // namespace program

@@ -1,5 +1,6 @@
 // graft classify: names what is in pictures, and puts them into folders by what they show.
 #include "pictures.hpp"
+#include "verb.hpp"
 
 #include <graft/core/directory.hpp>
 #include <graft/core/file.hpp>
@@ -13,6 +14,13 @@
 
 namespace program {
 namespace {
+
+struct classify_options {
+    std::string model, labels, preprocess, output, csv, sort_into; ///< csv: a file, "-" for standard output, or nothing
+    std::vector<std::string> images;
+    double unsure = 0;         ///< least probability of what is sure
+    int top = 0, preview = -1; ///< 0 and -1: as suits the output
+};
 
 struct named_picture {
     std::string path;
@@ -209,8 +217,6 @@ std::vector<graft::result<std::vector<graft::prediction>>> name_pictures(graft::
     return answers;
 }
 
-} // namespace
-
 graft::result<int> classify(const common_options& common, const classify_options& options) {
     // So many pictures are named in one go, fewer where they are large.
     constexpr std::size_t at_once = 8;
@@ -297,5 +303,24 @@ graft::result<int> classify(const common_options& common, const classify_options
         if (p.failed) report(graft::error(p.failed->code(), p.path, p.failed->detail()));
     return failures ? exit_failed : exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<classify_options>();
+    list.add("MODEL", o->model, "The model").required();
+    list.add("IMAGE", o->images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them").required();
+    list.add("--labels", o->labels, "Names of the classes, one a line (default: the model's own)", "FILE");
+    list.add("--top", o->top, "How many names a picture (default: 5)", "K").within(1, 1 << 20);
+    list.add("--preprocess", o->preprocess, "How pictures become tensors (default: the model's own)", "SPEC");
+    list.add("--output", o->output, "The output that names classes (default: the first)", "NAME");
+    list.add("--preview", o->preview, "Columns of the picture beside the names, 0 for none", "N").within(0, 200);
+    list.add("--csv", o->csv, "A table as CSV into FILE.csv, or, without it, to standard output", "[FILE.csv]").alone_means("-");
+    list.add("--sort-into", o->sort_into, "Copy each picture into DIR/LABEL/, under its own name; nothing there is overwritten", "DIR");
+    list.add("--unsure", o->unsure, "Mark pictures whose best probability is below P, and sort them into DIR/unsure/", "P").within(0.0, 1.0);
+    return [o](const common_options& common) { return classify(common, *o); };
+}
+
+} // namespace
+
+verb classify_verb() { return {"Names what is in pictures", declare}; }
 
 } // namespace program

@@ -1,11 +1,16 @@
 // graft decode: a picture's pixels as .npy.
-#include "program.hpp"
+#include "verb.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdio>
 
 namespace program {
+namespace {
+
+struct decode_options {
+    std::string image, output;
+};
 
 graft::result<int> decode(const common_options& common, const decode_options& options) {
     graft::image picture;
@@ -25,5 +30,16 @@ graft::result<int> decode(const common_options& common, const decode_options& op
     }
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<decode_options>();
+    list.add("IMAGE", o->image, "The picture").required();
+    list.add("-o,--output", o->output, "The array", "FILE.npy").required();
+    return [o](const common_options& common) { return decode(common, *o); };
+}
+
+} // namespace
+
+verb decode_verb() { return {"The pixels of a picture as an array, uint8 (H, W, 3)", declare}; }
 
 } // namespace program

@@ -1,5 +1,6 @@
 // graft doctor: what this machine and this build can do.
 #include "gpus.hpp"
+#include "verb.hpp"
 
 #include <graft/cpu/isa.hpp>
 
@@ -86,9 +87,7 @@ graft::result<int> ending(graft::result<std::shared_ptr<graft::device>>& opened)
     return exit_done;
 }
 
-} // namespace
-
-graft::result<int> doctor(const common_options& common, const doctor_options&) {
+graft::result<int> doctor(const common_options& common) {
     graft::cpu::isa active{};
     GRAFT_TRY_ASSIGN(active, graft::cpu::active_isa());
     std::string wanted;
@@ -174,5 +173,13 @@ graft::result<int> doctor(const common_options& common, const doctor_options&) {
                     v["what"].get<std::string>().c_str());
     return ending(opened);
 }
+
+action declare(option_list&) {
+    return [](const common_options& common) { return doctor(common); };
+}
+
+} // namespace
+
+verb doctor_verb() { return {"What this machine and this build can do", declare}; }
 
 } // namespace program

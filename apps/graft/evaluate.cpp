@@ -1,5 +1,5 @@
 // graft evaluate: how well a model knows a dataset.
-#include "program.hpp"
+#include "verb.hpp"
 #include "progress.hpp"
 
 #include <graft/data/splits.hpp>
@@ -13,6 +13,12 @@
 
 namespace program {
 namespace {
+
+struct evaluate_options {
+    std::string model, data, labels, preprocess, output;
+    int batch = 32;
+    double bad_share = 0.01;
+};
 
 constexpr std::int64_t shown = 40; // rows of the table; --json has all
 
@@ -85,8 +91,6 @@ void print_matrix(const terminal& screen, const std::vector<std::string>& classe
     }
     std::printf("\n");
 }
-
-} // namespace
 
 graft::result<int> evaluate(const common_options& common, const evaluate_options& options) {
     auto loaded = load_classifier(common, options.model, options.labels, options.preprocess, options.output);
@@ -168,5 +172,21 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
                 found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<evaluate_options>();
+    list.add("MODEL", o->model, "The model").required();
+    list.add("DATA", o->data, "Image folder, IDX or CIFAR files, or a CSV file").required();
+    list.add("--labels", o->labels, "Names of the model's classes, one a line (default: the model's own)", "FILE");
+    list.add("--preprocess", o->preprocess, "How pictures become tensors (default: the model's own)", "SPEC");
+    list.add("--output", o->output, "The output that names classes (default: the first)", "NAME");
+    list.add("--batch", o->batch, "Pictures at once (default: 32)", "B").within(1, 1 << 20);
+    list.add("--bad-share", o->bad_share, "Share of the pictures that may be unreadable (default: 0.01, and one at least)", "SHARE").within(0.0, 1.0);
+    return [o](const common_options& common) { return evaluate(common, *o); };
+}
+
+} // namespace
+
+verb evaluate_verb() { return {"Scores a model on labelled pictures, each exactly once", declare}; }
 
 } // namespace program

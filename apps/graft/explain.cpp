@@ -1,5 +1,6 @@
 // graft explain: where in a picture a network looks, as pictures.
 #include "pictures.hpp"
+#include "verb.hpp"
 
 #include <graft/core/directory.hpp>
 #include <graft/data/png_encode.hpp>
@@ -11,6 +12,12 @@
 
 namespace program {
 namespace {
+
+struct explain_options {
+    std::string model, labels, preprocess, output, out, label; ///< label: a class by its name or its index; empty: the likeliest
+    std::vector<std::string> images;
+    int top = 1;
+};
 
 struct explained_picture {
     std::string path, file;
@@ -110,8 +117,6 @@ void print_rows(const terminal& screen, const std::vector<explained_picture>& al
     table.print(screen);
 }
 
-} // namespace
-
 graft::result<int> explain(const common_options& common, const explain_options& options) {
     GRAFT_TRY(check_device(common));
     common_options on_cpu = common;
@@ -151,5 +156,22 @@ graft::result<int> explain(const common_options& common, const explain_options& 
         if (p.failed) ++failures, report(graft::error(p.failed->code(), p.path, p.failed->detail()));
     return failures ? exit_failed : exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<explain_options>();
+    list.add("MODEL", o->model, "The model").required();
+    list.add("IMAGE", o->images, "JPEG, PNG, BMP, PNM or WebP files, and folders of them").required();
+    list.add("--out", o->out, "The folder for the pictures; nothing there is overwritten", "DIR").required();
+    list.add("--label", o->label, "The class to explain, by name or index (default: the likeliest)", "NAME|INDEX");
+    list.add("--top", o->top, "Explain the K likeliest classes of each picture (default: 1)", "K").within(1, 1 << 20).excludes("--label");
+    list.add("--labels", o->labels, "Names of the classes, one a line (default: the model's own)", "FILE");
+    list.add("--preprocess", o->preprocess, "How pictures become tensors (default: the model's own)", "SPEC");
+    list.add("--output", o->output, "The output that names classes (default: the first)", "NAME");
+    return [o](const common_options& common) { return explain(common, *o); };
+}
+
+} // namespace
+
+verb explain_verb() { return {"Where in a picture a network looks, as pictures (Grad-CAM)", declare}; }
 
 } // namespace program

@@ -15,6 +15,12 @@
 namespace program {
 namespace {
 
+struct info_options {
+    std::string file;
+    bool ops = false, placement = false;
+    int train = 0; ///< samples of the training step whose memory is told; 0: none
+};
+
 // A safetensors file begins with the length of its JSON, 64 bits, which no real file fills beyond the fifth byte, and a brace.
 bool looks_like_safetensors(const std::string& path) {
     std::error_code problem;
@@ -134,8 +140,6 @@ void print_placement(const terminal& screen, const std::vector<graft::placement>
         table.add({shortened(printable(p.node), 40), printable(p.op_type), p.device, printable(p.kernel), printable(p.reason)});
     table.print(screen);
 }
-
-} // namespace
 
 graft::result<int> info(const common_options& common, const info_options& options) {
     if (looks_like_safetensors(options.file)) return info_safetensors(common, options);
@@ -273,5 +277,18 @@ graft::result<int> info(const common_options& common, const info_options& option
     }
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<info_options>();
+    list.add("FILE", o->file, "The file").required();
+    list.add("--ops", o->ops, "Print the GRAFT_OPS list of a build for this model alone");
+    list.add("--train", o->train, "Also the memory of a training step of N samples, where all of the network learns", "N").within(1, 1 << 20);
+    list.add("--placement", o->placement, "Print which kernel each node gets, and why not a faster one");
+    return [o](const common_options& common) { return info(common, *o); };
+}
+
+} // namespace
+
+verb info_verb() { return {"What is in a model (ONNX) or a tensor file (safetensors)", declare}; }
 
 } // namespace program

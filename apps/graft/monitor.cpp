@@ -1,5 +1,6 @@
 // graft monitor: how the GPUs are doing: a table that is drawn anew on a terminal, a line a sample elsewhere.
 #include "gpus.hpp"
+#include "verb.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +14,11 @@
 
 namespace program {
 namespace {
+
+struct monitor_options {
+    double interval = 1; ///< seconds between samples
+    int count = 0;       ///< samples; 0: one with --json, else until the program is stopped
+};
 
 using graft::gpu::device_info;
 using graft::gpu::device_sample;
@@ -68,8 +74,6 @@ void print_line(const std::vector<device_info>& devices, const std::vector<devic
     std::printf("%s\n", line.c_str());
 }
 
-} // namespace
-
 graft::result<int> monitor(const common_options& common, const monitor_options& o) {
     std::vector<device_info> devices;
     GRAFT_TRY_ASSIGN(devices, graft::gpu::list_devices());
@@ -103,5 +107,16 @@ graft::result<int> monitor(const common_options& common, const monitor_options& 
     }
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<monitor_options>();
+    list.add("--interval", o->interval, "Time between samples (default: 1)", "SECONDS").within(0.05, 86400.0);
+    list.add("--count", o->count, "Samples (default: one with --json, else until stopped)", "N").within(1, 1 << 30);
+    return [o](const common_options& common) { return monitor(common, *o); };
+}
+
+} // namespace
+
+verb monitor_verb() { return {"How the GPUs are doing: use, memory, power, temperature", declare}; }
 
 } // namespace program

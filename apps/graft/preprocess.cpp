@@ -1,5 +1,5 @@
 // graft preprocess: the tensor that a model sees of a picture, as .npy.
-#include "program.hpp"
+#include "verb.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -7,6 +7,10 @@
 
 namespace program {
 namespace {
+
+struct preprocess_options {
+    std::string image, model, preprocess, output;
+};
 
 // What the model's one input asks for, and what its metadata say; the file is read, not loaded.
 graft::status read_format(const std::string& path, graft::input_format& format, std::string& metadata) {
@@ -25,8 +29,6 @@ graft::status read_format(const std::string& path, graft::input_format& format, 
     if (const std::string* own = g.find_metadata("graft.preprocess")) metadata = *own;
     return {};
 }
-
-} // namespace
 
 graft::result<int> preprocess(const common_options& common, const preprocess_options& options) {
     graft::input_format format;
@@ -64,5 +66,18 @@ graft::result<int> preprocess(const common_options& common, const preprocess_opt
                     graft::text(values.shape()).c_str(), spec.c_str());
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<preprocess_options>();
+    list.add("IMAGE", o->image, "The picture").required();
+    list.add("--model", o->model, "The model whose input it is to fit", "MODEL");
+    list.add("--preprocess", o->preprocess, "How (default: the model's own)", "SPEC");
+    list.add("-o,--output", o->output, "The array", "FILE.npy").required();
+    return [o](const common_options& common) { return preprocess(common, *o); };
+}
+
+} // namespace
+
+verb preprocess_verb() { return {"The tensor that a model sees of a picture", declare}; }
 
 } // namespace program

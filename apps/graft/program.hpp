@@ -33,86 +33,8 @@ struct common_options {
     std::string device, precision = "auto", memory_limit;
     bool deterministic = false, strict_placement = false;
     std::string color = "auto";
+    std::string command, resume_command; ///< the command line for a shell: as it was typed, and to go on with the run that it began
 };
-
-struct doctor_options {};
-struct monitor_options {
-    double interval = 1; ///< seconds between samples
-    int count = 0;       ///< samples; 0: one with --json, else until the program is stopped
-};
-struct info_options {
-    std::string file;
-    bool ops = false, placement = false;
-    int train = 0; ///< samples of the training step whose memory is told; 0: none
-};
-struct run_options {
-    std::string model, output_dir;
-    std::vector<std::string> inputs;
-};
-struct classify_options {
-    std::string model, labels, preprocess, output, csv, sort_into; ///< csv: a file, "-" for standard output, or nothing
-    std::vector<std::string> images;
-    double unsure = 0;         ///< least probability of what is sure
-    int top = 0, preview = -1; ///< 0 and -1: as suits the output
-};
-struct explain_options {
-    std::string model, labels, preprocess, output, out, label; ///< label: a class by its name or its index; empty: the likeliest
-    std::vector<std::string> images;
-    int top = 1;
-};
-struct bench_options {
-    std::string model;
-    int batch = 0, rounds = 20; ///< batch 0: as the model has it
-    std::string train, arch; ///< train: "full", "head", or "" for a run
-};
-struct decode_options {
-    std::string image, output;
-};
-struct preprocess_options {
-    std::string image, model, preprocess, output;
-};
-struct check_options {
-    std::string data;
-    bool allow_empty = false;
-};
-struct augment_options {
-    std::string data, preview, augment, preprocess;
-    int images = 6;
-};
-struct evaluate_options {
-    std::string model, data, labels, preprocess, output;
-    int batch = 32;
-    double bad_share = 0.01;
-};
-/// Of finetune and train. What is not given is as the library has it; numbers that are negative and texts that are empty are decided later.
-struct training_options {
-    bool from_scratch = false; ///< train
-    std::string data, from, arch, out, command, resume_command; ///< command: for a shell, as it was typed; resume_command: to go on with what it began
-    graft::finetune_options with; ///< what the options go into, and where their defaults come from
-    int batch = static_cast<int>(with.batch);
-    double trunk_lr = -1, warmup = -1, mixup = -1, cutmix = -1, validation = graft::dataset_options().validation_fraction;
-    std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights;
-    std::vector<std::string> rates; ///< REGEX=FACTOR
-    std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
-    bool strict = false, allow_empty = false, find_lr = false;
-};
-
-// One function a verb, each in the file of its name. They return the exit code, or fail and leave the message to main.
-graft::result<int> doctor(const common_options&, const doctor_options&);
-graft::result<int> monitor(const common_options&, const monitor_options&);
-graft::result<int> info(const common_options&, const info_options&);
-graft::result<int> run(const common_options&, const run_options&);
-graft::result<int> classify(const common_options&, const classify_options&);
-graft::result<int> explain(const common_options&, const explain_options&);
-graft::result<int> bench(const common_options&, const bench_options&);
-graft::result<int> decode(const common_options&, const decode_options&);
-graft::result<int> preprocess(const common_options&, const preprocess_options&);
-graft::result<int> check(const common_options&, const check_options&);
-graft::result<int> augment(const common_options&, const augment_options&);
-graft::result<int> evaluate(const common_options&, const evaluate_options&);
-graft::result<int> train(const common_options&, const training_options&);
-/// Training steps instead of runs, for `bench --train`.
-graft::result<int> bench_training(const common_options&, const bench_options&);
 
 /// Prints `graft: error: <code>: <where>: <detail>` on stderr and returns the exit code that belongs to it.
 int report(const graft::error& e);

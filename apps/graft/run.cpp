@@ -1,5 +1,5 @@
 // graft run: any model on arrays, arrays out.
-#include "program.hpp"
+#include "verb.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,6 +13,11 @@
 
 namespace program {
 namespace {
+
+struct run_options {
+    std::string model, output_dir;
+    std::vector<std::string> inputs;
+};
 
 // The file of an output: / and : in its name become _.
 graft::result<std::string> file_of(const std::string& directory, const std::string& output) {
@@ -36,8 +41,6 @@ std::string range_of(const graft::tensor& t) {
     std::snprintf(text, sizeof text, "%.4g .. %.4g, mean %.4g", least, most, sum / static_cast<double>(n));
     return text;
 }
-
-} // namespace
 
 graft::result<int> run(const common_options& common, const run_options& options) {
     std::vector<graft::named_tensor> inputs;
@@ -97,5 +100,17 @@ graft::result<int> run(const common_options& common, const run_options& options)
     }
     return exit_done;
 }
+
+action declare(option_list& list) {
+    auto o = std::make_shared<run_options>();
+    list.add("MODEL", o->model, "The model").required();
+    list.add("-i,--input", o->inputs, "An input and its array; once for each input", "NAME=FILE.npy").repeatable();
+    list.add("-o,--output-dir", o->output_dir, "Folder for <output name>.npy; made if it is not there", "DIR").required();
+    return [o](const common_options& common) { return run(common, *o); };
+}
+
+} // namespace
+
+verb run_verb() { return {"Runs any model on arrays", declare}; }
 
 } // namespace program

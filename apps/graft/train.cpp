@@ -262,17 +262,17 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     std::printf("\nNext: graft classify %s PHOTO.jpg\n", printable(model).c_str());
 }
 
-void print_stopped(const common_options& common, const training_options& o, const graft::trainer_options& with, const graft::training_result& found) {
+void print_stopped(const common_options& common, const graft::trainer_options& with, const graft::training_result& found) {
     const terminal screen = look_at(stdout, common.color);
     std::string best;
     if (found.best_epoch >= 0) best = "; best " + percent_text(found.best_top1) + " top-1, in epoch " + std::to_string(found.best_epoch + 1);
     std::printf("%s  behind %lld of %lld epochs%s\n", styled(screen, style::dim, "stopped   ").c_str(), static_cast<long long>(found.epochs),
                 static_cast<long long>(with.epochs), best.c_str());
     std::printf("%s  %s\n", styled(screen, style::dim, "checkpoint").c_str(), printable(graft::join_path(with.out, "checkpoint.safetensors")).c_str());
-    std::printf("\nTo go on: %s\n", o.resume_command.c_str());
+    std::printf("\nTo go on: %s\n", common.resume_command.c_str());
 }
 
-void print_json(const training_options& o, const training_setup& setup, const graft::dataset_splits& data,
+void print_json(const common_options& common, const training_options& o, const training_setup& setup, const graft::dataset_splits& data,
                 const graft::trainer_options& with, const graft::training_result& found, const found_batch& batch) {
     json history = json::array();
     for (const graft::epoch_record& r : found.history)
@@ -312,7 +312,7 @@ void print_json(const training_options& o, const training_setup& setup, const gr
                 {"stopped", found.stopped},
                 {"model", graft::join_path(o.out, "model.onnx")},
                 {"history", history}};
-    if (found.stopped) object["resume_command"] = o.resume_command;
+    if (found.stopped) object["resume_command"] = common.resume_command;
     if (o.batch == batch_auto) object["batch_trials"] = tried_json(batch.tried);
     print(object);
 }
@@ -328,8 +328,6 @@ graft::status check_folder(const training_options& o) {
     }
     return {};
 }
-
-} // namespace
 
 graft::result<int> train(const common_options& common, const training_options& options) {
     graft::trainer_options with;
@@ -374,17 +372,31 @@ graft::result<int> train(const common_options& common, const training_options& o
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
     if (found.stopped) {
         if (common.json)
-            print_json(options, setup, data, with, found, batch);
+            print_json(common, options, setup, data, with, found, batch);
         else
-            print_stopped(common, options, with, found);
+            print_stopped(common, with, found);
         return exit_stopped + signal;
     }
     GRAFT_TRY(write_training_report(setup, data, with, found, watch.figures, device_and_precision(common, with.step.on)));
     if (common.json)
-        print_json(options, setup, data, with, found, batch);
+        print_json(common, options, setup, data, with, found, batch);
     else
         print_result(common, with, found);
     return exit_done;
 }
+
+// Declares either verb.
+template <bool FromScratch>
+action declare(option_list& list) {
+    auto o = std::make_shared<training_options>();
+    o->from_scratch = FromScratch;
+    declare_training(list, *o);
+    return [o](const common_options& common) { return train(common, *o); };
+}
+
+} // namespace
+
+verb finetune_verb() { return {"Turns a model and labelled pictures into a model of their classes", declare<false>}; }
+verb train_verb() { return {"Trains an architecture from random weights", declare<true>}; }
 
 } // namespace program

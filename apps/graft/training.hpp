@@ -1,8 +1,8 @@
 // What the verbs finetune and train share: their options, the network that is to learn, and what is shown and written of a run.
 #pragma once
 
-#include "program.hpp"
 #include "progress.hpp"
+#include "verb.hpp"
 
 #include <graft/core/directory.hpp>
 #include <graft/train.hpp>
@@ -11,6 +11,22 @@
 #include <vector>
 
 namespace program {
+
+/// Of finetune and train. What is not given is as the library has it; numbers that are negative and texts that are empty are decided later.
+struct training_options {
+    bool from_scratch = false; ///< train
+    std::string data, from, arch, out;
+    graft::finetune_options with; ///< what the options go into, and where their defaults come from
+    int batch = static_cast<int>(with.batch);
+    double trunk_lr = -1, warmup = -1, mixup = -1, cutmix = -1, validation = graft::dataset_options().validation_fraction;
+    std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights;
+    std::vector<std::string> rates; ///< REGEX=FACTOR
+    std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
+    bool strict = false, allow_empty = false, find_lr = false;
+};
+
+/// Declares the options of finetune, or of train where they say `from_scratch`.
+void declare_training(option_list& list, training_options& options);
 
 /// A network that is to learn, and how pictures come to it.
 struct training_setup {
@@ -52,12 +68,20 @@ graft::status write_training_report(const training_setup& setup, const graft::da
                                     const graft::trainer_options& with, const graft::training_result& found,
                                     const run_figures& seen, const std::string& device);
 
+/// Of bench.
+struct bench_options {
+    std::string model;
+    int batch = 0, rounds = 20; ///< batch 0: as the model has it
+    std::string train, arch; ///< train: "full", "head", or "" for a run
+};
+/// Training steps instead of runs, for `bench --train`.
+graft::result<int> bench_training(const common_options& common, const bench_options& options);
+
 /// What a step of `batch` samples takes where all of the network learns by AdamW and a running average is kept. Errors: what the network
 /// lacks to be trained as it is.
 graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads);
 
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);
-
 
 } // namespace program

@@ -1,14 +1,10 @@
 // The options of finetune and train: their declaration, and what they mean to the trainer.
 #include "training.hpp"
-#include "training_flags.hpp"
 
 #include <graft/train/settings.hpp>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <stdexcept>
 #include <type_traits>
 
@@ -23,57 +19,37 @@ struct given_apart {
 };
 
 // The options of a group, from the list that the docs print too.
-void declare_group(CLI::App& verb, training_options& o, const char* group) {
+void declare_group(option_list& list, training_options& o, const char* group) {
     const given_apart apart[] = {
-        {"--trunk-lr", &o.trunk_lr, nullptr},          {"--warmup", &o.warmup, nullptr},       {"--mixup", &o.mixup, nullptr},           {"--cutmix", &o.cutmix, nullptr},
-        {"--validation", &o.validation, nullptr},      {"--optimizer", nullptr, &o.optimizer}, {"--schedule", nullptr, &o.schedule},     {"--loss", nullptr, &o.loss},
-        {"--class-weights", nullptr, &o.class_weights}, {"--batch-norm", nullptr, &o.batch_norm}, {"--preprocess", nullptr, &o.preprocess},
-        {"--augment", nullptr, &o.augment},            {"--cache", nullptr, &o.cache},         {"--max-ram", nullptr, &o.max_ram}};
+        {"--trunk-lr", &o.trunk_lr, nullptr},           {"--warmup", &o.warmup, nullptr},         {"--mixup", &o.mixup, nullptr},           {"--cutmix", &o.cutmix, nullptr},
+        {"--validation", &o.validation, nullptr},       {"--optimizer", nullptr, &o.optimizer},   {"--schedule", nullptr, &o.schedule},     {"--loss", nullptr, &o.loss},
+        {"--class-weights", nullptr, &o.class_weights}, {"--batch-norm", nullptr, &o.batch_norm}, {"--preprocess", nullptr, &o.preprocess}, {"--augment", nullptr, &o.augment},
+        {"--cache", nullptr, &o.cache},                 {"--max-ram", nullptr, &o.max_ram}};
+    list.group(group);
     for (const graft::training_setting& s : graft::training_settings(o.with, o.from_scratch)) {
         if (s.group != group || s.option.empty()) continue;
-        const std::string told = s.what + (s.by_default.empty() ? "" : " (default: " + s.by_default + ")");
-        const auto declare = [&](auto& to) {
-            CLI::Option* made = verb.add_option(s.option, to, told)->group(group)->type_name(s.takes);
+        const auto add = [&](auto& to) {
+            list.add(s.option, to, s.what + (s.by_default.empty() ? "" : " (default: " + s.by_default + ")"), s.takes);
             if (s.low == s.high) return;
             if (std::is_integral<std::remove_reference_t<decltype(to)>>::value)
-                made->check(CLI::Range(static_cast<int>(s.low), static_cast<int>(s.high)));
+                list.within(static_cast<int>(s.low), static_cast<int>(s.high));
             else
-                made->check(CLI::Range(s.low, s.high));
+                list.within(s.low, s.high);
         };
         const graft::setting_place& at = s.place;
         const auto found = std::find_if(std::begin(apart), std::end(apart), [&](const given_apart& a) { return s.option == a.option; });
-        if (at.as_bool) verb.add_flag(s.option, *at.as_bool, told)->group(group);
-        else if (at.as_double) declare(*at.as_double);
-        else if (at.as_float) declare(*at.as_float);
-        else if (at.as_int64) declare(*at.as_int64);
-        else if (at.as_int) declare(*at.as_int);
-        else if (at.as_string) declare(*at.as_string);
-        else if (s.option == "--batch") declare(o.batch);
-        else if (s.option == "--rate") declare(o.rates);
+        if (at.as_bool) add(*at.as_bool);
+        else if (at.as_double) add(*at.as_double);
+        else if (at.as_float) add(*at.as_float);
+        else if (at.as_int64) add(*at.as_int64);
+        else if (at.as_int) add(*at.as_int);
+        else if (at.as_string) add(*at.as_string);
+        else if (s.option == "--batch") add(o.batch);
+        else if (s.option == "--rate") add(o.rates);
         else if (found == std::end(apart)) throw std::logic_error(s.option + " goes nowhere");
-        else if (found->number) declare(*found->number);
-        else declare(*found->text);
+        else if (found->number) add(*found->number);
+        else add(*found->text);
     }
-}
-
-void declare_options(CLI::App& verb, training_options& o) {
-    const char *learning = "Learning", *network = "Network", *data = "Data", *run = "Run";
-    declare_group(verb, o, learning);
-    verb.add_flag("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out")->group(learning);
-    declare_group(verb, o, network);
-    declare_group(verb, o, data);
-    verb.add_flag("--strict", o.strict, "Stop at the first unreadable picture")->group(data);
-    verb.add_flag("--allow-empty", o.allow_empty, "Take classes without pictures")->group(data);
-    declare_group(verb, o, run);
-
-    const auto option = [&](const char* name) { return verb.get_option(name); };
-    option("--batch")->transform(batch_or_auto());
-    option("--rate")->expected(1)->take_all()->allow_extra_args(false);
-    option("--batch-norm")->check(one_of({"train", "frozen"}));
-    option("--shards")->check(CLI::IsMember({1, 2, 4, 8, 16, 32, 64, 128, 256}));
-    option("--overwrite")->excludes(option("--resume"));
-    if (!o.from_scratch) option("--trunk-rate")->excludes(option("--trunk-lr"));
-    for (const char* taught : {"--distillation", "--temperature"}) option(taught)->needs(option("--teacher"));
 }
 
 graft::status wrong(const char* option, const graft::error& why) {
@@ -111,11 +87,10 @@ graft::status set_loss(graft::trainer_options& t, const training_options& o) {
     if (!loss.ok()) return wrong("--loss", loss.error());
     graft::loss_options& l = t.step.loss;
     l.kind = *loss;
-    const bool smooth = l.kind == graft::loss_kind::cross_entropy || l.kind == graft::loss_kind::focal;
-    if (!smooth && l.label_smoothing > 0)
-        return graft::fail(graft::errc::usage, "--label-smoothing", "it goes with cross_entropy and focal");
-    if (!smooth && !o.class_weights.empty())
-        return graft::fail(graft::errc::usage, "--class-weights", "they go with cross_entropy and focal");
+    if (graft::is_of_probabilities(l.kind)) return {};
+    const std::string others = graft::joined_names(graft::loss_names(true), "and");
+    if (l.label_smoothing > 0) return graft::fail(graft::errc::usage, "--label-smoothing", "it goes with " + others);
+    if (!o.class_weights.empty()) return graft::fail(graft::errc::usage, "--class-weights", "they go with " + others);
     return {};
 }
 
@@ -139,53 +114,28 @@ graft::status set_augmentation(graft::trainer_options& t, const training_options
 
 } // namespace
 
-CLI::Validator batch_or_auto() {
-    return CLI::Validator(
-        [](std::string& text) {
-            if (text == "auto") {
-                text = std::to_string(batch_auto);
-                return std::string();
-            }
-            const bool number = !text.empty() && text.size() <= 7 && text.find_first_not_of("0123456789") == std::string::npos;
-            const int batch = number ? std::atoi(text.c_str()) : 0;
-            return batch >= 1 && batch <= 1 << 20 ? std::string() : "it takes a number from 1 to 1048576, or auto, and not " + printable(text);
-        },
-        "");
-}
-
-CLI::Validator one_of(const std::vector<std::string>& words) {
-    return CLI::Validator(
-        [words](std::string& text) {
-            if (std::find(words.begin(), words.end(), text) != words.end()) return std::string();
-            std::string all;
-            for (const std::string& word : words) all += (all.empty() ? "" : ", ") + word;
-            const std::string meant = graft::nearest_name(text, words);
-            return "\"" + printable(text) + "\" is none of " + all + (meant.empty() ? "" : "; did you mean " + meant + "?");
-        },
-        "");
-}
-
-CLI::Validator architecture() {
-    return CLI::Validator(
-        [](std::string& text) {
-            const std::vector<std::string> names = graft::architecture_names();
-            if (std::find(names.begin(), names.end(), text) != names.end()) return std::string();
-            graft::architecture_options how;
-            return "\"" + printable(text) + "\": " + graft::build_architecture(text, how).error().detail();
-        },
-        "");
-}
-
-void declare_training(CLI::App& verb, training_options& o) {
-    verb.add_option("DATA", o.data, "Image folder, IDX or CIFAR files, or a CSV file")->required();
+void declare_training(option_list& list, training_options& o) {
+    list.add("DATA", o.data, "Image folder, IDX or CIFAR files, or a CSV file").required();
     if (o.from_scratch)
-        verb.add_option("--arch", o.arch, "lenet, resnet20 or mobilenet_v2")->type_name("NAME")->required()->check(architecture());
+        list.add("--arch", o.arch, "lenet, resnet20 or mobilenet_v2", "NAME").required().architecture();
     else
-        verb.add_option("--from", o.from, "The model whose trunk learns on")->type_name("MODEL")->required();
-    verb.add_option("-o,--out", o.out,
-                    "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr")
-        ->type_name("DIR");
-    declare_options(verb, o);
+        list.add("--from", o.from, "The model whose trunk learns on", "MODEL").required();
+    list.add("-o,--out", o.out, "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr", "DIR");
+    declare_group(list, o, "Learning");
+    list.add("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out");
+    declare_group(list, o, "Network");
+    declare_group(list, o, "Data");
+    list.add("--strict", o.strict, "Stop at the first unreadable picture");
+    list.add("--allow-empty", o.allow_empty, "Take classes without pictures");
+    declare_group(list, o, "Run");
+
+    list.of("--batch").batch();
+    list.of("--rate").repeatable();
+    list.of("--batch-norm").one_of({"train", "frozen"});
+    list.of("--shards").one_of_numbers({1, 2, 4, 8, 16, 32, 64, 128, 256});
+    list.of("--overwrite").excludes("--resume");
+    if (!o.from_scratch) list.of("--trunk-rate").excludes("--trunk-lr");
+    for (const char* taught : {"--distillation", "--temperature"}) list.of(taught).needs("--teacher");
 }
 
 graft::result<graft::trainer_options> trainer_options_of(const common_options& common, const training_options& o) {
@@ -200,7 +150,7 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     t.seed = common.seed;
     t.threads = thread_count(common);
     t.out = o.out;
-    t.command = o.command;
+    t.command = common.command;
     t.step.batch_norm = o.batch_norm == "train";
     t.step.exact = common.exact;
     t.precision = common.precision;

@@ -1,0 +1,63 @@
+// A verb of the program: the options that it takes, and what it does with them.
+#pragma once
+
+#include "program.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+class Option;
+} // namespace CLI
+
+namespace program {
+
+/// Declares options, and says of the last one added what it takes. CLI11 does the work; its header takes longer to compile than most verbs.
+class option_list {
+public:
+    explicit option_list(CLI::App& verb) : verb_(verb) {}
+    option_list(const option_list&) = delete;
+
+    /// Options added from here on stand under this title in --help.
+    option_list& group(const char* title);
+    /// An option, an argument where the name has no dash, or a flag where `to` is a bool. `takes` is what stands behind the name in --help.
+    /// `Value`: std::string, std::vector<std::string>, bool, int, std::int64_t, std::uint64_t, float or double.
+    template <class Value>
+    option_list& add(const std::string& name, Value& to, const std::string& what, const std::string& takes = "");
+    option_list& required();
+    option_list& within(int least, int most);
+    option_list& within(double least, double most);
+    option_list& one_of(const std::vector<std::string>& words);
+    option_list& one_of_numbers(const std::vector<int>& numbers);
+    /// One of graft::architecture_names().
+    option_list& architecture();
+    /// A number from 1 on, or auto, which becomes batch_auto.
+    option_list& batch();
+    /// One value each time, and it may be given again.
+    option_list& repeatable();
+    /// It may stand without a value, for this one.
+    option_list& alone_means(const char* value);
+    option_list& shows_default();
+    option_list& excludes(const char* other);
+    option_list& needs(const char* other);
+    /// Makes another one the last.
+    option_list& of(const char* name);
+
+private:
+    CLI::App& verb_;
+    CLI::Option* last_ = nullptr;
+    std::string group_;
+};
+
+/// What a verb does once its options are read. It returns the exit code, or fails and leaves the message to main.
+using action = std::function<graft::result<int>(const common_options&)>;
+
+/// A verb; its name stands in main.cpp alone.
+struct verb {
+    const char* what; ///< a sentence, for --help
+    action (*declare)(option_list& options);
+};
+
+} // namespace program
