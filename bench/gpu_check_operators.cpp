@@ -178,9 +178,8 @@ graft::status compare(const task& t, const std::string& precision, const std::sh
 std::vector<task> tasks_of(bool training, const std::vector<std::string>& only) {
     std::vector<task> all;
     const graft::ops::table_list tables = training ? graft::ops::all_training_op_tables() : graft::ops::all_op_tables();
-    for (int t = 0; t < tables.size; ++t)
-        for (int r = 0; r < tables.tables[t].size; ++r) {
-            const graft::op_row& row = tables.tables[t].rows[r];
+    for (const auto& table : tables)
+        for (const auto& row : table) {
             if (!row.run || (row.flags & graft::op_flag::bodies) || (!only.empty() && std::find(only.begin(), only.end(), row.name) == only.end())) continue;
             for (const std::string& text : problems::split(row.problems, ';')) all.push_back({&row, text});
         }

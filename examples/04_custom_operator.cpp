@@ -37,7 +37,7 @@ int main() try {
     std::printf("without the row: %s\n", refused.ok() ? "loaded" : graft::text(refused.error().code()));
 
     graft::load_options options;
-    options.operators = {rows, 1};
+    options.operators = rows;
     const graft::model net = graft::load(g, options);
     graft::session session(net);
     const float values[] = {-3, -1, 0, 1, 3};

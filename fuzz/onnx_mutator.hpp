@@ -199,16 +199,15 @@ private:
     const graft::op_row& any_operator() {
         const graft::ops::table_list all = graft::ops::all_op_tables();
         for (;;) {
-            const graft::op_table& table = all.tables[random_.below(static_cast<std::size_t>(all.size))];
+            const graft::op_table& table = all.rows[random_.below(static_cast<std::size_t>(all.size))];
             if (table.size) return table.rows[random_.below(static_cast<std::size_t>(table.size))];
         }
     }
     static const graft::op_row* operator_of(const field& node) {
         namespace schema = graft::onnx_schema;
-        const graft::ops::table_list all = graft::ops::all_op_tables();
-        for (int t = 0; t < all.size; ++t)
-            for (int r = 0; r < all.tables[t].size; ++r)
-                if (node.text(schema::node::op_type) == all.tables[t].rows[r].name) return &all.tables[t].rows[r];
+        for (const graft::op_table& table : graft::ops::all_op_tables())
+            for (const graft::op_row& row : table)
+                if (node.text(schema::node::op_type) == row.name) return &row;
         return nullptr;
     }
     void change_operator() {

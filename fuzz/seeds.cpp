@@ -42,9 +42,8 @@ void write_model(const std::string& name, const graft::graph& g) {
 // Every problem of the op table, its inputs given and, behind the first, constant.
 void operators() {
     const graft::ops::table_list all = graft::ops::all_op_tables();
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (row.flags & graft::op_flag::bodies) continue;
             int number = 0;
             for (const std::string& text : problems::split(row.problems, ';')) {
@@ -299,12 +298,11 @@ void texts() {
 
 // The names of operators and of their attributes, as libFuzzer reads dictionaries.
 void dictionary() {
-    const graft::ops::table_list all = graft::ops::all_op_tables();
     std::set<std::string> names;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            names.insert(all.tables[t].rows[r].name);
-            for (const std::string& known : problems::split(all.tables[t].rows[r].attributes, ' ')) names.insert(known.substr(0, known.find(':')));
+    for (const graft::op_table& table : graft::ops::all_op_tables())
+        for (const graft::op_row& row : table) {
+            names.insert(row.name);
+            for (const std::string& known : problems::split(row.attributes, ' ')) names.insert(known.substr(0, known.find(':')));
         }
     std::ofstream file(root / "onnx.dict");
     for (const std::string& name : names) file << '"' << name << "\"\n";

@@ -39,7 +39,9 @@ struct node;
 struct opset;
 struct value;
 struct op_row;
-struct op_table;
+template <class Row>
+struct row_table;
+using op_table = row_table<op_row>;
 struct tensor_view;
 struct backend;
 class device;
@@ -115,7 +117,7 @@ struct shards;
 class emitter;
 struct gradient_context;
 struct gradient_row;
-struct gradient_table;
+using gradient_table = row_table<gradient_row>;
 struct training_mode_options;
 struct running_statistic;
 namespace backends {

@@ -2394,10 +2394,7 @@ struct generated_row {
 };
 
 /// Rows of a family that writes kernels of its own.
-struct generated_table {
-    const generated_row* rows;
-    int size;
-};
+using generated_table = row_table<generated_row>;
 
 /// The vendor's libraries of one device, with their handles; null where a library is not needed or was not found.
 struct libraries;
@@ -2481,10 +2478,7 @@ struct libraries {
 };
 
 /// The rows of a family.
-struct library_rows {
-    const library_row* rows;
-    int size;
-};
+using library_rows = row_table<library_row>;
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -2740,10 +2734,7 @@ struct decomposition_row {
 };
 
 /// Rows of a family.
-struct decomposition_table {
-    const decomposition_row* rows;
-    int size;
-};
+using decomposition_table = row_table<decomposition_row>;
 
 /// The row that takes a node, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
 const decomposition_row* find_decomposition(const op_context& c);
@@ -4005,7 +3996,7 @@ inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel
 
 GRAFT_INLINE library_rows attention_rows() {
     static constexpr library_row rows[] = {{"Attention", "graft", detail::refuse_fused_attention, detail::make_fused_attention}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE const op_row* fused_attention_row() {
     static constexpr op_row row = make_op("Attention", "graft").inputs(3, 4).attributes("extents:is q:is k:is v:is y:is scale:f");
@@ -4014,7 +4005,7 @@ GRAFT_INLINE const op_row* fused_attention_row() {
 
 GRAFT_INLINE decomposition_table attention_decompositions() {
     static constexpr decomposition_row rows[] = {{"Attention", "", detail::decompose_attention, false}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -5083,10 +5074,7 @@ struct element_rule {
     static constexpr unsigned several = 2;  ///< several elements of an input
     static constexpr unsigned state = 4;    ///< beside those: outputs may lie over the inputs that they update
 };
-struct rule_table {
-    const element_rule* rows;
-    int size;
-};
+using rule_table = row_table<element_rule>;
 
 /// The rule of an operator, or null. Defined with the families, in gpu/ops/rules.hpp.
 const element_rule* find_rule(const char* op, const char* domain);
@@ -5788,10 +5776,7 @@ struct reduction_row {
     const char* domain;
     const char* (*generate)(const kernel_query& q, const fused_node* around, program& p);
 };
-struct reduction_table {
-    const reduction_row* rows;
-    int size;
-};
+using reduction_table = row_table<reduction_row>;
 /// The row of a reduction, or null. Defined with the families, in gpu/ops/ops.hpp.
 const reduction_row* find_reduction(const char* op, const char* domain);
 
@@ -6443,10 +6428,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Tables of rules.
-struct rule_list {
-    const rule_table* tables;
-    int size;
-};
+using rule_list = row_table<rule_table>;
 
 /// Every rule.
 rule_list all_rules();
@@ -6647,7 +6629,7 @@ GRAFT_INLINE rule_table elementwise_rules() {
         {"Cast", "", same, emit_cast, ""},
         {"CastLike", "", same, emit_cast, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -6788,7 +6770,7 @@ GRAFT_INLINE rule_table activation_rules() {
         {"ClipGrad", "graft", same, emit_clip_grad, ""},
         {"ActivationGrad", "graft", same, emit_activation_grad, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -7072,7 +7054,7 @@ GRAFT_INLINE rule_table movement_rules() {
         {"OneHot", "", several, emit_one_hot, ""},
         {"Trilu", "", element_rule::same, emit_trilu, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -7165,7 +7147,7 @@ GRAFT_INLINE rule_table gather_rules() {
         {"GatherElements", "", moved, detail::emit_gather_elements, ""},
         {"GatherND", "", moved, detail::emit_gather_nd, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -7677,11 +7659,11 @@ GRAFT_INLINE generated_table scatter_rows() {
         {"ScatterElements", "", detail::generate_scatter_elements},
         {"ScatterND", "", detail::generate_scatter_nd},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE rule_table scatter_rules() {
     static constexpr element_rule rows[] = {{"TensorScatter", "", element_rule::moved, detail::emit_tensor_scatter, ""}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -8022,11 +8004,11 @@ GRAFT_INLINE rule_table grid_rules() {
         {"GridSample", "", element_rule::several, detail::emit_grid_sample, ""},
         {"AffineGrid", "", element_rule::several, detail::emit_affine_grid, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE generated_table grid_rows() {
     static constexpr generated_row rows[] = {{"GridSampleGrad", "graft", detail::generate_grid_sample_grad}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -8263,7 +8245,7 @@ GRAFT_INLINE rule_table resample_rules() {
         {"ResizeGrad", "graft", several, emit_resize_grad, ""},
         {"PadGrad", "graft", several, emit_pad_grad, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -8306,7 +8288,7 @@ GRAFT_INLINE rule_table legacy_rules() {
         {"ImageScaler", "", same, detail::emit_image_scaler, ""},
         {"Crop", "", element_rule::moved, detail::emit_crop, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -8411,12 +8393,12 @@ GRAFT_INLINE decomposition_table loss_decompositions() {
         {"NegativeLogLikelihoodLoss", "", detail::decompose_likelihood_loss, true},
         {"SoftmaxCrossEntropyLoss", "", detail::decompose_cross_entropy_loss, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 GRAFT_INLINE rule_table loss_rules() {
     static constexpr element_rule rows[] = {{"TargetInRange", "graft", element_rule::same, detail::emit_target_in_range, ""}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -8666,7 +8648,7 @@ GRAFT_INLINE reduction_table reduce_rows() {
         {"ArgMax", "", detail::generate_choice<false>},
         {"ArgMin", "", detail::generate_choice<true>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -8838,14 +8820,14 @@ GRAFT_INLINE reduction_table norm_rows() {
         {"MeanVarianceNormalization", "", detail::generate_mean_variance},
         {"LpNormalization", "", detail::generate_lp_norm},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE rule_table norm_rules() {
     static constexpr element_rule rows[] = {
         {"BatchNormalization", "", element_rule::same, detail::emit_batch_norm, ""},
         {"LRN", "", element_rule::several, detail::emit_lrn, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -9096,7 +9078,7 @@ inline op_table optimizer_ops() {
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -9193,7 +9175,7 @@ GRAFT_INLINE rule_table optimizer_rules() {
         {"ExponentialMovingAverage", "graft", state, emit_average, ""},
         {"ScaleByNorm", "graft", element_rule::same, emit_scale_by_norm, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -9300,14 +9282,14 @@ inline const char* decompose_dynamic_quantize(decomposition& d) {
 
 GRAFT_INLINE decomposition_table quantize_decompositions() {
     static constexpr decomposition_row rows[] = {{"DynamicQuantizeLinear", "", detail::decompose_dynamic_quantize, true}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE rule_table quantize_rules() {
     static constexpr element_rule rows[] = {
         {"QuantizeLinear", "", element_rule::same, detail::emit_quantize, ""},
         {"DequantizeLinear", "", element_rule::same, detail::emit_dequantize, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -9373,7 +9355,7 @@ GRAFT_INLINE rule_table random_rules() {
         {"Dropout", "graft", element_rule::same, detail::emit_dropout, ""},
         {"Dropout", "", element_rule::same, detail::emit_dropout_copy, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -9401,16 +9383,13 @@ GRAFT_INLINE rule_list all_rules() {
         resample_rules(),
         scatter_rules(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const element_rule* find_rule(const char* op, const char* domain) {
-    const rule_list list = all_rules();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const element_rule& row = list.tables[t].rows[i];
+    for (const rule_table& table : all_rules())
+        for (const element_rule& row : table)
             if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
-        }
     return nullptr;
 }
 
@@ -9679,7 +9658,7 @@ inline const char* generate_bit_cast(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table cast_rows() {
     static constexpr generated_row rows[] = {{"BitCast", "", detail::generate_bit_cast}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -9748,7 +9727,7 @@ GRAFT_INLINE generated_table cumulative_rows() {
         {"CumSum", "", detail::generate_cumulative<false>},
         {"CumProd", "", detail::generate_cumulative<true>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -10095,7 +10074,7 @@ GRAFT_INLINE library_rows conv_rows() {
         {"ConvGradInput", "graft", refuse_conv<read_conv_grad_input>, make_conv<read_conv_grad_input>},
         {"ConvGradWeight", "graft", refuse_conv<read_conv_grad_weight>, make_conv<read_conv_grad_weight>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -10452,7 +10431,7 @@ GRAFT_INLINE generated_table pool_rows() {
         {"MaxPoolGrad", "graft", detail::generate_max_pool_grad},
         {"AveragePoolGrad", "graft", detail::generate_average_pool_grad},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -10970,13 +10949,12 @@ GRAFT_INLINE generated_table depthwise_rows() {
         {"ConvGradInput", "graft", detail::generate_depthwise},
         {"ConvGradWeight", "graft", detail::generate_depthwise_weight},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE bool takes_depthwise(const kernel_query& q) {
-    const generated_table table = depthwise_rows();
-    for (int i = 0; i < table.size; ++i) {
+    for (const generated_row& row : depthwise_rows()) {
         detail::conv_problem p;
-        if (q.n.op_type == table.rows[i].op && q.n.domain == table.rows[i].domain) return !detail::read_depthwise(q, p);
+        if (q.n.op_type == row.op && q.n.domain == row.domain) return !detail::read_depthwise(q, p);
     }
     return false;
 }
@@ -11602,7 +11580,7 @@ namespace gpu {
 
 GRAFT_INLINE generated_table deform_conv_rows() {
     static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}, {"DeformConvGrad", "graft", detail::generate_deform_conv_grad}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -11886,7 +11864,7 @@ GRAFT_INLINE generated_table detection_rows() {
         {"RoiAlignGrad", "graft", detail::generate_roi_align_grad},
         {"MaxRoiPool", "", detail::generate_max_roi_pool},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -11999,7 +11977,7 @@ inline const char* generate_global_norm(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table global_norm_rows() {
     static constexpr generated_row rows[] = {{"GlobalNorm", "graft", detail::generate_global_norm}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -12118,7 +12096,7 @@ inline const char* generate_det(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table linear_algebra_rows() {
     static constexpr generated_row rows[] = {{"Det", "", detail::generate_det}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -12428,12 +12406,12 @@ inline op_table layer_norm_training_ops() {
                       "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table norm_training_gradients() {
     static constexpr gradient_row rows[] = {{"BatchNormalizationTraining", "graft", batch_norm_training_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
@@ -12450,7 +12428,7 @@ inline op_table norm_training_ops() {
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -12647,7 +12625,7 @@ GRAFT_INLINE reduction_table norm_training_rows() {
         {"LayerNormalizationGrad", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient>},
         {"LayerNormalizationGradScale", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient_scale>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -12805,7 +12783,7 @@ inline const char* generate_top_k(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table selection_rows() {
     static constexpr generated_row rows[] = {{"TopK", "", detail::generate_top_k}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -12943,7 +12921,7 @@ GRAFT_INLINE reduction_table softmax_rows() {
         {"Hardmax", "", detail::generate_hardmax},
         {"SoftmaxGrad", "graft", detail::generate_softmax_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -13046,7 +13024,7 @@ GRAFT_INLINE generated_table unfold_rows() {
         {"Col2Im", "", detail::generate_col2im},
         {"MaxUnpool", "", detail::generate_max_unpool},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -13073,7 +13051,7 @@ inline const char* generate_fusion(const kernel_query& q, program& p) {
 }
 inline generated_table fusion_rows() {
     static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}, {"MultiTensor", "", generate_multi_tensor}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace detail
@@ -13086,8 +13064,8 @@ GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* dom
         softmax_rows(),
     };
     for (const reduction_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return &family.rows[i];
+        for (const auto& row : family)
+            if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
 }
 GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
@@ -13107,8 +13085,8 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
         unfold_rows(),
     };
     for (const generated_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows[i];
+        for (const auto& row : family)
+            if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return row;
     if (const reduction_row* row = find_reduction(op, domain)) return {row->op, row->domain, detail::generate_reduction_alone};
     const element_rule* rule = find_rule(op, domain);
     return rule ? generated_row{rule->op, rule->domain, generate_loop} : generated_row{op, domain, nullptr};
@@ -14142,12 +14120,12 @@ GRAFT_INLINE library_rows matmul_rows() {
         {"Gemm", "", refuse_product<read_gemm>, make_product_of<read_gemm>},
         {"MatMulGradWeight", "graft", refuse_product<read_matmul_grad_weight>, make_product_of<read_matmul_grad_weight>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 GRAFT_INLINE decomposition_table matmul_decompositions() {
     static constexpr decomposition_row rows[] = {{"Gemm", "", detail::decompose_gemm, true, detail::adds_gemm_apart}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -14174,8 +14152,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 inline const library_row* find_row(const library_rows& rows, const char* op, const char* domain) {
-    for (int i = 0; i < rows.size; ++i)
-        if (!std::strcmp(rows.rows[i].op, op) && !std::strcmp(rows.rows[i].domain, domain)) return rows.rows + i;
+    for (const library_row& row : rows)
+        if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
 }
 }  // namespace detail
@@ -14233,7 +14211,7 @@ inline const char* decompose_causal_conv(decomposition& d) {
 
 GRAFT_INLINE decomposition_table causal_conv_decompositions() {
     static constexpr decomposition_row rows[] = {{"CausalConvWithState", "", detail::decompose_causal_conv, false}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -14399,7 +14377,7 @@ inline const char* decompose_einsum(decomposition& d) { return einsum_writer(d).
 
 GRAFT_INLINE decomposition_table einsum_decompositions() {
     static constexpr decomposition_row rows[] = {{"Einsum", "", detail::decompose_einsum, false}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -14509,7 +14487,7 @@ GRAFT_INLINE decomposition_table linear_attention_decompositions() {
         {"LinearAttention", "", detail::decompose_linear_attention, true},
         {"RotaryEmbedding", "", detail::decompose_rotary_embedding, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -14709,7 +14687,7 @@ GRAFT_INLINE decomposition_table quantized_decompositions() {
         {"MatMulInteger", "", detail::decompose_matmul_integer, true},
         {"QLinearMatMul", "", detail::decompose_qlinear_matmul, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -14906,7 +14884,7 @@ inline const char* decompose_recurrent(decomposition& d) { return recurrent_writ
 GRAFT_INLINE decomposition_table recurrent_decompositions() {
     using detail::decompose_recurrent;
     static constexpr decomposition_row rows[] = {{"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -15018,7 +14996,7 @@ inline const char* decompose_stft(decomposition& d) {
 
 GRAFT_INLINE decomposition_table signal_decompositions() {
     static constexpr decomposition_row rows[] = {{"DFT", "", detail::decompose_dft, true}, {"STFT", "", detail::decompose_stft, true}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu
@@ -15043,8 +15021,8 @@ GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
         signal_decompositions(),
     };
     for (const decomposition_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (c.n.op_type == family.rows[i].op && c.n.domain == family.rows[i].domain && (!family.rows[i].applies || family.rows[i].applies(c))) return family.rows + i;
+        for (const auto& row : family)
+            if (c.n.op_type == row.op && c.n.domain == row.domain && (!row.applies || row.applies(c))) return &row;
     return nullptr;
 }
 

@@ -5222,6 +5222,34 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/op_row.hpp
 // A row of the op table: what an operator is called, its functions, and what passes ask of it.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_ROW_TABLE_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_ROW_TABLE_HPP
+// ---- graft/core/row_table.hpp
+// Tables of operators, gradients and kernels, as they are handed out: rows that stand in the program for good.
+
+
+#include <cstddef>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Rows of one kind, which must outlive the table.
+template <class Row>
+struct row_table {
+    const Row* rows = nullptr;
+    int size = 0;
+
+    constexpr row_table() noexcept = default;
+    constexpr row_table(const Row* first, int count) noexcept : rows(first), size(count) {}
+    /// All rows of an array.
+    template <std::size_t Count>
+    constexpr row_table(const Row (&all)[Count]) noexcept : rows(all), size(static_cast<int>(Count)) {}
+
+    constexpr const Row* begin() const noexcept { return rows; }
+    constexpr const Row* end() const noexcept { return rows + size; }
+};
+
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -5320,10 +5348,7 @@ struct op_row {
 };
 
 /// A run of rows.
-struct op_table {
-    const op_row* rows;
-    int size;
-};
+using op_table = row_table<op_row>;
 
 /// Fills a row by names, at compile time: `make_op("Limit", "my.app").inputs(1).functions(limit_shape, limit_run).elementwise()`. What is not
 /// said: every opset version, one output, no attributes.
@@ -5999,10 +6024,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 /// Tables of rows.
-struct table_list {
-    const op_table* tables;
-    int size;
-};
+using table_list = row_table<op_table>;
 
 /// Every operator that files may hold.
 table_list all_op_tables();
@@ -6837,10 +6859,7 @@ struct gradient_row {
 };
 
 /// A run of gradient rows.
-struct gradient_table {
-    const gradient_row* rows;
-    int size;
-};
+using gradient_table = row_table<gradient_row>;
 
 GRAFT_END_NAMESPACE
 
@@ -7755,7 +7774,7 @@ inline op_table activation_ops() {
             .problems("f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table activation_gradients() {
@@ -7780,7 +7799,7 @@ inline gradient_table activation_gradients() {
         {"SwiGLU", "", swiglu_gradient},
         {"Tanh", "", activation_gradient_of<reads_activation<activation::tanh>>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.ReluGrad-1: dx = y > 0 ? dy : 0. graft.ClipGrad-1: dx = min < y < max ? dy : 0
@@ -7842,7 +7861,7 @@ inline op_table activation_training_ops() {
                       "activation=4; f64[0,2] f64[0,2] activation=4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -7926,12 +7945,12 @@ inline op_table arg_ops() {
                       "axis=-1; f16[0,2] axis=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table arg_gradients() {
     static constexpr gradient_row rows[] = {{"ArgMax", "", nullptr}, {"ArgMin", "", nullptr}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -8442,7 +8461,7 @@ inline op_table softmax_ops() {
             .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table softmax_training_ops() {
@@ -8451,11 +8470,11 @@ inline op_table softmax_training_ops() {
             .problems("f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline gradient_table softmax_gradients() {
     static constexpr gradient_row rows[] = {{"Softmax", "", softmax_gradient}, {"LogSoftmax", "", log_softmax_gradient}, {"Hardmax", "", nullptr}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -8772,7 +8791,7 @@ inline status attention_gradient(gradient_context& c) {
 
 inline gradient_table attention_gradients() {
     static constexpr gradient_row rows[] = {{"Attention", "", attention_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table attention_ops() {
@@ -8788,7 +8807,7 @@ inline op_table attention_ops() {
                       "f32[0,2,3,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -8954,12 +8973,12 @@ inline op_table cast_ops() {
             .attributes("to:i").problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table cast_gradients() {
     static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient}, {"CastLike", "", cast_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -9030,7 +9049,7 @@ inline op_table causal_conv_ops() {
                       "f16[1,3,5] f16[3,1,2] f16[3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -9650,7 +9669,7 @@ inline op_table control_ops() {
             .problems("f32[2] f32[3,2] num_scan_inputs=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -9913,7 +9932,7 @@ inline status conv_grad_weight_run(run_context& c) {
 
 inline gradient_table conv_gradients() {
     static constexpr gradient_row rows[] = {{"Conv", "", conv_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table conv_training_ops() {
     static constexpr op_row rows[] = {
@@ -9925,7 +9944,7 @@ inline op_table conv_training_ops() {
                       "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1); }
@@ -9940,7 +9959,7 @@ inline op_table conv_ops() {
                       "strides=2,2; " "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -10160,7 +10179,7 @@ inline status conv_grad_input_run(run_context& c) {
 
 inline gradient_table conv_transpose_gradients() {
     static constexpr gradient_row rows[] = {{"ConvTranspose", "", conv_transpose_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table conv_transpose_training_ops() {
     static constexpr op_row rows[] = {
@@ -10172,7 +10191,7 @@ inline op_table conv_transpose_training_ops() {
                       "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // Each element of the input is multiplied by the weights of its channel.
@@ -10193,7 +10212,7 @@ inline op_table conv_transpose_ops() {
                       "f32[1,1,2,3,2] f32[1,1,2,2,3]; f32[0,2,3,3] f32[2,2,3,3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -10273,12 +10292,12 @@ inline op_table cumulative_ops() {
                       "reverse=1; f32[0,2] i64(0)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table cumulative_gradients() {
     static constexpr gradient_row rows[] = {{"CumSum", "", cum_sum_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -10581,13 +10600,13 @@ inline op_table gather_ops() {
             .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table gather_gradients() {
     static constexpr gradient_row rows[] = {
         {"Gather", "", gather_gradient}, {"GatherElements", "", gather_elements_gradient}, {"GatherND", "", gather_nd_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -10796,13 +10815,13 @@ inline op_table scatter_ops() {
                       "f32[0,3,2] f32[0,1,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table scatter_gradients() {
     static constexpr gradient_row rows[] = {
         {"Scatter", "", scatter_elements_gradient}, {"ScatterElements", "", scatter_elements_gradient}, {"ScatterND", "", scatter_nd_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -11000,7 +11019,7 @@ inline status max_unpool_gradient(gradient_context& c) {
 
 inline gradient_table unfold_gradients() {
     static constexpr gradient_row rows[] = {{"Col2Im", "", col2im_gradient}, {"MaxUnpool", "", max_unpool_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table unfold_ops() {
@@ -11013,7 +11032,7 @@ inline op_table unfold_ops() {
             .problems("f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -11260,7 +11279,7 @@ inline status deform_conv_gradient(gradient_context& c) {
 
 inline gradient_table deform_conv_gradients() {
     static constexpr gradient_row rows[] = {{"DeformConv", "", deform_conv_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table deform_conv_training_ops() {
     static constexpr op_row rows[] = {
@@ -11271,7 +11290,7 @@ inline op_table deform_conv_training_ops() {
                       "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table deform_conv_ops() {
@@ -11284,7 +11303,7 @@ inline op_table deform_conv_ops() {
                       "f32[1,1,3,3] f32[1,1,3,3] f32[1,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -11520,12 +11539,12 @@ inline op_table selection_ops() {
             .problems("i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table selection_gradients() {
     static constexpr gradient_row rows[] = {{"TopK", "", top_k_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -11835,7 +11854,7 @@ inline status max_roi_pool_run(run_context& c) {
 
 inline gradient_table detection_gradients() {
     static constexpr gradient_row rows[] = {{"NonMaxSuppression", "", nullptr}, {"RoiAlign", "", roi_align_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table detection_training_ops() {
     static constexpr op_row rows[] = {
@@ -11845,7 +11864,7 @@ inline op_table detection_training_ops() {
                       "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table detection_ops() {
@@ -11869,7 +11888,7 @@ inline op_table detection_ops() {
             .problems("f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -12228,12 +12247,12 @@ inline op_table einsum_ops() {
                       "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table einsum_gradients() {
     static constexpr gradient_row rows[] = {{"Einsum", "", einsum_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -12494,7 +12513,7 @@ inline op_table elementwise_binary_ops() {
                       "u16[0] u16[] direction=LEFT"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table elementwise_binary_gradients() {
@@ -12502,7 +12521,7 @@ inline gradient_table elementwise_binary_gradients() {
         {"Add", "", add_gradient}, {"Sub", "", sub_gradient}, {"Mul", "", mul_gradient},
         {"Div", "", div_gradient}, {"Mod", "", mod_gradient}, {"Pow", "", pow_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -12702,7 +12721,7 @@ inline op_table elementwise_unary_ops() {
             .problems("f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table elementwise_unary_gradients() {
@@ -12713,7 +12732,7 @@ inline gradient_table elementwise_unary_gradients() {
         {"Asinh", "", asinh_gradient}, {"Acosh", "", acosh_gradient}, {"Atanh", "", atanh_gradient}, {"Identity", "", identity_gradient},
         {"Sign", "", nullptr}, {"Floor", "", nullptr}, {"Ceil", "", nullptr}, {"Round", "", nullptr}, {"IsNaN", "", nullptr}, {"IsInf", "", nullptr},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -12828,14 +12847,14 @@ inline op_table elementwise_variadic_ops() {
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table elementwise_variadic_gradients() {
     static constexpr gradient_row rows[] = {
         {"Max", "", extreme_gradient}, {"Min", "", extreme_gradient}, {"Sum", "", sum_gradient}, {"Mean", "", mean_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -13077,13 +13096,13 @@ inline op_table generate_ops() {
         onnx("Size").inputs(1).functions(size_infer, size_run).shape_only().problems("f32[2,3,4]; f32[]; u8[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // What depends on the shape of its input alone.
 inline gradient_table generate_gradients() {
     static constexpr gradient_row rows[] = {{"Shape", "", nullptr}, {"Size", "", nullptr}, {"EyeLike", "", nullptr}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -13414,7 +13433,7 @@ inline status affine_grid_gradient(gradient_context& c) {
 
 inline gradient_table grid_gradients() {
     static constexpr gradient_row rows[] = {{"GridSample", "", grid_sample_gradient}, {"AffineGrid", "", affine_grid_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table grid_training_ops() {
     static constexpr op_row rows[] = {
@@ -13424,7 +13443,7 @@ inline op_table grid_training_ops() {
                       "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table grid_ops() {
@@ -13438,7 +13457,7 @@ inline op_table grid_ops() {
             .problems("f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -13577,7 +13596,7 @@ inline op_table legacy_ops() {
             .problems("f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table legacy_gradients() {
@@ -13586,7 +13605,7 @@ inline gradient_table legacy_gradients() {
         {"ScaledTanh", "", scaled_tanh_gradient}, {"ParametricSoftplus", "", parametric_softplus_gradient},
         {"ImageScaler", "", affine_gradient},     {"Crop", "", crop_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace ops
@@ -13684,7 +13703,7 @@ inline op_table linear_algebra_ops() {
             .problems("f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -13894,7 +13913,7 @@ inline op_table linear_attention_ops() {
                       "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -14011,7 +14030,7 @@ inline op_table logical_ops() {
             .problems("b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table logical_gradients() {
@@ -14019,7 +14038,7 @@ inline gradient_table logical_gradients() {
         {"Where", "", where_gradient}, {"Equal", "", nullptr},   {"Less", "", nullptr},
         {"LessOrEqual", "", nullptr},  {"Greater", "", nullptr}, {"GreaterOrEqual", "", nullptr},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -14168,7 +14187,7 @@ inline op_table loss_ops() {
             .problems(GRAFT_LOSS_PROBLEMS),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 #undef GRAFT_LOSS_PROBLEMS
 
@@ -14176,7 +14195,7 @@ inline gradient_table loss_gradients() {
     static constexpr gradient_row rows[] = {
         {"NegativeLogLikelihoodLoss", "", negative_log_likelihood_loss_gradient}, {"SoftmaxCrossEntropyLoss", "", softmax_cross_entropy_loss_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -14437,12 +14456,12 @@ inline op_table matmul_ops() {
                       "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table matmul_gradients() {
     static constexpr gradient_row rows[] = {{"MatMul", "", matmul_gradient}, {"Gemm", "", gemm_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
@@ -14484,7 +14503,7 @@ inline op_table matmul_training_ops() {
                       "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -14995,7 +15014,7 @@ inline gradient_table norm_gradients() {
             mean_variance_gradient},
         {"LRN", "", lrn_gradient}, {"LpNormalization", "", lp_norm_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table norm_ops() {
@@ -15035,7 +15054,7 @@ inline op_table norm_ops() {
             .problems("f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -15254,12 +15273,12 @@ inline op_table pad_ops() {
             .problems("f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table pad_gradients() {
     static constexpr gradient_row rows[] = {{"Pad", "", pad_gradient}, {"CenterCropPad", "", center_crop_pad_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.PadGrad-1: dx[i] = sum of dy wherever Pad put x[i], for `mode` reflect, edge or wrap; `pads` are the begins and ends of all axes,
@@ -15322,7 +15341,7 @@ inline op_table pad_training_ops() {
                       "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -15709,7 +15728,7 @@ inline gradient_table pool_gradients() {
         {"MaxPool", "", max_pool_gradient}, {"AveragePool", "", average_pool_gradient}, {"LpPool", "", lp_pool_gradient},
         {"GlobalMaxPool", "", global_max_pool_gradient}, {"GlobalAveragePool", "", global_average_pool_gradient}, {"GlobalLpPool", "", global_lp_pool_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table pool_training_ops() {
     static constexpr op_row rows[] = {
@@ -15726,7 +15745,7 @@ inline op_table pool_training_ops() {
                       "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table pool_ops() {
@@ -15755,7 +15774,7 @@ inline op_table pool_ops() {
             .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -16052,7 +16071,7 @@ inline gradient_table quantize_gradients() {
         {"QuantizeLinear", "", nullptr}, {"DequantizeLinear", "", nullptr}, {"DynamicQuantizeLinear", "", nullptr}, {"FakeQuantize", "graft",
             fake_quantize_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table quantize_training_ops() {
     static constexpr op_row rows[] = {
@@ -16061,7 +16080,7 @@ inline op_table quantize_training_ops() {
                       "f16[9] f16(0.1) i8(0) low=-128 high=127; f32[0,3] f32(0.5) low=0 high=255; f32[7,5] f32[7]~0.01:0.1 axis=0 low=0 high=15"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table quantize_ops() {
@@ -16079,7 +16098,7 @@ inline op_table quantize_ops() {
             .rounds().problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -16320,7 +16339,7 @@ inline op_table quantized_ops() {
                       "f32(0.01) i8(0) f32(0.05) i8(0); " "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -16525,7 +16544,7 @@ inline gradient_table random_gradients() {
         {"RandomNormal", "", nullptr}, {"RandomNormalLike", "", nullptr}, {"RandomUniform", "", nullptr}, {"RandomUniformLike", "", nullptr},
         {"Bernoulli", "", nullptr}, {"Multinomial", "", nullptr}, {"Dropout", "", dropout_gradient}, {"Dropout", "graft", training_dropout_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table random_training_ops() {
     static constexpr op_row rows[] = {
@@ -16534,7 +16553,7 @@ inline op_table random_training_ops() {
             .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table random_ops() {
@@ -16563,7 +16582,7 @@ inline op_table random_ops() {
             .problems("f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -16812,7 +16831,7 @@ inline op_table rearrange_ops() {
             .problems("f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table rearrange_gradients() {
@@ -16820,7 +16839,7 @@ inline gradient_table rearrange_gradients() {
         {"Transpose", "", transpose_gradient}, {"Expand", "", expand_gradient}, {"Tile", "", tile_gradient},
         {"DepthToSpace", "", block_gradient}, {"SpaceToDepth", "", block_gradient}, {"ReverseSequence", "", reverse_sequence_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -17117,7 +17136,7 @@ inline op_table recurrent_ops() {
                       "input_forget=1 clip=0.7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -17515,7 +17534,7 @@ inline op_table reduce_ops() {
             .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 #undef GRAFT_REDUCE_ATTRIBUTES
 #undef GRAFT_REDUCE_PROBLEMS
@@ -17534,7 +17553,7 @@ inline gradient_table reduce_gradients() {
         {"ReduceLogSumExp", "", reduce_log_sum_exp_gradient},
         {"ReduceSumSquare", "", reduce_sum_square_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.SumTo-1: x summed over the axes along which `shape` would have to be broadcast to x; where axis 0 is among them, by the tree
@@ -17601,7 +17620,7 @@ inline op_table reduce_training_ops() {
                       "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -18029,7 +18048,7 @@ inline status resize_grad_run(run_context& c) {
 
 inline gradient_table resize_gradients() {
     static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient}, {"Upsample", "", resize_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table resize_training_ops() {
     static constexpr op_row rows[] = {
@@ -18041,7 +18060,7 @@ inline op_table resize_training_ops() {
                       "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table resize_ops() {
@@ -18063,7 +18082,7 @@ inline op_table resize_ops() {
                       "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -18206,13 +18225,13 @@ inline op_table shape_ops() {
             .problems("f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table shape_gradients() {
     static constexpr gradient_row rows[] = {
         {"Reshape", "", view_gradient}, {"Flatten", "", view_gradient}, {"Squeeze", "", view_gradient}, {"Unsqueeze", "", view_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -18527,7 +18546,7 @@ inline op_table signal_ops() {
             .problems("i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -18782,12 +18801,12 @@ inline op_table slice_ops() {
                       "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table slice_gradients() {
     static constexpr gradient_row rows[] = {{"Concat", "", concat_gradient}, {"Split", "", split_gradient}, {"Slice", "", slice_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.SliceGrad-1: zeros of the shape `shape`, with dy at the places that Slice took: along each of `axes` from `starts` on, `steps` apart.
@@ -18848,7 +18867,7 @@ inline op_table slice_training_ops() {
                       "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -18997,7 +19016,7 @@ inline op_table tfidf_ops() {
                       "ngram_counts=0 ngram_indexes=1,0 pool_int64s=6,9"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -19055,7 +19074,7 @@ inline op_table window_function_ops() {
             .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -19102,7 +19121,7 @@ inline op_table lowered_ops() {
         own("Concat").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 /// Those that lowering makes of training's operators.
@@ -19117,7 +19136,7 @@ inline op_table training_lowered_ops() {
         own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace ops
@@ -19133,18 +19152,15 @@ GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
         activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int version) {
     const op_table lowered = lowered_ops();
     const bool is_lowered = std::strcmp(domain, "graft") == 0;
-    const table_list list = is_lowered ? table_list{&lowered, 1} : all_op_tables();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const op_row& row = list.tables[t].rows[i];
+    for (const op_table& table : is_lowered ? table_list(&lowered, 1) : all_op_tables())
+        for (const op_row& row : table)
             if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
-        }
     return nullptr;
 }
 
@@ -19473,6 +19489,34 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/op_row.hpp
 // A row of the op table: what an operator is called, its functions, and what passes ask of it.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_ROW_TABLE_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_ROW_TABLE_HPP
+// ---- graft/core/row_table.hpp
+// Tables of operators, gradients and kernels, as they are handed out: rows that stand in the program for good.
+
+
+#include <cstddef>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Rows of one kind, which must outlive the table.
+template <class Row>
+struct row_table {
+    const Row* rows = nullptr;
+    int size = 0;
+
+    constexpr row_table() noexcept = default;
+    constexpr row_table(const Row* first, int count) noexcept : rows(first), size(count) {}
+    /// All rows of an array.
+    template <std::size_t Count>
+    constexpr row_table(const Row (&all)[Count]) noexcept : rows(all), size(static_cast<int>(Count)) {}
+
+    constexpr const Row* begin() const noexcept { return rows; }
+    constexpr const Row* end() const noexcept { return rows + size; }
+};
+
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -19571,10 +19615,7 @@ struct op_row {
 };
 
 /// A run of rows.
-struct op_table {
-    const op_row* rows;
-    int size;
-};
+using op_table = row_table<op_row>;
 
 /// Fills a row by names, at compile time: `make_op("Limit", "my.app").inputs(1).functions(limit_shape, limit_run).elementwise()`. What is not
 /// said: every opset version, one output, no attributes.
@@ -20281,12 +20322,12 @@ struct load_options {
     std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread, what this does in a slower way
-    op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
+    op_table operators;  ///< operators of the app's own; they come before graft's and must outlive the model
     bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
-inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
+inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {}) {
     load_options options;
     options.operators = operators;
     if (!opened) options.device = "cpu";
@@ -21642,7 +21683,7 @@ namespace ops {
 ///   Transfer(X)
 inline op_table transfer_ops() {
     static constexpr op_row rows[] = {make_op("Transfer", "graft").inputs(1)};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace ops
@@ -22627,7 +22668,7 @@ GRAFT_BEGIN_NAMESPACE
 /// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
 /// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
 /// internal.
-status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
+status verify_graph(graph& g, row_table<op_table> tables, const limits& limit);
 
 namespace detail {
 // Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
@@ -22737,15 +22778,14 @@ namespace detail {
 // Rows by name: those of one name are chained.
 class op_rows {
 public:
-    op_rows(const op_table* tables, int count) {
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < tables[t].size; ++i) {
-                const op_row* row = tables[t].rows + i;
-                const int head = heads_.find(row->name);
+    explicit op_rows(row_table<op_table> tables) {
+        for (const op_table& table : tables)
+            for (const op_row& row : table) {
+                const int head = heads_.find(row.name);
                 const int here = static_cast<int>(chain_.size());
-                chain_.push_back({row, -1});
+                chain_.push_back({&row, -1});
                 if (head < 0)
-                    heads_.insert(row->name, here);
+                    heads_.insert(row.name, here);
                 else {
                     // The head stays; users' tables come first, and win.
                     int last = head;
@@ -22797,8 +22837,8 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
 
 class verifier {
 public:
-    verifier(graph& root, const op_table* tables, int count, const limits& limit)
-        : root_(root), rows_(tables, count), limit_(limit) {}
+    verifier(graph& root, row_table<op_table> tables, const limits& limit)
+        : root_(root), rows_(tables), limit_(limit) {}
     status run(graph& g, int depth);
 
 private:
@@ -23004,7 +23044,7 @@ inline status verifier::run(graph& g, int depth) {
 
 GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
     for (node& n : g.nodes) {
-        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
+        if (n.domain.empty() && n.op >= own.begin() && n.op < own.end()) n.domain = "ai.onnx";
         for (attribute& a : n.attributes)
             if (a.graph) {
                 auto body = std::make_shared<graph>(*a.graph);
@@ -23016,8 +23056,8 @@ GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
 
 } // namespace detail
 
-GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) GRAFT_MEMORY_TRY {
-    detail::verifier v(g, tables, count, limit);
+GRAFT_INLINE status verify_graph(graph& g, row_table<op_table> tables, const limits& limit) GRAFT_MEMORY_TRY {
+    detail::verifier v(g, tables, limit);
     return v.run(g, 0);
 }
 GRAFT_MEMORY_CATCH("verify_graph")
@@ -26875,8 +26915,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     std::vector<op_table> tables;
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
-    tables.insert(tables.end(), own.tables, own.tables + own.size);
-    GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+    tables.insert(tables.end(), own.begin(), own.end());
+    GRAFT_TRY(verify_graph(g, {tables.data(), static_cast<int>(tables.size())}, options.limits));
 
     if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
 
@@ -29353,10 +29393,7 @@ struct kernel_row {
     bool in_place;  ///< the output may take the memory of the first input
 };
 
-struct kernel_rows {
-    const kernel_row* rows;
-    int size;
-};
+using kernel_rows = row_table<kernel_row>;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -41385,7 +41422,7 @@ inline kernel_rows conv_kernel_rows() {
         {"Conv", "graft", wanted("Conv") ? choose_conv_kernel : nullptr, wanted("Conv") ? run_conv_kernel : nullptr, false},
         {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_pack_kernel : nullptr, false},
     };
-    return {rows, 2};
+    return rows;
 }
 
 }  // namespace cpu
@@ -41704,7 +41741,7 @@ inline kernel_rows matmul_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
     };
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu
@@ -42114,7 +42151,7 @@ inline kernel_rows conv_transpose_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"ConvTranspose", "", wanted("ConvTranspose") ? choose_conv_transpose : nullptr, wanted("ConvTranspose") ? run_conv_transpose_kernel : nullptr, false},
     };
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu
@@ -42239,7 +42276,7 @@ inline kernel_rows elementwise_kernel_rows() {
     };
 #undef GRAFT_UNARY
 #undef GRAFT_BINARY
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -42658,7 +42695,7 @@ inline kernel_rows move_kernel_rows() {
         GRAFT_MOVE("DequantizeLinear", choose_quantize, run_dequantize_kernel),
     };
 #undef GRAFT_MOVE
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -42959,7 +42996,7 @@ inline kernel_rows pool_kernel_rows() {
         {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
         {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -43299,7 +43336,7 @@ inline kernel_rows rows_kernel_rows() {
         GRAFT_ROWS("ReduceSumSquare", choose_reduce<reduce_kind::sum_square>, run_reduce_kernel, false),
     };
 #undef GRAFT_ROWS
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -43316,8 +43353,7 @@ inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& cho
     if (!q.wants(0)) return nullptr;
     refusal = "no fast kernel for this operator";
     for (const kernel_rows& table : tables)
-        for (int i = 0; i < table.size; ++i) {
-            const kernel_row& row = table.rows[i];
+        for (const kernel_row& row : table) {
             if (q.n.op_type != row.op || q.n.domain != row.domain || !row.choose) continue;
             refusal = row.choose(q, choice);
             if (!refusal) return refusal = "", &row;
@@ -45063,10 +45099,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 /// Tables of rows.
-struct table_list {
-    const op_table* tables;
-    int size;
-};
+using table_list = row_table<op_table>;
 
 /// Every operator that files may hold.
 table_list all_op_tables();
@@ -45092,18 +45125,15 @@ GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
         activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int version) {
     const op_table lowered = lowered_ops();
     const bool is_lowered = std::strcmp(domain, "graft") == 0;
-    const table_list list = is_lowered ? table_list{&lowered, 1} : all_op_tables();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const op_row& row = list.tables[t].rows[i];
+    for (const op_table& table : is_lowered ? table_list(&lowered, 1) : all_op_tables())
+        for (const op_row& row : table)
             if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
-        }
     return nullptr;
 }
 

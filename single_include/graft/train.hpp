@@ -5251,10 +5251,7 @@ const gradient_row* find_gradient(const node& n);
 const op_row* find_training_op(const char* domain, const char* name, int version);
 
 /// The tables of both, for tests and documents.
-struct gradient_table_list {
-    const gradient_table* tables;
-    int size;
-};
+using gradient_table_list = row_table<gradient_table>;
 gradient_table_list all_gradient_tables();
 table_list all_training_op_tables();
 
@@ -5583,12 +5580,12 @@ inline op_table layer_norm_training_ops() {
                       "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table norm_training_gradients() {
     static constexpr gradient_row rows[] = {{"BatchNormalizationTraining", "graft", batch_norm_training_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
@@ -5605,7 +5602,7 @@ inline op_table norm_training_ops() {
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -5804,7 +5801,7 @@ inline op_table optimizer_ops() {
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops
@@ -5826,7 +5823,7 @@ GRAFT_INLINE gradient_table_list all_gradient_tables() {
         pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
         attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
@@ -5834,28 +5831,24 @@ GRAFT_INLINE table_list all_training_op_tables() {
         conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
         resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const gradient_row* find_gradient(const node& n) {
-    const gradient_table_list list = all_gradient_tables();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const gradient_row& row = list.tables[t].rows[i];
+    for (const gradient_table& table : all_gradient_tables())
+        for (const gradient_row& row : table)
             if (n.op_type == row.name && n.domain == row.domain) return &row;
-        }
     return nullptr;
 }
 
 GRAFT_INLINE const op_row* find_training_op(const char* domain, const char* name, int version) {
     if (const op_row* row = find_op(domain, name, version)) return row;
-    const table_list list = all_training_op_tables();
-    const op_table lowered = training_lowered_ops();
-    for (int t = 0; t <= list.size; ++t) {
-        const op_table& table = t < list.size ? list.tables[t] : lowered;
-        for (int i = 0; i < table.size; ++i)
-            if (!std::strcmp(table.rows[i].name, name) && !std::strcmp(table.rows[i].domain, domain)) return table.rows + i;
-    }
+    const auto found = [&](const op_row& row) { return !std::strcmp(row.name, name) && !std::strcmp(row.domain, domain); };
+    for (const op_table& table : all_training_op_tables())
+        for (const op_row& row : table)
+            if (found(row)) return &row;
+    for (const op_row& row : training_lowered_ops())
+        if (found(row)) return &row;
     return nullptr;
 }
 
@@ -16359,7 +16352,7 @@ inline kernel_rows conv_grad_kernel_rows() {
         {"PackConvGradInputWeights", "graft", input ? choose_conv_grad_input_pack_kernel : nullptr, input ? run_conv_grad_input_pack_kernel : nullptr, false},
         {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_repack_kernel : nullptr, false},
     };
-    return {rows, 4};
+    return rows;
 }
 
 }  // namespace cpu
@@ -16770,7 +16763,7 @@ inline void run_slice_channels(const kernel_call& c) {
 
 inline kernel_rows channel_kernel_rows() {
     static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu
@@ -16835,7 +16828,7 @@ inline void run_dropout(const kernel_call& c) {
 
 inline kernel_rows dropout_kernel_rows() {
     static constexpr kernel_row rows[] = {{"Dropout", "graft", choose_dropout, run_dropout, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu
@@ -16989,7 +16982,7 @@ inline kernel_rows elementwise_grad_kernel_rows() {
         {"ClipGrad", "graft", choose_clip_grad, run_masked_grad_kernel, true},
         {"ActivationGrad", "graft", choose_activation_grad, run_activation_grad_kernel, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -17146,7 +17139,7 @@ inline void run_matmul_grad_weight(const kernel_call& c) {
 
 inline kernel_rows matmul_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu
@@ -17567,7 +17560,7 @@ inline kernel_rows norm_grad_kernel_rows() {
         {"BatchNormalizationTraining", "graft", choose_batch_norm_training, run_batch_norm_training_kernel, true},
         {"BatchNormalizationGrad", "graft", choose_batch_norm_grad, run_batch_norm_grad_kernel, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -17899,7 +17892,7 @@ inline kernel_rows optimizer_kernel_rows() {
         {"GlobalNorm", "graft", choose_global_norm, run_global_norm_kernel, false},
         {"ScaleByNorm", "graft", choose_scale_by_norm, run_scale_by_norm_kernel, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -18087,7 +18080,7 @@ inline kernel_rows pool_grad_kernel_rows() {
         {"MaxPoolGradPlaces", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
         {"AveragePoolGrad", "graft", choose_average_pool_grad, run_average_pool_grad_kernel, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -18374,7 +18367,7 @@ inline void run_sum_to(const kernel_call& c) { run_sum(c.level, c.parameters<sum
 
 inline kernel_rows reduce_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"SumTo", "graft", choose_sum_to, run_sum_to, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu
@@ -18577,7 +18570,7 @@ inline kernel_rows rows_grad_kernel_rows() {
         {"LayerNormalizationGrad", "graft", choose_layer_norm_grad, run_layer_norm_grad_kernel, true},
         {"LayerNormalizationGradScale", "graft", choose_layer_norm_grad_scale, run_layer_norm_grad_scale_kernel, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
@@ -18594,8 +18587,7 @@ inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_ch
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     for (const kernel_rows& table : tables)
-        for (int i = 0; i < table.size; ++i) {
-            const kernel_row& row = table.rows[i];
+        for (const kernel_row& row : table) {
             if (q.n.op_type != row.op || q.n.domain != row.domain || !row.choose) continue;
             refusal = row.choose(q, choice);
             return refusal ? nullptr : &row;
@@ -20828,10 +20820,7 @@ struct gradient_row {
 };
 
 /// A run of gradient rows.
-struct gradient_table {
-    const gradient_row* rows;
-    int size;
-};
+using gradient_table = row_table<gradient_row>;
 
 GRAFT_END_NAMESPACE
 
@@ -20888,10 +20877,7 @@ const gradient_row* find_gradient(const node& n);
 const op_row* find_training_op(const char* domain, const char* name, int version);
 
 /// The tables of both, for tests and documents.
-struct gradient_table_list {
-    const gradient_table* tables;
-    int size;
-};
+using gradient_table_list = row_table<gradient_table>;
 gradient_table_list all_gradient_tables();
 table_list all_training_op_tables();
 
@@ -20915,7 +20901,7 @@ GRAFT_INLINE gradient_table_list all_gradient_tables() {
         pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
         attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
@@ -20923,28 +20909,24 @@ GRAFT_INLINE table_list all_training_op_tables() {
         conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
         resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const gradient_row* find_gradient(const node& n) {
-    const gradient_table_list list = all_gradient_tables();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const gradient_row& row = list.tables[t].rows[i];
+    for (const gradient_table& table : all_gradient_tables())
+        for (const gradient_row& row : table)
             if (n.op_type == row.name && n.domain == row.domain) return &row;
-        }
     return nullptr;
 }
 
 GRAFT_INLINE const op_row* find_training_op(const char* domain, const char* name, int version) {
     if (const op_row* row = find_op(domain, name, version)) return row;
-    const table_list list = all_training_op_tables();
-    const op_table lowered = training_lowered_ops();
-    for (int t = 0; t <= list.size; ++t) {
-        const op_table& table = t < list.size ? list.tables[t] : lowered;
-        for (int i = 0; i < table.size; ++i)
-            if (!std::strcmp(table.rows[i].name, name) && !std::strcmp(table.rows[i].domain, domain)) return table.rows + i;
-    }
+    const auto found = [&](const op_row& row) { return !std::strcmp(row.name, name) && !std::strcmp(row.domain, domain); };
+    for (const op_table& table : all_training_op_tables())
+        for (const op_row& row : table)
+            if (found(row)) return &row;
+    for (const op_row& row : training_lowered_ops())
+        if (found(row)) return &row;
     return nullptr;
 }
 
@@ -23163,7 +23145,7 @@ struct step_options {
                                      ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
     std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators{nullptr, 0};  ///< operators of the app's own, as load_options has them; those with a gradient learn
+    op_table operators;  ///< operators of the app's own, as load_options has them; those with a gradient learn
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -24123,7 +24105,7 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (const node& n : network.nodes) bound &= n.op != nullptr;
     if (!bound) {
         const ops::table_list all = ops::all_op_tables();
-        GRAFT_TRY(verify_graph(network, all.tables, all.size, options.limits));
+        GRAFT_TRY(verify_graph(network, all, options.limits));
     }
     self.network = std::move(network);
     self.logits_value = logits;
@@ -26410,7 +26392,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {});
 
 namespace detail {
 
@@ -31351,7 +31333,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {});
 
 namespace detail {
 

@@ -77,9 +77,8 @@ TEST_CASE("every row of the op table runs on the types that the support matrix n
     std::FILE* file = std::fopen(GRAFT_SOURCE_DIR "/build/conformance/operators.tsv", "w");
     int rows = 0;
     std::set<std::string> names;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             names.insert(row.name);
             ++rows;
             std::string held;

@@ -50,7 +50,7 @@ const graft::op_row rows[] = {
 
 graft::load_options with_rows() {
     graft::load_options options;
-    options.operators = {rows, 6};
+    options.operators = rows;
     return options;
 }
 

@@ -186,7 +186,7 @@ TEST_CASE("while one thread plans a new shape others run, and plan, theirs") {
     g.nodes[0].domain = "app";
     g.opsets.push_back({"app", 1});
     graft::load_options options;
-    options.operators = {slow_rows, 1};
+    options.operators = slow_rows;
     graft::model m = graft::load(std::move(g), options);
     const auto rows = [](std::int64_t n) { return graft::tensor::zeros(dtype::float32, {n, 2}).value(); };
     graft::session mine(m, {1, nullptr});

@@ -247,7 +247,7 @@ TEST_CASE("An app's operator whose tasks throw: want of memory is memory.oom, al
     g.opsets.push_back({"my.app", 1});
     g.nodes[0].domain = "my.app";
     graft::load_options options;
-    options.operators = {rows, 1};
+    options.operators = rows;
     const graft::model net = graft::load(std::move(g), options);
     const graft::tensor in = small_steps::numbered(1, {16});
     own_threads apps_own;

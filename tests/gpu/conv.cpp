@@ -93,10 +93,9 @@ constexpr const char* aligned = "f32[2,8,5,6] f32[16,8,3,3] f32[16] pads=1,1,1,1
 
 TEST_CASE("the test problems of convolutions give the reference's answers by cuDNN's graphs on the simulator") {
     device on;
-    const auto rows = graft::gpu::conv_rows();
     int ran = 0, empty = 0;
-    for (int r = 0; r < rows.size; ++r) {
-        const std::string op = rows.rows[r].op, domain = rows.rows[r].domain;
+    for (const graft::gpu::library_row& family_row : graft::gpu::conv_rows()) {
+        const std::string op = family_row.op, domain = family_row.domain;
         if (op == "Conv" && domain == "graft") continue;  // has no reference of its own
         const graft::op_row* row = op_row_of(op, domain);
         REQUIRE(row);
@@ -107,7 +106,7 @@ TEST_CASE("the test problems of convolutions give the reference's answers by cuD
                 INFO(op, " ", text, " ", name);
                 CHECK_MESSAGE(p.error.empty(), p.error);
                 const asked a(p, on.traits, {});
-                if (const char* refused = rows.rows[r].refuse(a.query)) {
+                if (const char* refused = family_row.refuse(a.query)) {
                     const std::string why = refused;
                     CHECK(why == "it is empty");
                     ++empty;

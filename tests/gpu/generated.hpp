@@ -265,9 +265,8 @@ inline std::vector<example> table_examples(std::vector<std::string>& refusals) {
     std::vector<example> all;
     problems::numbers random{7};
     for (const graft::ops::table_list& list : {graft::ops::all_op_tables(), graft::ops::all_training_op_tables()})
-        for (int t = 0; t < list.size; ++t)
-            for (int r = 0; r < list.tables[t].size; ++r) {
-                const graft::op_row& row = list.tables[t].rows[r];
+        for (const auto& table : list)
+            for (const auto& row : table) {
                 if (!row.run || !graft::gpu::find_rule(row.name, row.domain)) continue;
                 for (const std::string& text : problems::split(row.problems, ';')) {
                     const graft::dtype types[] = {graft::dtype::float32, graft::dtype::float16, graft::dtype::bfloat16};

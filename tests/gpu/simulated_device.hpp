@@ -87,8 +87,8 @@ public:
 
 /// The row of a family for a node, or null.
 inline const graft::gpu::library_row* row_of(graft::gpu::library_rows rows, const char* op, const char* domain) {
-    for (int i = 0; i < rows.size; ++i)
-        if (!std::strcmp(rows.rows[i].op, op) && !std::strcmp(rows.rows[i].domain, domain)) return rows.rows + i;
+    for (const graft::gpu::library_row& row : rows)
+        if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
 }
 /// The row of the op table, or of those of training, for an operator of a library.

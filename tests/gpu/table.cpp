@@ -14,9 +14,8 @@ TEST_CASE("every operator's problems give the reference's answers on the CUDA si
     const graft::ops::table_list all = graft::ops::all_op_tables();
     int ran = 0, taken = 0, hosts = 0;
     std::map<std::string, std::string> left;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (row.flags & (graft::op_flag::bodies | graft::op_flag::random)) continue;
             for (const std::string& text : problems::split(row.problems, ';')) {
                 const problems::problem p = problems::read(row, text);

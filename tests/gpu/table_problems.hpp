@@ -16,9 +16,8 @@ constexpr layout plain = layout::row_major, last = layout::channels_last;
 inline const graft::op_row* row_of(const char* name, const char* domain) {
     const graft::op_row* found = nullptr;
     for (const graft::ops::table_list& list : {graft::ops::all_op_tables(), graft::ops::all_training_op_tables()})
-        for (int t = 0; t < list.size; ++t)
-            for (int r = 0; r < list.tables[t].size; ++r) {
-                const graft::op_row& row = list.tables[t].rows[r];
+        for (const auto& table : list)
+            for (const auto& row : table) {
                 if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (!found || row.since >= found->since)) found = &row;
             }
     return found;
@@ -53,8 +52,8 @@ inline void add(std::vector<example>& all, const char* domain, const char* op, c
 /// Every problem of the table's rows in each pair of layouts.
 template <class Table>
 void add_rows(std::vector<example>& all, const Table& rows) {
-    for (int r = 0; r < rows.size; ++r) {
-        const graft::op_row* row = row_of(rows.rows[r].op, rows.rows[r].domain);
+    for (const auto& kernel : rows) {
+        const graft::op_row* row = row_of(kernel.op, kernel.domain);
         REQUIRE(row);
         for (const std::string& problem : problems::split(row->problems, ';')) {
             std::string error;

@@ -305,17 +305,16 @@ std::map<std::string, bool> refusals(const api::cudnn_functions& f) {
 TEST_CASE("the convolutions of the test problems have engines in NVIDIA's cuDNN" * doctest::skip(true)) {
     described_device on;
     if (!on.with.cudnn) return;
-    const auto rows = graft::gpu::conv_rows();
     int made = 0, split = 0;
-    for (int r = 0; r < rows.size; ++r) {
-        const std::string op = rows.rows[r].op, domain = rows.rows[r].domain;
+    for (const graft::gpu::library_row& row : graft::gpu::conv_rows()) {
+        const std::string op = row.op, domain = row.domain;
         if (op == "Conv" && domain == "graft") continue;
         for (const std::string& text : problems::split(op_row_of(op, domain)->problems, ';'))
             for (const dtype t : {dtype::float32, dtype::float16, dtype::bfloat16}) {
                 const problem p = library_problem::of(*op_row_of(op, domain), text, t, graft::layout::channels_last);
                 const asked a(p, on.traits, {});
-                if (rows.rows[r].refuse(a.query)) continue;
-                auto kernel = rows.rows[r].make(a.query, on.with);
+                if (row.refuse(a.query)) continue;
+                auto kernel = row.make(a.query, on.with);
                 const std::string error = kernel.ok() ? "" : kernel.error().what(), name = graft::name(t);
                 INFO(op, " ", text, " ", name, ": ", error);
                 // A bias behind a gradient is compiled when it is asked for, which takes a driver.

@@ -19,8 +19,8 @@ std::string verdict(graft::graph& g, const graft::limits& limit = {}) {
         graft::make_op("Left", "", false).opsets(6).inputs(1).functions(nothing, nothing),
         graft::make_op("If").opsets(11).inputs(1).outputs_from(1).functions(nothing, nothing).bodies().attributes("then_branch:g else_branch:g"),
     };
-    const graft::op_table table{rows, 5};
-    const graft::status s = graft::verify_graph(g, &table, 1, limit);
+    const graft::op_table table = rows;
+    const graft::status s = graft::verify_graph(g, {&table, 1}, limit);
     return s.ok() ? "" : graft::text(s.error().code());
 }
 

@@ -29,9 +29,8 @@ nets::answer answer_of(const graft::graph& g, const std::vector<graft::tensor>& 
 TEST_CASE("Every operator makes the same where one of its outputs is left out, and does nothing where all are") {
     const graft::ops::table_list all = graft::ops::all_op_tables();
     int compared = 0;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (row.flags & (graft::op_flag::bodies | graft::op_flag::random)) continue;
             for (const std::string& text : problems::split(row.problems, ';')) {
                 problems::problem p = problems::read(row, text);

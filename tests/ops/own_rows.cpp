@@ -54,7 +54,7 @@ const graft::op_row told[] = {
 
 graft::load_options with(const graft::op_row (&rows)[2]) {
     graft::load_options options;
-    options.operators = {rows, 2};
+    options.operators = rows;
     return options;
 }
 

@@ -96,9 +96,8 @@ std::vector<shape> other_shapes(const shape& s) {
 TEST_CASE("operators hold for inputs of any rank and extents, however late these are known") {
     const graft::ops::table_list all = graft::ops::all_op_tables();
     int same = 0, refused = 0, answered = 0;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (row.flags & graft::op_flag::bodies) continue;
             for (const std::string& text : problems::split(row.problems, ';')) {
                 const problems::problem p = problems::read(row, text);

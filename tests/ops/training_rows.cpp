@@ -82,9 +82,8 @@ std::vector<graft::attribute> with(std::vector<graft::attribute> a, const std::v
 TEST_CASE("every operator of training runs its test problems by its reference kernel") {
     const graft::ops::table_list all = graft::ops::all_training_op_tables();
     int ran = 0;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (!row.run) continue;
             for (const std::string& text : problems::split(row.problems, ';')) {
                 problems::problem p = problems::read(row, text);

@@ -14,8 +14,8 @@ namespace {
 std::vector<const graft::op_row*> rows_of(const char* domain, const char* name) {
     std::vector<const graft::op_row*> rows;
     for (const graft::op_table& table : gradients::all_tables())
-        for (int r = 0; r < table.size; ++r)
-            if (!std::strcmp(table.rows[r].name, name) && !std::strcmp(table.rows[r].domain, domain)) rows.push_back(&table.rows[r]);
+        for (const graft::op_row& row : table)
+            if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain)) rows.push_back(&row);
     return rows;
 }
 // The row that a problem is for: that of its version, else the newest.
@@ -32,9 +32,8 @@ TEST_CASE("the gradient of every operator is what central differences say") {
     const gradients::random_problems random;
     gradients::summary total;
     const char* only = std::getenv("GRAFT_TEST_OPERATOR");
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::gradient_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (!row.gradient || gradients::is_estimate(row) || (only && std::string(only) != row.name)) continue;
             std::int64_t elements = 0;
             for (const graft::op_row* op : rows_of(row.domain, row.name))
@@ -234,9 +233,8 @@ TEST_CASE("sums over the batch are the tree of shards, whose leaves are whole sa
 TEST_CASE("the problems of the operators that training adds run by their reference kernels") {
     const graft::ops::table_list all = graft::ops::all_training_op_tables();
     int ran = 0;
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const graft::op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             for (const std::string& text : problems::split(row.problems, ';')) {
                 const problems::problem p = problems::read(row, text);
                 INFO(std::string(row.name), ": ", text);

@@ -11,10 +11,8 @@ namespace {
 
 const graft::op_row* row_of(const std::string& name, const char* domain, int version = graft::newest_opset) {
     for (const graft::op_table& table : gradients::all_tables())
-        for (int i = 0; i < table.size; ++i) {
-            const graft::op_row& row = table.rows[i];
+        for (const graft::op_row& row : table)
             if (name == row.name && !std::strcmp(domain, row.domain) && row.since <= version && (!row.until || version <= row.until)) return &row;
-        }
     return nullptr;
 }
 

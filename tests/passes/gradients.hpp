@@ -39,9 +39,9 @@ struct outcome {
 inline std::vector<graft::op_table> all_tables() {
     std::vector<graft::op_table> tables;
     const graft::ops::table_list training = graft::ops::all_training_op_tables(), own = graft::ops::all_op_tables();
-    for (int i = 0; i < training.size; ++i)
-        if (training.tables[i].size) tables.push_back(training.tables[i]);
-    tables.insert(tables.end(), own.tables, own.tables + own.size);
+    for (const graft::op_table& table : training)
+        if (table.size) tables.push_back(table);
+    tables.insert(tables.end(), own.begin(), own.end());
     return tables;
 }
 
@@ -95,7 +95,7 @@ inline differentiated differentiate_graph(graft::graph g, const std::vector<tens
         return std::move(d);
     };
     const std::vector<graft::op_table> tables = all_tables();
-    graft::status s = graft::verify_graph(g, tables.data(), static_cast<int>(tables.size()), limit);
+    graft::status s = graft::verify_graph(g, {tables.data(), static_cast<int>(tables.size())}, limit);
     if (!s.ok()) return failed(s.error());
     std::vector<graft::tensor_view> views;
     for (const tensor& t : inputs) views.push_back({t.type(), t.shape(), nullptr});

@@ -58,7 +58,7 @@ public:
             views.push_back({graft::dtype::float64, shapes_[i], nullptr});
         }
         const std::vector<graft::op_table> tables = gradients::all_tables();
-        const graft::status s = graft::verify_graph(g, tables.data(), static_cast<int>(tables.size()), limit_);
+        const graft::status s = graft::verify_graph(g, {tables.data(), static_cast<int>(tables.size())}, limit_);
         REQUIRE_MESSAGE(s.ok(), std::string(s.ok() ? "" : s.error().what()));
         graft::executor serial;
         auto made = graft::specialize(std::move(g), views.data(), {limit_, serial, nullptr, 7});

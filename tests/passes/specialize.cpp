@@ -23,7 +23,7 @@ namespace {
 graph verified(builder& b) {
     graph g = b.finish();
     const graft::ops::table_list tables = graft::ops::all_op_tables();
-    graft::must(graft::verify_graph(g, tables.tables, tables.size, {}));
+    graft::must(graft::verify_graph(g, tables, {}));
     return g;
 }
 

@@ -61,7 +61,7 @@ struct drawing {
         g.outputs = {y};
         const graft::ops::table_list tables = graft::ops::all_op_tables();
         const graft::limits limit;
-        const graft::status s = graft::verify_graph(g, tables.tables, tables.size, limit);
+        const graft::status s = graft::verify_graph(g, tables, limit);
         const std::string error = s.ok() ? "" : s.error().what();
         REQUIRE_MESSAGE(s.ok(), error);
         return g;

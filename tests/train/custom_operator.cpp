@@ -29,7 +29,7 @@ const graft::op_row rows[] = {
     graft::make_op("Limit", "my.app").inputs(2).functions(limit_infer, limit_run).gradient(limit_gradient).problems("f32[2,3] f32[3]"),
     graft::make_op("Stuck", "my.app").inputs(2).functions(limit_infer, limit_run).problems("f32[2,3] f32[3]"),
 };
-const graft::op_table own{rows, 2};
+const graft::op_table own = rows;
 
 graft::graph network(const char* op) {
     graft::builder b("net", 2);

@@ -74,10 +74,7 @@ struct kernel_row {
     bool in_place;  ///< the output may take the memory of the first input
 };
 
-struct kernel_rows {
-    const kernel_row* rows;
-    int size;
-};
+using kernel_rows = row_table<kernel_row>;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE

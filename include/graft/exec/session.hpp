@@ -59,12 +59,12 @@ struct load_options {
     std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
     bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread, what this does in a slower way
-    op_table operators{nullptr, 0};  ///< operators of the app's own; they come before graft's and must outlive the model
+    op_table operators;  ///< operators of the app's own; they come before graft's and must outlive the model
     bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
-inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {nullptr, 0}) {
+inline load_options on_device(std::shared_ptr<device> opened, op_table operators = {}) {
     load_options options;
     options.operators = operators;
     if (!opened) options.device = "cpu";

@@ -211,8 +211,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     std::vector<op_table> tables;
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
-    tables.insert(tables.end(), own.tables, own.tables + own.size);
-    GRAFT_TRY(verify_graph(g, tables.data(), static_cast<int>(tables.size()), options.limits));
+    tables.insert(tables.end(), own.begin(), own.end());
+    GRAFT_TRY(verify_graph(g, {tables.data(), static_cast<int>(tables.size())}, options.limits));
 
     if (options.open_batch) GRAFT_TRY_ASSIGN(g, detail::opened_where_possible(std::move(g), options.limits));
 

@@ -98,10 +98,7 @@ struct generated_row {
 };
 
 /// Rows of a family that writes kernels of its own.
-struct generated_table {
-    const generated_row* rows;
-    int size;
-};
+using generated_table = row_table<generated_row>;
 
 /// The vendor's libraries of one device, with their handles; null where a library is not needed or was not found.
 struct libraries;

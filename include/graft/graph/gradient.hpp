@@ -62,10 +62,7 @@ struct gradient_row {
 };
 
 /// A run of gradient rows.
-struct gradient_table {
-    const gradient_row* rows;
-    int size;
-};
+using gradient_table = row_table<gradient_row>;
 
 GRAFT_END_NAMESPACE
 

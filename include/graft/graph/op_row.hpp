@@ -1,7 +1,7 @@
 // A row of the op table: what an operator is called, its functions, and what passes ask of it.
 #pragma once
 
-#include "../config.hpp"
+#include "../core/row_table.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -100,10 +100,7 @@ struct op_row {
 };
 
 /// A run of rows.
-struct op_table {
-    const op_row* rows;
-    int size;
-};
+using op_table = row_table<op_row>;
 
 /// Fills a row by names, at compile time: `make_op("Limit", "my.app").inputs(1).functions(limit_shape, limit_run).elementwise()`. What is not
 /// said: every opset version, one output, no attributes.

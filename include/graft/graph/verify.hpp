@@ -9,7 +9,7 @@ GRAFT_BEGIN_NAMESPACE
 /// in an order in which they can run (else the order stays), and sets `node::op`, and `node::version` where it is 0. Errors:
 /// graph.duplicate, graph.dangling, graph.no_output, graph.cycle, op.unsupported, op.attribute, op.shape, model.too_deep,
 /// internal.
-status verify_graph(graph& g, const op_table* tables, int count, const limits& limit);
+status verify_graph(graph& g, row_table<op_table> tables, const limits& limit);
 
 namespace detail {
 // Nodes that a row of the app's own runs in place of graft's get the long name of the domain, so that no pass or kernel that knows
@@ -29,15 +29,14 @@ namespace detail {
 // Rows by name: those of one name are chained.
 class op_rows {
 public:
-    op_rows(const op_table* tables, int count) {
-        for (int t = 0; t < count; ++t)
-            for (int i = 0; i < tables[t].size; ++i) {
-                const op_row* row = tables[t].rows + i;
-                const int head = heads_.find(row->name);
+    explicit op_rows(row_table<op_table> tables) {
+        for (const op_table& table : tables)
+            for (const op_row& row : table) {
+                const int head = heads_.find(row.name);
                 const int here = static_cast<int>(chain_.size());
-                chain_.push_back({row, -1});
+                chain_.push_back({&row, -1});
                 if (head < 0)
-                    heads_.insert(row->name, here);
+                    heads_.insert(row.name, here);
                 else {
                     // The head stays; users' tables come first, and win.
                     int last = head;
@@ -89,8 +88,8 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
 
 class verifier {
 public:
-    verifier(graph& root, const op_table* tables, int count, const limits& limit)
-        : root_(root), rows_(tables, count), limit_(limit) {}
+    verifier(graph& root, row_table<op_table> tables, const limits& limit)
+        : root_(root), rows_(tables), limit_(limit) {}
     status run(graph& g, int depth);
 
 private:
@@ -296,7 +295,7 @@ inline status verifier::run(graph& g, int depth) {
 
 GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
     for (node& n : g.nodes) {
-        if (n.domain.empty() && n.op >= own.rows && n.op < own.rows + own.size) n.domain = "ai.onnx";
+        if (n.domain.empty() && n.op >= own.begin() && n.op < own.end()) n.domain = "ai.onnx";
         for (attribute& a : n.attributes)
             if (a.graph) {
                 auto body = std::make_shared<graph>(*a.graph);
@@ -308,8 +307,8 @@ GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
 
 } // namespace detail
 
-GRAFT_INLINE status verify_graph(graph& g, const op_table* tables, int count, const limits& limit) GRAFT_MEMORY_TRY {
-    detail::verifier v(g, tables, count, limit);
+GRAFT_INLINE status verify_graph(graph& g, row_table<op_table> tables, const limits& limit) GRAFT_MEMORY_TRY {
+    detail::verifier v(g, tables, limit);
     return v.run(g, 0);
 }
 GRAFT_MEMORY_CATCH("verify_graph")

@@ -426,7 +426,7 @@ inline op_table activation_ops() {
             .problems("f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table activation_gradients() {
@@ -451,7 +451,7 @@ inline gradient_table activation_gradients() {
         {"SwiGLU", "", swiglu_gradient},
         {"Tanh", "", activation_gradient_of<reads_activation<activation::tanh>>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.ReluGrad-1: dx = y > 0 ? dy : 0. graft.ClipGrad-1: dx = min < y < max ? dy : 0
@@ -513,7 +513,7 @@ inline op_table activation_training_ops() {
                       "activation=4; f64[0,2] f64[0,2] activation=4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

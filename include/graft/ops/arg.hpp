@@ -75,12 +75,12 @@ inline op_table arg_ops() {
                       "axis=-1; f16[0,2] axis=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table arg_gradients() {
     static constexpr gradient_row rows[] = {{"ArgMax", "", nullptr}, {"ArgMin", "", nullptr}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

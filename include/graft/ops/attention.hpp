@@ -314,7 +314,7 @@ inline status attention_gradient(gradient_context& c) {
 
 inline gradient_table attention_gradients() {
     static constexpr gradient_row rows[] = {{"Attention", "", attention_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table attention_ops() {
@@ -330,7 +330,7 @@ inline op_table attention_ops() {
                       "f32[0,2,3,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -157,12 +157,12 @@ inline op_table cast_ops() {
             .attributes("to:i").problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table cast_gradients() {
     static constexpr gradient_row rows[] = {{"Cast", "", cast_gradient}, {"CastLike", "", cast_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

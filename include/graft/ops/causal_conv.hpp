@@ -62,7 +62,7 @@ inline op_table causal_conv_ops() {
                       "f16[1,3,5] f16[3,1,2] f16[3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

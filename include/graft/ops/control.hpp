@@ -400,7 +400,7 @@ inline op_table control_ops() {
             .problems("f32[2] f32[3,2] num_scan_inputs=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -254,7 +254,7 @@ inline status conv_grad_weight_run(run_context& c) {
 
 inline gradient_table conv_gradients() {
     static constexpr gradient_row rows[] = {{"Conv", "", conv_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table conv_training_ops() {
     static constexpr op_row rows[] = {
@@ -266,7 +266,7 @@ inline op_table conv_training_ops() {
                       "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1); }
@@ -281,7 +281,7 @@ inline op_table conv_ops() {
                       "strides=2,2; " "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

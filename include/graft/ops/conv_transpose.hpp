@@ -211,7 +211,7 @@ inline status conv_grad_input_run(run_context& c) {
 
 inline gradient_table conv_transpose_gradients() {
     static constexpr gradient_row rows[] = {{"ConvTranspose", "", conv_transpose_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table conv_transpose_training_ops() {
     static constexpr op_row rows[] = {
@@ -223,7 +223,7 @@ inline op_table conv_transpose_training_ops() {
                       "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // Each element of the input is multiplied by the weights of its channel.
@@ -244,7 +244,7 @@ inline op_table conv_transpose_ops() {
                       "f32[1,1,2,3,2] f32[1,1,2,2,3]; f32[0,2,3,3] f32[2,2,3,3]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -71,12 +71,12 @@ inline op_table cumulative_ops() {
                       "reverse=1; f32[0,2] i64(0)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table cumulative_gradients() {
     static constexpr gradient_row rows[] = {{"CumSum", "", cum_sum_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

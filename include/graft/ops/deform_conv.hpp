@@ -244,7 +244,7 @@ inline status deform_conv_gradient(gradient_context& c) {
 
 inline gradient_table deform_conv_gradients() {
     static constexpr gradient_row rows[] = {{"DeformConv", "", deform_conv_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table deform_conv_training_ops() {
     static constexpr op_row rows[] = {
@@ -255,7 +255,7 @@ inline op_table deform_conv_training_ops() {
                       "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table deform_conv_ops() {
@@ -268,7 +268,7 @@ inline op_table deform_conv_ops() {
                       "f32[1,1,3,3] f32[1,1,3,3] f32[1,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -307,7 +307,7 @@ inline status max_roi_pool_run(run_context& c) {
 
 inline gradient_table detection_gradients() {
     static constexpr gradient_row rows[] = {{"NonMaxSuppression", "", nullptr}, {"RoiAlign", "", roi_align_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table detection_training_ops() {
     static constexpr op_row rows[] = {
@@ -317,7 +317,7 @@ inline op_table detection_training_ops() {
                       "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table detection_ops() {
@@ -341,7 +341,7 @@ inline op_table detection_ops() {
             .problems("f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -351,12 +351,12 @@ inline op_table einsum_ops() {
                       "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table einsum_gradients() {
     static constexpr gradient_row rows[] = {{"Einsum", "", einsum_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

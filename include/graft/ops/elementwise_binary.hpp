@@ -252,7 +252,7 @@ inline op_table elementwise_binary_ops() {
                       "u16[0] u16[] direction=LEFT"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table elementwise_binary_gradients() {
@@ -260,7 +260,7 @@ inline gradient_table elementwise_binary_gradients() {
         {"Add", "", add_gradient}, {"Sub", "", sub_gradient}, {"Mul", "", mul_gradient},
         {"Div", "", div_gradient}, {"Mod", "", mod_gradient}, {"Pow", "", pow_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -191,7 +191,7 @@ inline op_table elementwise_unary_ops() {
             .problems("f32[3,17]; b[4]; i64[]; u16[0,3]; f16[5]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table elementwise_unary_gradients() {
@@ -202,7 +202,7 @@ inline gradient_table elementwise_unary_gradients() {
         {"Asinh", "", asinh_gradient}, {"Acosh", "", acosh_gradient}, {"Atanh", "", atanh_gradient}, {"Identity", "", identity_gradient},
         {"Sign", "", nullptr}, {"Floor", "", nullptr}, {"Ceil", "", nullptr}, {"Round", "", nullptr}, {"IsNaN", "", nullptr}, {"IsInf", "", nullptr},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -106,14 +106,14 @@ inline op_table elementwise_variadic_ops() {
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table elementwise_variadic_gradients() {
     static constexpr gradient_row rows[] = {
         {"Max", "", extreme_gradient}, {"Min", "", extreme_gradient}, {"Sum", "", sum_gradient}, {"Mean", "", mean_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -280,13 +280,13 @@ inline op_table gather_ops() {
             .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table gather_gradients() {
     static constexpr gradient_row rows[] = {
         {"Gather", "", gather_gradient}, {"GatherElements", "", gather_elements_gradient}, {"GatherND", "", gather_nd_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -14,10 +14,7 @@ const gradient_row* find_gradient(const node& n);
 const op_row* find_training_op(const char* domain, const char* name, int version);
 
 /// The tables of both, for tests and documents.
-struct gradient_table_list {
-    const gradient_table* tables;
-    int size;
-};
+using gradient_table_list = row_table<gradient_table>;
 gradient_table_list all_gradient_tables();
 table_list all_training_op_tables();
 
@@ -43,7 +40,7 @@ GRAFT_INLINE gradient_table_list all_gradient_tables() {
         pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
         attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
@@ -51,28 +48,24 @@ GRAFT_INLINE table_list all_training_op_tables() {
         conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
         resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const gradient_row* find_gradient(const node& n) {
-    const gradient_table_list list = all_gradient_tables();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const gradient_row& row = list.tables[t].rows[i];
+    for (const gradient_table& table : all_gradient_tables())
+        for (const gradient_row& row : table)
             if (n.op_type == row.name && n.domain == row.domain) return &row;
-        }
     return nullptr;
 }
 
 GRAFT_INLINE const op_row* find_training_op(const char* domain, const char* name, int version) {
     if (const op_row* row = find_op(domain, name, version)) return row;
-    const table_list list = all_training_op_tables();
-    const op_table lowered = training_lowered_ops();
-    for (int t = 0; t <= list.size; ++t) {
-        const op_table& table = t < list.size ? list.tables[t] : lowered;
-        for (int i = 0; i < table.size; ++i)
-            if (!std::strcmp(table.rows[i].name, name) && !std::strcmp(table.rows[i].domain, domain)) return table.rows + i;
-    }
+    const auto found = [&](const op_row& row) { return !std::strcmp(row.name, name) && !std::strcmp(row.domain, domain); };
+    for (const op_table& table : all_training_op_tables())
+        for (const op_row& row : table)
+            if (found(row)) return &row;
+    for (const op_row& row : training_lowered_ops())
+        if (found(row)) return &row;
     return nullptr;
 }
 

@@ -323,7 +323,7 @@ inline status affine_grid_gradient(gradient_context& c) {
 
 inline gradient_table grid_gradients() {
     static constexpr gradient_row rows[] = {{"GridSample", "", grid_sample_gradient}, {"AffineGrid", "", affine_grid_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table grid_training_ops() {
     static constexpr op_row rows[] = {
@@ -333,7 +333,7 @@ inline op_table grid_training_ops() {
                       "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table grid_ops() {
@@ -347,7 +347,7 @@ inline op_table grid_ops() {
             .problems("f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -130,7 +130,7 @@ inline op_table legacy_ops() {
             .problems("f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table legacy_gradients() {
@@ -139,7 +139,7 @@ inline gradient_table legacy_gradients() {
         {"ScaledTanh", "", scaled_tanh_gradient}, {"ParametricSoftplus", "", parametric_softplus_gradient},
         {"ImageScaler", "", affine_gradient},     {"Crop", "", crop_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace ops

@@ -89,7 +89,7 @@ inline op_table linear_algebra_ops() {
             .problems("f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

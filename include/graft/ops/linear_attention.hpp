@@ -201,7 +201,7 @@ inline op_table linear_attention_ops() {
                       "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

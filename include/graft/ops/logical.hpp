@@ -108,7 +108,7 @@ inline op_table logical_ops() {
             .problems("b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table logical_gradients() {
@@ -116,7 +116,7 @@ inline gradient_table logical_gradients() {
         {"Where", "", where_gradient}, {"Equal", "", nullptr},   {"Less", "", nullptr},
         {"LessOrEqual", "", nullptr},  {"Greater", "", nullptr}, {"GreaterOrEqual", "", nullptr},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -140,7 +140,7 @@ inline op_table loss_ops() {
             .problems(GRAFT_LOSS_PROBLEMS),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 #undef GRAFT_LOSS_PROBLEMS
 
@@ -148,7 +148,7 @@ inline gradient_table loss_gradients() {
     static constexpr gradient_row rows[] = {
         {"NegativeLogLikelihoodLoss", "", negative_log_likelihood_loss_gradient}, {"SoftmaxCrossEntropyLoss", "", softmax_cross_entropy_loss_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

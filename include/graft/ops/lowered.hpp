@@ -39,7 +39,7 @@ inline op_table lowered_ops() {
         own("Concat").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 /// Those that lowering makes of training's operators.
@@ -54,7 +54,7 @@ inline op_table training_lowered_ops() {
         own("MaxPoolPlaces").inputs_from(0).outputs_from(0),
         own("MaxPoolGradPlaces").inputs_from(0).outputs_from(0),
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace ops

@@ -253,12 +253,12 @@ inline op_table matmul_ops() {
                       "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table matmul_gradients() {
     static constexpr gradient_row rows[] = {{"MatMul", "", matmul_gradient}, {"Gemm", "", gemm_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
@@ -300,7 +300,7 @@ inline op_table matmul_training_ops() {
                       "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -502,7 +502,7 @@ inline gradient_table norm_gradients() {
             mean_variance_gradient},
         {"LRN", "", lrn_gradient}, {"LpNormalization", "", lp_norm_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table norm_ops() {
@@ -542,7 +542,7 @@ inline op_table norm_ops() {
             .problems("f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -7,10 +7,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 /// Tables of rows.
-struct table_list {
-    const op_table* tables;
-    int size;
-};
+using table_list = row_table<op_table>;
 
 /// Every operator that files may hold.
 table_list all_op_tables();
@@ -80,18 +77,15 @@ GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
         activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int version) {
     const op_table lowered = lowered_ops();
     const bool is_lowered = std::strcmp(domain, "graft") == 0;
-    const table_list list = is_lowered ? table_list{&lowered, 1} : all_op_tables();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const op_row& row = list.tables[t].rows[i];
+    for (const op_table& table : is_lowered ? table_list(&lowered, 1) : all_op_tables())
+        for (const op_row& row : table)
             if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
-        }
     return nullptr;
 }
 

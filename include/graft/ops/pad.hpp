@@ -211,12 +211,12 @@ inline op_table pad_ops() {
             .problems("f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table pad_gradients() {
     static constexpr gradient_row rows[] = {{"Pad", "", pad_gradient}, {"CenterCropPad", "", center_crop_pad_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.PadGrad-1: dx[i] = sum of dy wherever Pad put x[i], for `mode` reflect, edge or wrap; `pads` are the begins and ends of all axes,
@@ -279,7 +279,7 @@ inline op_table pad_training_ops() {
                       "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -378,7 +378,7 @@ inline gradient_table pool_gradients() {
         {"MaxPool", "", max_pool_gradient}, {"AveragePool", "", average_pool_gradient}, {"LpPool", "", lp_pool_gradient},
         {"GlobalMaxPool", "", global_max_pool_gradient}, {"GlobalAveragePool", "", global_average_pool_gradient}, {"GlobalLpPool", "", global_lp_pool_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table pool_training_ops() {
     static constexpr op_row rows[] = {
@@ -395,7 +395,7 @@ inline op_table pool_training_ops() {
                       "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table pool_ops() {
@@ -424,7 +424,7 @@ inline op_table pool_ops() {
             .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -289,7 +289,7 @@ inline gradient_table quantize_gradients() {
         {"QuantizeLinear", "", nullptr}, {"DequantizeLinear", "", nullptr}, {"DynamicQuantizeLinear", "", nullptr}, {"FakeQuantize", "graft",
             fake_quantize_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table quantize_training_ops() {
     static constexpr op_row rows[] = {
@@ -298,7 +298,7 @@ inline op_table quantize_training_ops() {
                       "f16[9] f16(0.1) i8(0) low=-128 high=127; f32[0,3] f32(0.5) low=0 high=255; f32[7,5] f32[7]~0.01:0.1 axis=0 low=0 high=15"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table quantize_ops() {
@@ -316,7 +316,7 @@ inline op_table quantize_ops() {
             .rounds().problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -234,7 +234,7 @@ inline op_table quantized_ops() {
                       "f32(0.01) i8(0) f32(0.05) i8(0); " "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -197,7 +197,7 @@ inline gradient_table random_gradients() {
         {"RandomNormal", "", nullptr}, {"RandomNormalLike", "", nullptr}, {"RandomUniform", "", nullptr}, {"RandomUniformLike", "", nullptr},
         {"Bernoulli", "", nullptr}, {"Multinomial", "", nullptr}, {"Dropout", "", dropout_gradient}, {"Dropout", "graft", training_dropout_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table random_training_ops() {
     static constexpr op_row rows[] = {
@@ -206,7 +206,7 @@ inline op_table random_training_ops() {
             .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table random_ops() {
@@ -235,7 +235,7 @@ inline op_table random_ops() {
             .problems("f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

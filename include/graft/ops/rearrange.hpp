@@ -241,7 +241,7 @@ inline op_table rearrange_ops() {
             .problems("f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table rearrange_gradients() {
@@ -249,7 +249,7 @@ inline gradient_table rearrange_gradients() {
         {"Transpose", "", transpose_gradient}, {"Expand", "", expand_gradient}, {"Tile", "", tile_gradient},
         {"DepthToSpace", "", block_gradient}, {"SpaceToDepth", "", block_gradient}, {"ReverseSequence", "", reverse_sequence_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

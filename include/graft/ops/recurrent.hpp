@@ -288,7 +288,7 @@ inline op_table recurrent_ops() {
                       "input_forget=1 clip=0.7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

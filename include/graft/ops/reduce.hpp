@@ -389,7 +389,7 @@ inline op_table reduce_ops() {
             .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 #undef GRAFT_REDUCE_ATTRIBUTES
 #undef GRAFT_REDUCE_PROBLEMS
@@ -408,7 +408,7 @@ inline gradient_table reduce_gradients() {
         {"ReduceLogSumExp", "", reduce_log_sum_exp_gradient},
         {"ReduceSumSquare", "", reduce_sum_square_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.SumTo-1: x summed over the axes along which `shape` would have to be broadcast to x; where axis 0 is among them, by the tree
@@ -475,7 +475,7 @@ inline op_table reduce_training_ops() {
                       "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

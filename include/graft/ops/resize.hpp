@@ -420,7 +420,7 @@ inline status resize_grad_run(run_context& c) {
 
 inline gradient_table resize_gradients() {
     static constexpr gradient_row rows[] = {{"Resize", "", resize_gradient}, {"Upsample", "", resize_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline op_table resize_training_ops() {
     static constexpr op_row rows[] = {
@@ -432,7 +432,7 @@ inline op_table resize_training_ops() {
                       "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table resize_ops() {
@@ -454,7 +454,7 @@ inline op_table resize_ops() {
                       "f32[0,1,3,3] - f32{1,1,2,2} mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -205,13 +205,13 @@ inline op_table scatter_ops() {
                       "f32[0,3,2] f32[0,1,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table scatter_gradients() {
     static constexpr gradient_row rows[] = {
         {"Scatter", "", scatter_elements_gradient}, {"ScatterElements", "", scatter_elements_gradient}, {"ScatterND", "", scatter_nd_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

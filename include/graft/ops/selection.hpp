@@ -223,12 +223,12 @@ inline op_table selection_ops() {
             .problems("i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table selection_gradients() {
     static constexpr gradient_row rows[] = {{"TopK", "", top_k_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -135,13 +135,13 @@ inline op_table shape_ops() {
             .problems("f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table shape_gradients() {
     static constexpr gradient_row rows[] = {
         {"Reshape", "", view_gradient}, {"Flatten", "", view_gradient}, {"Squeeze", "", view_gradient}, {"Unsqueeze", "", view_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -307,7 +307,7 @@ inline op_table signal_ops() {
             .problems("i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

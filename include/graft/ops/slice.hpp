@@ -247,12 +247,12 @@ inline op_table slice_ops() {
                       "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline gradient_table slice_gradients() {
     static constexpr gradient_row rows[] = {{"Concat", "", concat_gradient}, {"Split", "", split_gradient}, {"Slice", "", slice_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 // graft.SliceGrad-1: zeros of the shape `shape`, with dy at the places that Slice took: along each of `axes` from `starts` on, `steps` apart.
@@ -313,7 +313,7 @@ inline op_table slice_training_ops() {
                       "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

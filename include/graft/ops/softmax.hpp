@@ -200,7 +200,7 @@ inline op_table softmax_ops() {
             .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table softmax_training_ops() {
@@ -209,11 +209,11 @@ inline op_table softmax_training_ops() {
             .problems("f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 inline gradient_table softmax_gradients() {
     static constexpr gradient_row rows[] = {{"Softmax", "", softmax_gradient}, {"LogSoftmax", "", log_softmax_gradient}, {"Hardmax", "", nullptr}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -195,7 +195,7 @@ inline status max_unpool_gradient(gradient_context& c) {
 
 inline gradient_table unfold_gradients() {
     static constexpr gradient_row rows[] = {{"Col2Im", "", col2im_gradient}, {"MaxUnpool", "", max_unpool_gradient}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 inline op_table unfold_ops() {
@@ -208,7 +208,7 @@ inline op_table unfold_ops() {
             .problems("f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -49,7 +49,7 @@ inline op_table window_function_ops() {
             .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 } // namespace ops

@@ -14,7 +14,7 @@ namespace ops {
 ///   Transfer(X)
 inline op_table transfer_ops() {
     static constexpr op_row rows[] = {make_op("Transfer", "graft").inputs(1)};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace ops

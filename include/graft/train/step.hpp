@@ -38,7 +38,7 @@ struct step_options {
                                      ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
     std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators{nullptr, 0};  ///< operators of the app's own, as load_options has them; those with a gradient learn
+    op_table operators;  ///< operators of the app's own, as load_options has them; those with a gradient learn
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.

@@ -135,7 +135,7 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     for (const node& n : network.nodes) bound &= n.op != nullptr;
     if (!bound) {
         const ops::table_list all = ops::all_op_tables();
-        GRAFT_TRY(verify_graph(network, all.tables, all.size, options.limits));
+        GRAFT_TRY(verify_graph(network, all, options.limits));
     }
     self.network = std::move(network);
     self.logits_value = logits;

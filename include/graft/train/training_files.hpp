@@ -21,7 +21,7 @@ void describe_classifier(graph& g, const std::vector<std::string>& classes, cons
 
 /// Runs a picture through the network, keeps it and the answer as `graft.golden`, writes the file, and holds what was written against the
 /// sample by loading it again. Errors: file.write, op.value (what was written answers otherwise), those of loading and running.
-status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {nullptr, 0});
+status write_verified_model(graph& g, const tensor& picture, const std::string& path, int threads, op_table operators = {});
 
 namespace detail {
 

@@ -109,9 +109,8 @@ TEST_CASE("the kernels of training's operators give the reference's answers, in 
     std::set<std::string> taken, taken_in_blocks;
     executor alone;
     const ops::table_list all = ops::all_training_op_tables();
-    for (int t = 0; t < all.size; ++t)
-        for (int r = 0; r < all.tables[t].size; ++r) {
-            const op_row& row = all.tables[t].rows[r];
+    for (const auto& table : all)
+        for (const auto& row : table) {
             if (!here.count(row.name)) continue;
             for (const std::string& text : problems::split(row.problems, ';')) {
                 INFO(std::string(row.name), ": ", text);

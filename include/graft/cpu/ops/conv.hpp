@@ -111,7 +111,7 @@ inline kernel_rows conv_kernel_rows() {
         {"Conv", "graft", wanted("Conv") ? choose_conv_kernel : nullptr, wanted("Conv") ? run_conv_kernel : nullptr, false},
         {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_pack_kernel : nullptr, false},
     };
-    return {rows, 2};
+    return rows;
 }
 
 }  // namespace cpu

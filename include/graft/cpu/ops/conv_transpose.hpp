@@ -43,7 +43,7 @@ inline kernel_rows conv_transpose_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"ConvTranspose", "", wanted("ConvTranspose") ? choose_conv_transpose : nullptr, wanted("ConvTranspose") ? run_conv_transpose_kernel : nullptr, false},
     };
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu

@@ -117,7 +117,7 @@ inline kernel_rows elementwise_kernel_rows() {
     };
 #undef GRAFT_UNARY
 #undef GRAFT_BINARY
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

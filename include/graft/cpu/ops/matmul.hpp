@@ -48,7 +48,7 @@ inline kernel_rows matmul_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"MatMul", "graft", used ? choose_product : nullptr, used ? run_product : nullptr, false},
     };
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu

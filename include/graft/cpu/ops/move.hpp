@@ -177,7 +177,7 @@ inline kernel_rows move_kernel_rows() {
         GRAFT_MOVE("DequantizeLinear", choose_quantize, run_dequantize_kernel),
     };
 #undef GRAFT_MOVE
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

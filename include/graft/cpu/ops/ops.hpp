@@ -19,8 +19,7 @@ inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& cho
     if (!q.wants(0)) return nullptr;
     refusal = "no fast kernel for this operator";
     for (const kernel_rows& table : tables)
-        for (int i = 0; i < table.size; ++i) {
-            const kernel_row& row = table.rows[i];
+        for (const kernel_row& row : table) {
             if (q.n.op_type != row.op || q.n.domain != row.domain || !row.choose) continue;
             refusal = row.choose(q, choice);
             if (!refusal) return refusal = "", &row;

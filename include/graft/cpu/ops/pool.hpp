@@ -95,7 +95,7 @@ inline kernel_rows pool_kernel_rows() {
         {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
         {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

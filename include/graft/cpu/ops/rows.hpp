@@ -131,7 +131,7 @@ inline kernel_rows rows_kernel_rows() {
         GRAFT_ROWS("ReduceSumSquare", choose_reduce<reduce_kind::sum_square>, run_reduce_kernel, false),
     };
 #undef GRAFT_ROWS
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

@@ -196,10 +196,7 @@ struct element_rule {
     static constexpr unsigned several = 2;  ///< several elements of an input
     static constexpr unsigned state = 4;    ///< beside those: outputs may lie over the inputs that they update
 };
-struct rule_table {
-    const element_rule* rows;
-    int size;
-};
+using rule_table = row_table<element_rule>;
 
 /// The rule of an operator, or null. Defined with the families, in gpu/ops/rules.hpp.
 const element_rule* find_rule(const char* op, const char* domain);

@@ -104,10 +104,7 @@ struct reduction_row {
     const char* domain;
     const char* (*generate)(const kernel_query& q, const fused_node* around, program& p);
 };
-struct reduction_table {
-    const reduction_row* rows;
-    int size;
-};
+using reduction_table = row_table<reduction_row>;
 /// The row of a reduction, or null. Defined with the families, in gpu/ops/ops.hpp.
 const reduction_row* find_reduction(const char* op, const char* domain);
 

@@ -24,8 +24,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
 inline const library_row* find_row(const library_rows& rows, const char* op, const char* domain) {
-    for (int i = 0; i < rows.size; ++i)
-        if (!std::strcmp(rows.rows[i].op, op) && !std::strcmp(rows.rows[i].domain, domain)) return rows.rows + i;
+    for (const library_row& row : rows)
+        if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
 }
 }  // namespace detail

@@ -64,10 +64,7 @@ struct decomposition_row {
 };
 
 /// Rows of a family.
-struct decomposition_table {
-    const decomposition_row* rows;
-    int size;
-};
+using decomposition_table = row_table<decomposition_row>;
 
 /// The row that takes a node, or null: then it has a kernel, or nothing. Defined with the families, in gpu/ops/decompositions.hpp.
 const decomposition_row* find_decomposition(const op_context& c);

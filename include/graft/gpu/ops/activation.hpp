@@ -155,7 +155,7 @@ GRAFT_INLINE rule_table activation_rules() {
         {"ClipGrad", "graft", same, emit_clip_grad, ""},
         {"ActivationGrad", "graft", same, emit_activation_grad, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

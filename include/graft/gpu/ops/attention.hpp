@@ -321,7 +321,7 @@ inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel
 
 GRAFT_INLINE library_rows attention_rows() {
     static constexpr library_row rows[] = {{"Attention", "graft", detail::refuse_fused_attention, detail::make_fused_attention}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE const op_row* fused_attention_row() {
     static constexpr op_row row = make_op("Attention", "graft").inputs(3, 4).attributes("extents:is q:is k:is v:is y:is scale:f");
@@ -330,7 +330,7 @@ GRAFT_INLINE const op_row* fused_attention_row() {
 
 GRAFT_INLINE decomposition_table attention_decompositions() {
     static constexpr decomposition_row rows[] = {{"Attention", "", detail::decompose_attention, false}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -45,7 +45,7 @@ inline const char* generate_bit_cast(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table cast_rows() {
     static constexpr generated_row rows[] = {{"BitCast", "", detail::generate_bit_cast}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

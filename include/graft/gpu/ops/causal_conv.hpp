@@ -37,7 +37,7 @@ inline const char* decompose_causal_conv(decomposition& d) {
 
 GRAFT_INLINE decomposition_table causal_conv_decompositions() {
     static constexpr decomposition_row rows[] = {{"CausalConvWithState", "", detail::decompose_causal_conv, false}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

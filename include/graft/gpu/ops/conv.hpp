@@ -321,7 +321,7 @@ GRAFT_INLINE library_rows conv_rows() {
         {"ConvGradInput", "graft", refuse_conv<read_conv_grad_input>, make_conv<read_conv_grad_input>},
         {"ConvGradWeight", "graft", refuse_conv<read_conv_grad_weight>, make_conv<read_conv_grad_weight>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -60,7 +60,7 @@ GRAFT_INLINE generated_table cumulative_rows() {
         {"CumSum", "", detail::generate_cumulative<false>},
         {"CumProd", "", detail::generate_cumulative<true>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

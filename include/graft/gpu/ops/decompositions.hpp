@@ -29,8 +29,8 @@ GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
         signal_decompositions(),
     };
     for (const decomposition_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (c.n.op_type == family.rows[i].op && c.n.domain == family.rows[i].domain && (!family.rows[i].applies || family.rows[i].applies(c))) return family.rows + i;
+        for (const auto& row : family)
+            if (c.n.op_type == row.op && c.n.domain == row.domain && (!row.applies || row.applies(c))) return &row;
     return nullptr;
 }
 

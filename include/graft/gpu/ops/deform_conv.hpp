@@ -141,7 +141,7 @@ namespace gpu {
 
 GRAFT_INLINE generated_table deform_conv_rows() {
     static constexpr generated_row rows[] = {{"DeformConv", "", detail::generate_deform_conv}, {"DeformConvGrad", "graft", detail::generate_deform_conv_grad}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -232,13 +232,12 @@ GRAFT_INLINE generated_table depthwise_rows() {
         {"ConvGradInput", "graft", detail::generate_depthwise},
         {"ConvGradWeight", "graft", detail::generate_depthwise_weight},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE bool takes_depthwise(const kernel_query& q) {
-    const generated_table table = depthwise_rows();
-    for (int i = 0; i < table.size; ++i) {
+    for (const generated_row& row : depthwise_rows()) {
         detail::conv_problem p;
-        if (q.n.op_type == table.rows[i].op && q.n.domain == table.rows[i].domain) return !detail::read_depthwise(q, p);
+        if (q.n.op_type == row.op && q.n.domain == row.domain) return !detail::read_depthwise(q, p);
     }
     return false;
 }

@@ -276,7 +276,7 @@ GRAFT_INLINE generated_table detection_rows() {
         {"RoiAlignGrad", "graft", detail::generate_roi_align_grad},
         {"MaxRoiPool", "", detail::generate_max_roi_pool},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

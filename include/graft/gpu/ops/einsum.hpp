@@ -157,7 +157,7 @@ inline const char* decompose_einsum(decomposition& d) { return einsum_writer(d).
 
 GRAFT_INLINE decomposition_table einsum_decompositions() {
     static constexpr decomposition_row rows[] = {{"Einsum", "", detail::decompose_einsum, false}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -166,7 +166,7 @@ GRAFT_INLINE rule_table elementwise_rules() {
         {"Cast", "", same, emit_cast, ""},
         {"CastLike", "", same, emit_cast, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

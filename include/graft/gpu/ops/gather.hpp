@@ -102,7 +102,7 @@ GRAFT_INLINE rule_table gather_rules() {
         {"GatherElements", "", moved, detail::emit_gather_elements, ""},
         {"GatherND", "", moved, detail::emit_gather_nd, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

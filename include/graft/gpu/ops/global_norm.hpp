@@ -103,7 +103,7 @@ inline const char* generate_global_norm(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table global_norm_rows() {
     static constexpr generated_row rows[] = {{"GlobalNorm", "graft", detail::generate_global_norm}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -352,11 +352,11 @@ GRAFT_INLINE rule_table grid_rules() {
         {"GridSample", "", element_rule::several, detail::emit_grid_sample, ""},
         {"AffineGrid", "", element_rule::several, detail::emit_affine_grid, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE generated_table grid_rows() {
     static constexpr generated_row rows[] = {{"GridSampleGrad", "graft", detail::generate_grid_sample_grad}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

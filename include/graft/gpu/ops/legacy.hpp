@@ -51,7 +51,7 @@ GRAFT_INLINE rule_table legacy_rules() {
         {"ImageScaler", "", same, detail::emit_image_scaler, ""},
         {"Crop", "", element_rule::moved, detail::emit_crop, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

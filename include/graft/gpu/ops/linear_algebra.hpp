@@ -110,7 +110,7 @@ inline const char* generate_det(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table linear_algebra_rows() {
     static constexpr generated_row rows[] = {{"Det", "", detail::generate_det}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

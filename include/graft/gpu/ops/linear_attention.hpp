@@ -101,7 +101,7 @@ GRAFT_INLINE decomposition_table linear_attention_decompositions() {
         {"LinearAttention", "", detail::decompose_linear_attention, true},
         {"RotaryEmbedding", "", detail::decompose_rotary_embedding, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

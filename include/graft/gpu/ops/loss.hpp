@@ -97,12 +97,12 @@ GRAFT_INLINE decomposition_table loss_decompositions() {
         {"NegativeLogLikelihoodLoss", "", detail::decompose_likelihood_loss, true},
         {"SoftmaxCrossEntropyLoss", "", detail::decompose_cross_entropy_loss, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 GRAFT_INLINE rule_table loss_rules() {
     static constexpr element_rule rows[] = {{"TargetInRange", "graft", element_rule::same, detail::emit_target_in_range, ""}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

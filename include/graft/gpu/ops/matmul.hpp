@@ -199,12 +199,12 @@ GRAFT_INLINE library_rows matmul_rows() {
         {"Gemm", "", refuse_product<read_gemm>, make_product_of<read_gemm>},
         {"MatMulGradWeight", "graft", refuse_product<read_matmul_grad_weight>, make_product_of<read_matmul_grad_weight>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 GRAFT_INLINE decomposition_table matmul_decompositions() {
     static constexpr decomposition_row rows[] = {{"Gemm", "", detail::decompose_gemm, true, detail::adds_gemm_apart}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -261,7 +261,7 @@ GRAFT_INLINE rule_table movement_rules() {
         {"OneHot", "", several, emit_one_hot, ""},
         {"Trilu", "", element_rule::same, emit_trilu, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -183,14 +183,14 @@ GRAFT_INLINE reduction_table norm_rows() {
         {"MeanVarianceNormalization", "", detail::generate_mean_variance},
         {"LpNormalization", "", detail::generate_lp_norm},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE rule_table norm_rules() {
     static constexpr element_rule rows[] = {
         {"BatchNormalization", "", element_rule::same, detail::emit_batch_norm, ""},
         {"LRN", "", element_rule::several, detail::emit_lrn, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -49,7 +49,7 @@ inline const char* generate_fusion(const kernel_query& q, program& p) {
 }
 inline generated_table fusion_rows() {
     static constexpr generated_row rows[] = {{"Fusion", "", generate_fusion}, {"MultiTensor", "", generate_multi_tensor}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace detail
@@ -62,8 +62,8 @@ GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* dom
         softmax_rows(),
     };
     for (const reduction_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return &family.rows[i];
+        for (const auto& row : family)
+            if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
 }
 GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
@@ -83,8 +83,8 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
         unfold_rows(),
     };
     for (const generated_table& family : families)
-        for (int i = 0; i < family.size; ++i)
-            if (!std::strcmp(family.rows[i].op, op) && !std::strcmp(family.rows[i].domain, domain)) return family.rows[i];
+        for (const auto& row : family)
+            if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return row;
     if (const reduction_row* row = find_reduction(op, domain)) return {row->op, row->domain, detail::generate_reduction_alone};
     const element_rule* rule = find_rule(op, domain);
     return rule ? generated_row{rule->op, rule->domain, generate_loop} : generated_row{op, domain, nullptr};

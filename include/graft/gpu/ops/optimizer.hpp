@@ -105,7 +105,7 @@ GRAFT_INLINE rule_table optimizer_rules() {
         {"ExponentialMovingAverage", "graft", state, emit_average, ""},
         {"ScaleByNorm", "graft", element_rule::same, emit_scale_by_norm, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

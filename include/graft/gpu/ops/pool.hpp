@@ -348,7 +348,7 @@ GRAFT_INLINE generated_table pool_rows() {
         {"MaxPoolGrad", "graft", detail::generate_max_pool_grad},
         {"AveragePoolGrad", "graft", detail::generate_average_pool_grad},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

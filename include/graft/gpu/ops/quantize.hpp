@@ -99,14 +99,14 @@ inline const char* decompose_dynamic_quantize(decomposition& d) {
 
 GRAFT_INLINE decomposition_table quantize_decompositions() {
     static constexpr decomposition_row rows[] = {{"DynamicQuantizeLinear", "", detail::decompose_dynamic_quantize, true}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE rule_table quantize_rules() {
     static constexpr element_rule rows[] = {
         {"QuantizeLinear", "", element_rule::same, detail::emit_quantize, ""},
         {"DequantizeLinear", "", element_rule::same, detail::emit_dequantize, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -191,7 +191,7 @@ GRAFT_INLINE decomposition_table quantized_decompositions() {
         {"MatMulInteger", "", detail::decompose_matmul_integer, true},
         {"QLinearMatMul", "", detail::decompose_qlinear_matmul, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

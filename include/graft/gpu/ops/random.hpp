@@ -56,7 +56,7 @@ GRAFT_INLINE rule_table random_rules() {
         {"Dropout", "graft", element_rule::same, detail::emit_dropout, ""},
         {"Dropout", "", element_rule::same, detail::emit_dropout_copy, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -188,7 +188,7 @@ inline const char* decompose_recurrent(decomposition& d) { return recurrent_writ
 GRAFT_INLINE decomposition_table recurrent_decompositions() {
     using detail::decompose_recurrent;
     static constexpr decomposition_row rows[] = {{"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

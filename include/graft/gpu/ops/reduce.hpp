@@ -224,7 +224,7 @@ GRAFT_INLINE reduction_table reduce_rows() {
         {"ArgMax", "", detail::generate_choice<false>},
         {"ArgMin", "", detail::generate_choice<true>},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -213,7 +213,7 @@ GRAFT_INLINE rule_table resample_rules() {
         {"ResizeGrad", "graft", several, emit_resize_grad, ""},
         {"PadGrad", "graft", several, emit_pad_grad, ""},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -7,10 +7,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Tables of rules.
-struct rule_list {
-    const rule_table* tables;
-    int size;
-};
+using rule_list = row_table<rule_table>;
 
 /// Every rule.
 rule_list all_rules();
@@ -56,16 +53,13 @@ GRAFT_INLINE rule_list all_rules() {
         resample_rules(),
         scatter_rules(),
     };
-    return {tables, static_cast<int>(sizeof tables / sizeof tables[0])};
+    return tables;
 }
 
 GRAFT_INLINE const element_rule* find_rule(const char* op, const char* domain) {
-    const rule_list list = all_rules();
-    for (int t = 0; t < list.size; ++t)
-        for (int i = 0; i < list.tables[t].size; ++i) {
-            const element_rule& row = list.tables[t].rows[i];
+    for (const rule_table& table : all_rules())
+        for (const element_rule& row : table)
             if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
-        }
     return nullptr;
 }
 

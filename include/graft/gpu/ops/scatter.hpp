@@ -258,11 +258,11 @@ GRAFT_INLINE generated_table scatter_rows() {
         {"ScatterElements", "", detail::generate_scatter_elements},
         {"ScatterND", "", detail::generate_scatter_nd},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 GRAFT_INLINE rule_table scatter_rules() {
     static constexpr element_rule rows[] = {{"TensorScatter", "", element_rule::moved, detail::emit_tensor_scatter, ""}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

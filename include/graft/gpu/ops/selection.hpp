@@ -150,7 +150,7 @@ inline const char* generate_top_k(const kernel_query& q, program& p) {
 
 GRAFT_INLINE generated_table selection_rows() {
     static constexpr generated_row rows[] = {{"TopK", "", detail::generate_top_k}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -103,7 +103,7 @@ inline const char* decompose_stft(decomposition& d) {
 
 GRAFT_INLINE decomposition_table signal_decompositions() {
     static constexpr decomposition_row rows[] = {{"DFT", "", detail::decompose_dft, true}, {"STFT", "", detail::decompose_stft, true}};
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -130,7 +130,7 @@ GRAFT_INLINE reduction_table softmax_rows() {
         {"Hardmax", "", detail::generate_hardmax},
         {"SoftmaxGrad", "graft", detail::generate_softmax_gradient},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -96,7 +96,7 @@ GRAFT_INLINE generated_table unfold_rows() {
         {"Col2Im", "", detail::generate_col2im},
         {"MaxUnpool", "", detail::generate_max_unpool},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace gpu

@@ -54,10 +54,7 @@ struct libraries {
 };
 
 /// The rows of a family.
-struct library_rows {
-    const library_row* rows;
-    int size;
-};
+using library_rows = row_table<library_row>;
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

@@ -29,7 +29,7 @@ inline void run_slice_channels(const kernel_call& c) {
 
 inline kernel_rows channel_kernel_rows() {
     static constexpr kernel_row rows[] = {{"SliceChannels", "graft", choose_slice_channels, run_slice_channels, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu

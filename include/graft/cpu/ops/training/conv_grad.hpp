@@ -86,7 +86,7 @@ inline kernel_rows conv_grad_kernel_rows() {
         {"PackConvGradInputWeights", "graft", input ? choose_conv_grad_input_pack_kernel : nullptr, input ? run_conv_grad_input_pack_kernel : nullptr, false},
         {"PackConvWeights", "graft", wanted("Conv") ? choose_conv_pack_kernel : nullptr, wanted("Conv") ? run_conv_repack_kernel : nullptr, false},
     };
-    return {rows, 4};
+    return rows;
 }
 
 }  // namespace cpu

@@ -57,7 +57,7 @@ inline void run_dropout(const kernel_call& c) {
 
 inline kernel_rows dropout_kernel_rows() {
     static constexpr kernel_row rows[] = {{"Dropout", "graft", choose_dropout, run_dropout, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu

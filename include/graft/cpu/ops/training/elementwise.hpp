@@ -62,7 +62,7 @@ inline kernel_rows elementwise_grad_kernel_rows() {
         {"ClipGrad", "graft", choose_clip_grad, run_masked_grad_kernel, true},
         {"ActivationGrad", "graft", choose_activation_grad, run_activation_grad_kernel, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

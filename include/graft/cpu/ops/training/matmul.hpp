@@ -36,7 +36,7 @@ inline void run_matmul_grad_weight(const kernel_call& c) {
 
 inline kernel_rows matmul_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"MatMulGradWeight", "graft", choose_matmul_grad_weight, run_matmul_grad_weight, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu

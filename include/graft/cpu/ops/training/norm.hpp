@@ -75,7 +75,7 @@ inline kernel_rows norm_grad_kernel_rows() {
         {"BatchNormalizationTraining", "graft", choose_batch_norm_training, run_batch_norm_training_kernel, true},
         {"BatchNormalizationGrad", "graft", choose_batch_norm_grad, run_batch_norm_grad_kernel, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

@@ -140,7 +140,7 @@ inline kernel_rows optimizer_kernel_rows() {
         {"GlobalNorm", "graft", choose_global_norm, run_global_norm_kernel, false},
         {"ScaleByNorm", "graft", choose_scale_by_norm, run_scale_by_norm_kernel, true},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

@@ -70,7 +70,7 @@ inline kernel_rows pool_grad_kernel_rows() {
         {"MaxPoolGradPlaces", "graft", choose_max_pool_grad, run_max_pool_grad_kernel, false},
         {"AveragePoolGrad", "graft", choose_average_pool_grad, run_average_pool_grad_kernel, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu

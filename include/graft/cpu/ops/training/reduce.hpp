@@ -58,7 +58,7 @@ inline void run_sum_to(const kernel_call& c) { run_sum(c.level, c.parameters<sum
 
 inline kernel_rows reduce_grad_kernel_rows() {
     static constexpr kernel_row rows[] = {{"SumTo", "graft", choose_sum_to, run_sum_to, false}};
-    return {rows, 1};
+    return rows;
 }
 
 }  // namespace cpu

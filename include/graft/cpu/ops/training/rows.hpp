@@ -62,7 +62,7 @@ inline kernel_rows rows_grad_kernel_rows() {
         {"LayerNormalizationGrad", "graft", choose_layer_norm_grad, run_layer_norm_grad_kernel, true},
         {"LayerNormalizationGradScale", "graft", choose_layer_norm_grad_scale, run_layer_norm_grad_scale_kernel, false},
     };
-    return {rows, sizeof rows / sizeof rows[0]};
+    return rows;
 }
 
 }  // namespace cpu
