@@ -5496,6 +5496,11 @@ inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
     detail::run_guarded(pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
                         const_cast<void*>(static_cast<const void*>(&f)));
 }
+/// Calls f(first, count) for pieces of [0, n), of `piece` each but for the last, as `parallel_for` does.
+template <class F>
+inline void parallel_for_pieces(executor& pool, std::int64_t n, std::int64_t piece, const F& f) {
+    parallel_for(pool, (n + piece - 1) / piece, [&](std::int64_t i) { f(i * piece, n - i * piece < piece ? n - i * piece : piece); });
+}
 
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
 int default_threads() noexcept;
@@ -7166,10 +7171,8 @@ GRAFT_NOINLINE inline void load_offsets(const broadcast_operand& o, std::int64_t
 
 /// Calls f(first, n) for blocks of at most `block_size` elements that cover [0, total), on the threads of `pool`.
 template <class F> inline void for_blocks(executor& pool, std::int64_t total, const F& f) {
-    constexpr std::int64_t task = 32 * block_size;
-    parallel_for(pool, (total + task - 1) / task, [&](std::int64_t t) {
-        const std::int64_t end = std::min(total, (t + 1) * task);
-        for (std::int64_t first = t * task; first < end; first += block_size)
+    parallel_for_pieces(pool, total, 32 * block_size, [&](std::int64_t first, std::int64_t count) {
+        for (const std::int64_t end = first + count; first < end; first += block_size)
             f(first, static_cast<int>(std::min<std::int64_t>(block_size, end - first)));
     });
 }
@@ -8078,6 +8081,12 @@ struct window_axis {
         last = start >= end ? 0 : std::min(kernel, (end - start + dilation - 1) / dilation);
         if (first > last) first = last;
     }
+    /// The outputs [first, last) whose element under tap `t` lies in the input, at o * stride + `shift`.
+    void outputs(std::int64_t t, std::int64_t& shift, std::int64_t& first, std::int64_t& last) const noexcept {
+        shift = t * dilation - pad_begin;
+        first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+        last = std::min(output, shift >= input ? 0 : (input - shift + stride - 1) / stride);
+    }
 };
 
 /// The spatial axes of a convolution or pool.
@@ -8194,6 +8203,28 @@ GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, wi
         if (ceil_mode && room % a.stride && a.output * a.stride < a.input + a.pad_begin) ++a.output;
     }
     return {};
+}
+
+/// Calls f(offset of the row among the outputs, offset among the inputs of what output 0 would see, first, last) for every row of outputs, of which a
+/// tap sees inside the input those of [first, last).
+template <class F>
+inline void for_rows_under_tap(const window& w, const std::int64_t* tap, const F& f) {
+    const int last_axis = w.rank - 1;
+    const window_axis& row = w.axis[last_axis];
+    std::int64_t shift, first, last, at[shape::max_rank] = {};
+    row.outputs(tap[last_axis], shift, first, last);
+    for (std::int64_t r = 0, rows = row.output ? w.outputs() / row.output : 0; r < rows; ++r) {
+        std::int64_t in_row = 0;
+        bool inside = true;
+        for (int i = 0; i < last_axis; ++i) {
+            const window_axis& a = w.axis[i];
+            const std::int64_t from = at[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
+            inside = inside && from >= 0 && from < a.input;
+            in_row = in_row * a.input + from;
+        }
+        if (inside) f(r * row.output, in_row * row.input + shift, first, last);
+        for (int i = last_axis - 1; i >= 0 && ++at[i] == w.axis[i].output; --i) at[i] = 0;
+    }
 }
 
 /// [first, second, outputs of the window...].
@@ -9214,7 +9245,13 @@ struct axis_maps {
     std::int64_t* map[shape::max_rank] = {};
     buffer memory;
 
-    /// Makes room for the maps of the axes that `mapped` names.
+    /// Makes room for the maps of the axes whose extents differ.
+    status allocate(const run_context& c, const shape& from, const shape& to) {
+        bool mapped[shape::max_rank] = {};
+        for (int d = 0; d < to.rank(); ++d) mapped[d] = from[d] != to[d];
+        return allocate(c, to, mapped);
+    }
+    /// The same for those that `mapped` names.
     status allocate(const run_context& c, const shape& to, const bool* mapped) {
         std::int64_t total = 0;
         for (int d = 0; d < to.rank(); ++d)
@@ -9751,11 +9788,10 @@ GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image
                 w_row = w_row * a.kernel + tap[i];
             }
             for (std::int64_t k = 0; k < row.kernel; ++k) {
-                // Outputs o with 0 <= o * stride + shift < input.
-                const std::int64_t shift = k * row.dilation - row.pad_begin;
-                const std::int64_t low = std::max(first, shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride);
-                const std::int64_t high =
-                    std::min(first + count, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
+                std::int64_t shift, low, high;
+                row.outputs(k, shift, low, high);
+                low = std::max(first, low);
+                high = std::min(first + count, high);
                 if (low >= high) continue;
                 const double factor = weight[w_row * row.kernel + k];
                 const double* source = x + x_row * row.input + shift + low * row.stride;
@@ -9877,27 +9913,11 @@ inline status conv_grad_weight_infer(infer_context& c) {
 }
 /// Sum over one plane's outputs of dY times what `tap` sees of X.
 GRAFT_NOINLINE inline double correlate_tap(const window& w, const std::int64_t* tap, const double* x, const double* dy) {
-    const int last = w.rank - 1;
-    const window_axis& row = w.axis[last];
-    const std::int64_t shift = tap[last] * row.dilation - row.pad_begin;
-    const std::int64_t low = shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride;
-    const std::int64_t high = std::min(row.output, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
-    const std::int64_t rows = row.output ? w.outputs() / row.output : 0;
-    std::int64_t at[shape::max_rank] = {};
+    const std::int64_t stride = w.axis[w.rank - 1].stride;
     double sum = 0;
-    for (std::int64_t r = 0; r < rows; ++r) {
-        std::int64_t x_row = 0;
-        bool inside = true;
-        for (int i = 0; i < last; ++i) {
-            const window_axis& a = w.axis[i];
-            const std::int64_t from = at[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
-            inside = inside && from >= 0 && from < a.input;
-            x_row = x_row * a.input + from;
-        }
-        if (inside)
-            for (std::int64_t o = low; o < high; ++o) sum += dy[r * row.output + o] * x[x_row * row.input + o * row.stride + shift];
-        for (int i = last - 1; i >= 0 && ++at[i] == w.axis[i].output; --i) at[i] = 0;
-    }
+    for_rows_under_tap(w, tap, [&](std::int64_t output, std::int64_t input, std::int64_t first, std::int64_t last) {
+        for (std::int64_t o = first; o < last; ++o) sum += dy[output + o] * x[input + o * stride];
+    });
     return sum;
 }
 inline status conv_grad_weight_run(run_context& c) {
@@ -10046,34 +10066,15 @@ inline status conv_transpose_infer(infer_context& c) {
     return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
 
-/// Adds one input plane, seen through one kernel, to one output plane.
-GRAFT_NOINLINE inline void scatter_plane(const window& w, const double* x, const double* weight, double* y) {
-    const int last = w.rank - 1;
-    const window_axis& row = w.axis[last];
+/// dX of one plane and one kernel of a convolution: adds dY times each tap's weight to what the tap sees.
+GRAFT_NOINLINE inline void scatter_plane(const window& w, const double* dy, const double* weight, double* dx) {
+    const std::int64_t stride = w.axis[w.rank - 1].stride;
     std::int64_t tap[shape::max_rank] = {};
-    const std::int64_t taps = w.taps(), rows = row.input ? w.inputs() / row.input : 0;
-    for (std::int64_t t = 0; t < taps; ++t) {
-        const double factor = weight[t];
-        std::int64_t in[shape::max_rank] = {};
-        const std::int64_t shift = tap[last] * row.dilation - row.pad_begin;
-        const std::int64_t low = shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride;
-        const std::int64_t high =
-            std::min(row.input, shift >= row.output ? 0 : (row.output - shift + row.stride - 1) / row.stride);
-        for (std::int64_t r = 0; r < rows; ++r) {
-            std::int64_t y_row = 0;
-            bool inside = true;
-            for (int i = 0; i < last; ++i) {
-                const window_axis& a = w.axis[i];
-                const std::int64_t o = in[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
-                inside = inside && o >= 0 && o < a.output;
-                y_row = y_row * a.output + o;
-            }
-            if (inside)
-                for (std::int64_t i = low; i < high; ++i)
-                    y[y_row * row.output + i * row.stride + shift] += factor * x[r * row.input + i];
-            for (int i = last - 1; i >= 0 && ++in[i] == w.axis[i].input; --i) in[i] = 0;
-        }
-        for (int i = last; i >= 0 && ++tap[i] == w.axis[i].kernel; --i) tap[i] = 0;
+    for (std::int64_t t = 0, taps = w.taps(); t < taps; ++t) {
+        for_rows_under_tap(w, tap, [&](std::int64_t output, std::int64_t input, std::int64_t first, std::int64_t last) {
+            for (std::int64_t o = first; o < last; ++o) dx[input + o * stride] += weight[t] * dy[output + o];
+        });
+        for (int i = w.rank - 1; i >= 0 && ++tap[i] == w.axis[i].kernel; --i) tap[i] = 0;
     }
 }
 
@@ -10085,6 +10086,8 @@ inline status conv_transpose_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[0], x));
     GRAFT_TRY(widen(c, c.in[1], w));
     if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], b));
+    window forward = p.w;  // of the convolution that this is the gradient of
+    for (int i = 0; i < forward.rank; ++i) std::swap(forward.axis[i].input, forward.axis[i].output);
     const std::int64_t plane = p.w.outputs(), in_plane = p.w.inputs(), taps = p.w.taps();
     buffer memory;
     double* sums = nullptr;
@@ -10094,7 +10097,7 @@ inline status conv_transpose_run(run_context& c) {
         double* y = sums + task * plane;
         std::fill(y, y + plane, b.data ? b.data[m] : 0.0);
         for (std::int64_t channel = group * p.ic; channel < (group + 1) * p.ic; ++channel)
-            scatter_plane(p.w, x.data + (image * p.groups * p.ic + channel) * in_plane,
+            scatter_plane(forward, x.data + (image * p.groups * p.ic + channel) * in_plane,
                           w.data + (channel * p.oc + m % p.oc) * taps, y);
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, y);
     });
@@ -10160,8 +10163,6 @@ inline status conv_grad_input_run(run_context& c) {
     widened<double> dy, w;
     GRAFT_TRY(widen(c, c.in[0], dy));
     GRAFT_TRY(widen(c, c.in[1], w));
-    window turned = p.w; // "input" of scatter_plane is what it reads
-    for (int i = 0; i < turned.rank; ++i) std::swap(turned.axis[i].input, turned.axis[i].output);
     const std::int64_t plane = p.w.inputs(), dy_plane = p.w.outputs(), taps = p.w.taps();
     buffer memory;
     double* sums = nullptr;
@@ -10171,7 +10172,7 @@ inline status conv_grad_input_run(run_context& c) {
         double* dx = sums + task * plane;
         std::fill(dx, dx + plane, 0.0);
         for (std::int64_t m = group * p.oc; dy_plane && m < (group + 1) * p.oc; ++m)
-            scatter_plane(turned, dy.data + (image * p.groups * p.oc + m) * dy_plane, w.data + (m * p.ic + channel % p.ic) * taps, dx);
+            scatter_plane(p.w, dy.data + (image * p.groups * p.oc + m) * dy_plane, w.data + (m * p.ic + channel % p.ic) * taps, dx);
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, dx);
     });
     return {};
@@ -12536,24 +12537,22 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// The element function and the kernel of y = expression(x), computed in double.
-#define GRAFT_REAL_UNARY(id, expression)                                                                                         \
+// The element function of y = expression(x), computed in double.
+#define GRAFT_REAL_FUNCTION(id, expression)                                                                                      \
     inline void id##_real(double* block, int n, const element_parameters&) {                                                     \
         for (int i = 0; i < n; ++i) {                                                                                            \
             const double x = block[i];                                                                                           \
             block[i] = expression;                                                                                               \
         }                                                                                                                        \
-    }                                                                                                                            \
+    }
+// The same with the kernel.
+#define GRAFT_REAL_UNARY(id, expression)                                                                                         \
+    GRAFT_REAL_FUNCTION(id, expression)                                                                                          \
     inline status id##_run(run_context& c) { return unary_elementwise(c, id##_real, nullptr); }
 
 // The same with a second element function for integers.
 #define GRAFT_NUMBER_UNARY(id, expression, whole_expression)                                                                     \
-    inline void id##_real(double* block, int n, const element_parameters&) {                                                     \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const double x = block[i];                                                                                           \
-            block[i] = expression;                                                                                               \
-        }                                                                                                                        \
-    }                                                                                                                            \
+    GRAFT_REAL_FUNCTION(id, expression)                                                                                          \
     inline void id##_whole(std::int64_t* block, int n, const element_parameters& p) {                                            \
         const bool unsigned64 = p.unsigned64;                                                                                    \
         (void)unsigned64;                                                                                                        \
@@ -12608,6 +12607,7 @@ inline status not_infer(infer_context& c) { return same_infer(c, accept::boolean
 GRAFT_NUMBER_UNARY(bitwise_not, x, ~x)
 inline status bitwise_not_infer(infer_context& c) { return same_infer(c, accept::integer); }
 #undef GRAFT_REAL_UNARY
+#undef GRAFT_REAL_FUNCTION
 #undef GRAFT_NUMBER_UNARY
 
 // IsNaN-9,13,20: y = whether x is not a number. IsInf-10,20: whether x is +inf (detect_positive) or -inf (detect_negative)
@@ -15198,13 +15198,11 @@ inline status center_crop_pad_infer(infer_context& c) {
 inline status center_crop_pad_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
     if (o.elements() == 0) return {};
-    bool mapped[shape::max_rank] = {};
-    for (int d = 0; d < s.rank(); ++d) mapped[d] = s[d] != o[d];
     axis_maps maps;
-    GRAFT_TRY(maps.allocate(c, o, mapped));
+    GRAFT_TRY(maps.allocate(c, s, o));
     for (int d = 0; d < s.rank(); ++d) {
         const std::int64_t cut = s[d] > o[d] ? (s[d] - o[d]) / 2 : 0, border = o[d] > s[d] ? (o[d] - s[d]) / 2 : 0;
-        for (std::int64_t i = 0; mapped[d] && i < o[d]; ++i)
+        for (std::int64_t i = 0; maps.map[d] && i < o[d]; ++i)
             maps.map[d][i] = i - border < 0 || i - border >= s[d] ? -1 : i - border + cut;
     }
     const unsigned char zero[8] = {};
@@ -15891,6 +15889,26 @@ GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool diviso
     return c.has(2) ? widen(c, c.in[2], zero) : status();
 }
 
+/// Writes f(x, scale, zero point) of every element.
+template <class F>
+inline status run_by_quantization(run_context& c, bool divisor, const F& f) {
+    if (is_empty(c.out[0])) return {};
+    quantization_layout q;
+    widened<double> scale, zero;
+    GRAFT_TRY(read_quantization(c, divisor, q, scale, zero));
+    double x[block_size];
+    for (std::int64_t first = 0, n = c.out[0].elements(); first < n; first += block_size) {
+        const std::int64_t count = std::min<std::int64_t>(block_size, n - first);
+        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
+        for (std::int64_t i = 0; i < count; ++i, q.next()) {
+            const std::int64_t p = q.parameter();
+            x[i] = f(x[i], scale.data[p], zero.data ? zero.data[p] : 0.0);
+        }
+        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
+    }
+    return {};
+}
+
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
@@ -15963,23 +15981,7 @@ inline status dequantize_infer(infer_context& c) {
     return c.set(0, out, c.in[0].extents);
 }
 inline status dequantize_run(run_context& c) {
-    if (is_empty(c.out[0])) return {};
-    quantization_layout q;
-    widened<double> scale, zero;
-    GRAFT_TRY(read_quantization(c, false, q, scale, zero));
-    constexpr std::int64_t block = 512;
-    double x[block];
-    const std::int64_t n = c.out[0].elements();
-    for (std::int64_t first = 0; first < n; first += block) {
-        const std::int64_t count = std::min(block, n - first);
-        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
-        for (std::int64_t i = 0; i < count; ++i, q.next()) {
-            const std::int64_t p = q.parameter();
-            x[i] = (x[i] - (zero.data ? zero.data[p] : 0.0)) * scale.data[p];
-        }
-        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
-    }
-    return {};
+    return run_by_quantization(c, false, [](double x, double scale, double zero) { return (x - zero) * scale; });
 }
 
 // DynamicQuantizeLinear-11: scale and zero point that map [min(x, 0), max(x, 0)] to uint8; all in float32, as rounding shows
@@ -16020,25 +16022,8 @@ inline status fake_quantize_infer(infer_context& c) {
     return c.set(0, c.in[1].type, c.in[0].extents);
 }
 inline status fake_quantize_run(run_context& c) {
-    if (is_empty(c.out[0])) return {};
-    quantization_layout q;
-    widened<double> scale, zero;
-    GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     const double low = static_cast<double>(c.integer("low", 0)), high = static_cast<double>(c.integer("high", 255));
-    constexpr std::int64_t block = 512;
-    double x[block];
-    const std::int64_t n = c.out[0].elements();
-    for (std::int64_t first = 0; first < n; first += block) {
-        const std::int64_t count = std::min(block, n - first);
-        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
-        for (std::int64_t i = 0; i < count; ++i, q.next()) {
-            const std::int64_t p = q.parameter();
-            const double z = zero.data ? zero.data[p] : 0.0;
-            x[i] = (saturate(round_half_even(round_to(c.in[1].type, x[i] / scale.data[p])) + z, low, high) - z) * scale.data[p];
-        }
-        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
-    }
-    return {};
+    return run_by_quantization(c, true, [&](double x, double scale, double zero) { return (saturate(round_half_even(round_to(c.in[1].type, x / scale)) + zero, low, high) - zero) * scale; });
 }
 
 // Straight through (Jacob et al., 2018): dX = dY where the rounded value is inside [low, high], else 0. The scale gets none.
@@ -16680,12 +16665,10 @@ inline status tile_infer(infer_context& c) {
 inline status tile_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
     if (o.elements() == 0) return {};
-    bool mapped[shape::max_rank] = {};
-    for (int d = 0; d < s.rank(); ++d) mapped[d] = s[d] != o[d];
     axis_maps maps;
-    GRAFT_TRY(maps.allocate(c, o, mapped));
+    GRAFT_TRY(maps.allocate(c, s, o));
     for (int d = 0; d < s.rank(); ++d)
-        for (std::int64_t i = 0; mapped[d] && i < o[d]; ++i) maps.map[d][i] = i % s[d];
+        for (std::int64_t i = 0; maps.map[d] && i < o[d]; ++i) maps.map[d][i] = i % s[d];
     copy_mapped(size_of(c.in[0].type), s, o, maps, c.in[0].data, c.out[0].data, nullptr);
     return {};
 }
@@ -19336,6 +19319,11 @@ inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
     }
     detail::run_guarded(pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
                         const_cast<void*>(static_cast<const void*>(&f)));
+}
+/// Calls f(first, count) for pieces of [0, n), of `piece` each but for the last, as `parallel_for` does.
+template <class F>
+inline void parallel_for_pieces(executor& pool, std::int64_t n, std::int64_t piece, const F& f) {
+    parallel_for(pool, (n + piece - 1) / piece, [&](std::int64_t i) { f(i * piece, n - i * piece < piece ? n - i * piece : piece); });
 }
 
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
@@ -41916,18 +41904,13 @@ inline binary_dims collapse(const binary_problem& p) noexcept {
 
 GRAFT_INLINE void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
-    const std::int64_t grain = detail::elementwise_grain;
-    parallel_for(pool, (n + grain - 1) / grain,
-                 [&](std::int64_t t) { k.unary_run(op, x + t * grain, y + t * grain, std::min(grain, n - t * grain)); });
+    parallel_for_pieces(pool, n, detail::elementwise_grain, [&](std::int64_t i, std::int64_t count) { k.unary_run(op, x + i, y + i, count); });
 }
 
 GRAFT_INLINE void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n,
                                  executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
-    const std::int64_t grain = detail::elementwise_grain;
-    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
-        k.activation_run(kind, alpha, beta, x + t * grain, y + t * grain, std::min(grain, n - t * grain));
-    });
+    parallel_for_pieces(pool, n, detail::elementwise_grain, [&](std::int64_t i, std::int64_t count) { k.activation_run(kind, alpha, beta, x + i, y + i, count); });
 }
 
 GRAFT_INLINE binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape,
@@ -42489,9 +42472,7 @@ GRAFT_INLINE void run_transpose(isa set, int size, int rank, const std::int64_t*
 #define GRAFT_X(name, kernel, From, To)                                                                                          \
     GRAFT_INLINE void name(isa set, const From* x, To* y, std::int64_t n, executor& pool) {                                      \
         const move_kernels& k = *kernels(set).move;                                                                              \
-        const std::int64_t grain = 16384;                                                                                        \
-        parallel_for(pool, (n + grain - 1) / grain,                                                                              \
-                     [&](std::int64_t t) { k.kernel(x + t * grain, y + t * grain, std::min(grain, n - t * grain)); });           \
+        parallel_for_pieces(pool, n, 16384, [&](std::int64_t i, std::int64_t count) { k.kernel(x + i, y + i, count); });         \
     }
 GRAFT_X(run_from_float16, from_float16, std::uint16_t, float)
 GRAFT_X(run_to_float16, to_float16, float, std::uint16_t)

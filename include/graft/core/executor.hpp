@@ -38,6 +38,11 @@ inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
     detail::run_guarded(pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
                         const_cast<void*>(static_cast<const void*>(&f)));
 }
+/// Calls f(first, count) for pieces of [0, n), of `piece` each but for the last, as `parallel_for` does.
+template <class F>
+inline void parallel_for_pieces(executor& pool, std::int64_t n, std::int64_t piece, const F& f) {
+    parallel_for(pool, (n + piece - 1) / piece, [&](std::int64_t i) { f(i * piece, n - i * piece < piece ? n - i * piece : piece); });
+}
 
 /// The threads a run uses when it is not told: GRAFT_NUM_THREADS, OMP_NUM_THREADS, the cgroup's quota, the affinity, the cores.
 int default_threads() noexcept;

@@ -93,18 +93,13 @@ inline binary_dims collapse(const binary_problem& p) noexcept {
 
 GRAFT_INLINE void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
-    const std::int64_t grain = detail::elementwise_grain;
-    parallel_for(pool, (n + grain - 1) / grain,
-                 [&](std::int64_t t) { k.unary_run(op, x + t * grain, y + t * grain, std::min(grain, n - t * grain)); });
+    parallel_for_pieces(pool, n, detail::elementwise_grain, [&](std::int64_t i, std::int64_t count) { k.unary_run(op, x + i, y + i, count); });
 }
 
 GRAFT_INLINE void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n,
                                  executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
-    const std::int64_t grain = detail::elementwise_grain;
-    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
-        k.activation_run(kind, alpha, beta, x + t * grain, y + t * grain, std::min(grain, n - t * grain));
-    });
+    parallel_for_pieces(pool, n, detail::elementwise_grain, [&](std::int64_t i, std::int64_t count) { k.activation_run(kind, alpha, beta, x + i, y + i, count); });
 }
 
 GRAFT_INLINE binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape,

@@ -202,9 +202,7 @@ GRAFT_INLINE void run_transpose(isa set, int size, int rank, const std::int64_t*
 #define GRAFT_X(name, kernel, From, To)                                                                                          \
     GRAFT_INLINE void name(isa set, const From* x, To* y, std::int64_t n, executor& pool) {                                      \
         const move_kernels& k = *kernels(set).move;                                                                              \
-        const std::int64_t grain = 16384;                                                                                        \
-        parallel_for(pool, (n + grain - 1) / grain,                                                                              \
-                     [&](std::int64_t t) { k.kernel(x + t * grain, y + t * grain, std::min(grain, n - t * grain)); });           \
+        parallel_for_pieces(pool, n, 16384, [&](std::int64_t i, std::int64_t count) { k.kernel(x + i, y + i, count); });         \
     }
 GRAFT_X(run_from_float16, from_float16, std::uint16_t, float)
 GRAFT_X(run_to_float16, to_float16, float, std::uint16_t)

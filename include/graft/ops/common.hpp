@@ -260,10 +260,8 @@ GRAFT_NOINLINE inline void load_offsets(const broadcast_operand& o, std::int64_t
 
 /// Calls f(first, n) for blocks of at most `block_size` elements that cover [0, total), on the threads of `pool`.
 template <class F> inline void for_blocks(executor& pool, std::int64_t total, const F& f) {
-    constexpr std::int64_t task = 32 * block_size;
-    parallel_for(pool, (total + task - 1) / task, [&](std::int64_t t) {
-        const std::int64_t end = std::min(total, (t + 1) * task);
-        for (std::int64_t first = t * task; first < end; first += block_size)
+    parallel_for_pieces(pool, total, 32 * block_size, [&](std::int64_t first, std::int64_t count) {
+        for (const std::int64_t end = first + count; first < end; first += block_size)
             f(first, static_cast<int>(std::min<std::int64_t>(block_size, end - first)));
     });
 }

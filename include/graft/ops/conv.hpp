@@ -73,11 +73,10 @@ GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image
                 w_row = w_row * a.kernel + tap[i];
             }
             for (std::int64_t k = 0; k < row.kernel; ++k) {
-                // Outputs o with 0 <= o * stride + shift < input.
-                const std::int64_t shift = k * row.dilation - row.pad_begin;
-                const std::int64_t low = std::max(first, shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride);
-                const std::int64_t high =
-                    std::min(first + count, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
+                std::int64_t shift, low, high;
+                row.outputs(k, shift, low, high);
+                low = std::max(first, low);
+                high = std::min(first + count, high);
                 if (low >= high) continue;
                 const double factor = weight[w_row * row.kernel + k];
                 const double* source = x + x_row * row.input + shift + low * row.stride;
@@ -199,27 +198,11 @@ inline status conv_grad_weight_infer(infer_context& c) {
 }
 /// Sum over one plane's outputs of dY times what `tap` sees of X.
 GRAFT_NOINLINE inline double correlate_tap(const window& w, const std::int64_t* tap, const double* x, const double* dy) {
-    const int last = w.rank - 1;
-    const window_axis& row = w.axis[last];
-    const std::int64_t shift = tap[last] * row.dilation - row.pad_begin;
-    const std::int64_t low = shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride;
-    const std::int64_t high = std::min(row.output, shift >= row.input ? 0 : (row.input - shift + row.stride - 1) / row.stride);
-    const std::int64_t rows = row.output ? w.outputs() / row.output : 0;
-    std::int64_t at[shape::max_rank] = {};
+    const std::int64_t stride = w.axis[w.rank - 1].stride;
     double sum = 0;
-    for (std::int64_t r = 0; r < rows; ++r) {
-        std::int64_t x_row = 0;
-        bool inside = true;
-        for (int i = 0; i < last; ++i) {
-            const window_axis& a = w.axis[i];
-            const std::int64_t from = at[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
-            inside = inside && from >= 0 && from < a.input;
-            x_row = x_row * a.input + from;
-        }
-        if (inside)
-            for (std::int64_t o = low; o < high; ++o) sum += dy[r * row.output + o] * x[x_row * row.input + o * row.stride + shift];
-        for (int i = last - 1; i >= 0 && ++at[i] == w.axis[i].output; --i) at[i] = 0;
-    }
+    for_rows_under_tap(w, tap, [&](std::int64_t output, std::int64_t input, std::int64_t first, std::int64_t last) {
+        for (std::int64_t o = first; o < last; ++o) sum += dy[output + o] * x[input + o * stride];
+    });
     return sum;
 }
 inline status conv_grad_weight_run(run_context& c) {

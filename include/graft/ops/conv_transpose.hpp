@@ -78,34 +78,15 @@ inline status conv_transpose_infer(infer_context& c) {
     return c.set(0, c.in[0].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
 
-/// Adds one input plane, seen through one kernel, to one output plane.
-GRAFT_NOINLINE inline void scatter_plane(const window& w, const double* x, const double* weight, double* y) {
-    const int last = w.rank - 1;
-    const window_axis& row = w.axis[last];
+/// dX of one plane and one kernel of a convolution: adds dY times each tap's weight to what the tap sees.
+GRAFT_NOINLINE inline void scatter_plane(const window& w, const double* dy, const double* weight, double* dx) {
+    const std::int64_t stride = w.axis[w.rank - 1].stride;
     std::int64_t tap[shape::max_rank] = {};
-    const std::int64_t taps = w.taps(), rows = row.input ? w.inputs() / row.input : 0;
-    for (std::int64_t t = 0; t < taps; ++t) {
-        const double factor = weight[t];
-        std::int64_t in[shape::max_rank] = {};
-        const std::int64_t shift = tap[last] * row.dilation - row.pad_begin;
-        const std::int64_t low = shift >= 0 ? 0 : (-shift + row.stride - 1) / row.stride;
-        const std::int64_t high =
-            std::min(row.input, shift >= row.output ? 0 : (row.output - shift + row.stride - 1) / row.stride);
-        for (std::int64_t r = 0; r < rows; ++r) {
-            std::int64_t y_row = 0;
-            bool inside = true;
-            for (int i = 0; i < last; ++i) {
-                const window_axis& a = w.axis[i];
-                const std::int64_t o = in[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
-                inside = inside && o >= 0 && o < a.output;
-                y_row = y_row * a.output + o;
-            }
-            if (inside)
-                for (std::int64_t i = low; i < high; ++i)
-                    y[y_row * row.output + i * row.stride + shift] += factor * x[r * row.input + i];
-            for (int i = last - 1; i >= 0 && ++in[i] == w.axis[i].input; --i) in[i] = 0;
-        }
-        for (int i = last; i >= 0 && ++tap[i] == w.axis[i].kernel; --i) tap[i] = 0;
+    for (std::int64_t t = 0, taps = w.taps(); t < taps; ++t) {
+        for_rows_under_tap(w, tap, [&](std::int64_t output, std::int64_t input, std::int64_t first, std::int64_t last) {
+            for (std::int64_t o = first; o < last; ++o) dx[input + o * stride] += weight[t] * dy[output + o];
+        });
+        for (int i = w.rank - 1; i >= 0 && ++tap[i] == w.axis[i].kernel; --i) tap[i] = 0;
     }
 }
 
@@ -117,6 +98,8 @@ inline status conv_transpose_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[0], x));
     GRAFT_TRY(widen(c, c.in[1], w));
     if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], b));
+    window forward = p.w;  // of the convolution that this is the gradient of
+    for (int i = 0; i < forward.rank; ++i) std::swap(forward.axis[i].input, forward.axis[i].output);
     const std::int64_t plane = p.w.outputs(), in_plane = p.w.inputs(), taps = p.w.taps();
     buffer memory;
     double* sums = nullptr;
@@ -126,7 +109,7 @@ inline status conv_transpose_run(run_context& c) {
         double* y = sums + task * plane;
         std::fill(y, y + plane, b.data ? b.data[m] : 0.0);
         for (std::int64_t channel = group * p.ic; channel < (group + 1) * p.ic; ++channel)
-            scatter_plane(p.w, x.data + (image * p.groups * p.ic + channel) * in_plane,
+            scatter_plane(forward, x.data + (image * p.groups * p.ic + channel) * in_plane,
                           w.data + (channel * p.oc + m % p.oc) * taps, y);
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, y);
     });
@@ -192,8 +175,6 @@ inline status conv_grad_input_run(run_context& c) {
     widened<double> dy, w;
     GRAFT_TRY(widen(c, c.in[0], dy));
     GRAFT_TRY(widen(c, c.in[1], w));
-    window turned = p.w; // "input" of scatter_plane is what it reads
-    for (int i = 0; i < turned.rank; ++i) std::swap(turned.axis[i].input, turned.axis[i].output);
     const std::int64_t plane = p.w.inputs(), dy_plane = p.w.outputs(), taps = p.w.taps();
     buffer memory;
     double* sums = nullptr;
@@ -203,7 +184,7 @@ inline status conv_grad_input_run(run_context& c) {
         double* dx = sums + task * plane;
         std::fill(dx, dx + plane, 0.0);
         for (std::int64_t m = group * p.oc; dy_plane && m < (group + 1) * p.oc; ++m)
-            scatter_plane(turned, dy.data + (image * p.groups * p.oc + m) * dy_plane, w.data + (m * p.ic + channel % p.ic) * taps, dx);
+            scatter_plane(p.w, dy.data + (image * p.groups * p.oc + m) * dy_plane, w.data + (m * p.ic + channel % p.ic) * taps, dx);
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, dx);
     });
     return {};

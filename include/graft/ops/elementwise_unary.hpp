@@ -6,24 +6,22 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// The element function and the kernel of y = expression(x), computed in double.
-#define GRAFT_REAL_UNARY(id, expression)                                                                                         \
+// The element function of y = expression(x), computed in double.
+#define GRAFT_REAL_FUNCTION(id, expression)                                                                                      \
     inline void id##_real(double* block, int n, const element_parameters&) {                                                     \
         for (int i = 0; i < n; ++i) {                                                                                            \
             const double x = block[i];                                                                                           \
             block[i] = expression;                                                                                               \
         }                                                                                                                        \
-    }                                                                                                                            \
+    }
+// The same with the kernel.
+#define GRAFT_REAL_UNARY(id, expression)                                                                                         \
+    GRAFT_REAL_FUNCTION(id, expression)                                                                                          \
     inline status id##_run(run_context& c) { return unary_elementwise(c, id##_real, nullptr); }
 
 // The same with a second element function for integers.
 #define GRAFT_NUMBER_UNARY(id, expression, whole_expression)                                                                     \
-    inline void id##_real(double* block, int n, const element_parameters&) {                                                     \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const double x = block[i];                                                                                           \
-            block[i] = expression;                                                                                               \
-        }                                                                                                                        \
-    }                                                                                                                            \
+    GRAFT_REAL_FUNCTION(id, expression)                                                                                          \
     inline void id##_whole(std::int64_t* block, int n, const element_parameters& p) {                                            \
         const bool unsigned64 = p.unsigned64;                                                                                    \
         (void)unsigned64;                                                                                                        \
@@ -78,6 +76,7 @@ inline status not_infer(infer_context& c) { return same_infer(c, accept::boolean
 GRAFT_NUMBER_UNARY(bitwise_not, x, ~x)
 inline status bitwise_not_infer(infer_context& c) { return same_infer(c, accept::integer); }
 #undef GRAFT_REAL_UNARY
+#undef GRAFT_REAL_FUNCTION
 #undef GRAFT_NUMBER_UNARY
 
 // IsNaN-9,13,20: y = whether x is not a number. IsInf-10,20: whether x is +inf (detect_positive) or -inf (detect_negative)

@@ -151,7 +151,13 @@ struct axis_maps {
     std::int64_t* map[shape::max_rank] = {};
     buffer memory;
 
-    /// Makes room for the maps of the axes that `mapped` names.
+    /// Makes room for the maps of the axes whose extents differ.
+    status allocate(const run_context& c, const shape& from, const shape& to) {
+        bool mapped[shape::max_rank] = {};
+        for (int d = 0; d < to.rank(); ++d) mapped[d] = from[d] != to[d];
+        return allocate(c, to, mapped);
+    }
+    /// The same for those that `mapped` names.
     status allocate(const run_context& c, const shape& to, const bool* mapped) {
         std::int64_t total = 0;
         for (int d = 0; d < to.rank(); ++d)

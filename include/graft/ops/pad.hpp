@@ -136,13 +136,11 @@ inline status center_crop_pad_infer(infer_context& c) {
 inline status center_crop_pad_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
     if (o.elements() == 0) return {};
-    bool mapped[shape::max_rank] = {};
-    for (int d = 0; d < s.rank(); ++d) mapped[d] = s[d] != o[d];
     axis_maps maps;
-    GRAFT_TRY(maps.allocate(c, o, mapped));
+    GRAFT_TRY(maps.allocate(c, s, o));
     for (int d = 0; d < s.rank(); ++d) {
         const std::int64_t cut = s[d] > o[d] ? (s[d] - o[d]) / 2 : 0, border = o[d] > s[d] ? (o[d] - s[d]) / 2 : 0;
-        for (std::int64_t i = 0; mapped[d] && i < o[d]; ++i)
+        for (std::int64_t i = 0; maps.map[d] && i < o[d]; ++i)
             maps.map[d][i] = i - border < 0 || i - border >= s[d] ? -1 : i - border + cut;
     }
     const unsigned char zero[8] = {};

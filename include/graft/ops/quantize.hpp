@@ -109,6 +109,26 @@ GRAFT_NOINLINE inline status read_quantization(const run_context& c, bool diviso
     return c.has(2) ? widen(c, c.in[2], zero) : status();
 }
 
+/// Writes f(x, scale, zero point) of every element.
+template <class F>
+inline status run_by_quantization(run_context& c, bool divisor, const F& f) {
+    if (is_empty(c.out[0])) return {};
+    quantization_layout q;
+    widened<double> scale, zero;
+    GRAFT_TRY(read_quantization(c, divisor, q, scale, zero));
+    double x[block_size];
+    for (std::int64_t first = 0, n = c.out[0].elements(); first < n; first += block_size) {
+        const std::int64_t count = std::min<std::int64_t>(block_size, n - first);
+        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
+        for (std::int64_t i = 0; i < count; ++i, q.next()) {
+            const std::int64_t p = q.parameter();
+            x[i] = f(x[i], scale.data[p], zero.data ? zero.data[p] : 0.0);
+        }
+        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
+    }
+    return {};
+}
+
 // QuantizeLinear-10,13,19,21,23,24,25,28: y = saturate(round_half_even(x / y_scale) + y_zero_point); floats are cast, not rounded
 inline status quantize_infer(infer_context& c) {
     quantization_layout q;
@@ -181,23 +201,7 @@ inline status dequantize_infer(infer_context& c) {
     return c.set(0, out, c.in[0].extents);
 }
 inline status dequantize_run(run_context& c) {
-    if (is_empty(c.out[0])) return {};
-    quantization_layout q;
-    widened<double> scale, zero;
-    GRAFT_TRY(read_quantization(c, false, q, scale, zero));
-    constexpr std::int64_t block = 512;
-    double x[block];
-    const std::int64_t n = c.out[0].elements();
-    for (std::int64_t first = 0; first < n; first += block) {
-        const std::int64_t count = std::min(block, n - first);
-        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
-        for (std::int64_t i = 0; i < count; ++i, q.next()) {
-            const std::int64_t p = q.parameter();
-            x[i] = (x[i] - (zero.data ? zero.data[p] : 0.0)) * scale.data[p];
-        }
-        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
-    }
-    return {};
+    return run_by_quantization(c, false, [](double x, double scale, double zero) { return (x - zero) * scale; });
 }
 
 // DynamicQuantizeLinear-11: scale and zero point that map [min(x, 0), max(x, 0)] to uint8; all in float32, as rounding shows
@@ -238,25 +242,8 @@ inline status fake_quantize_infer(infer_context& c) {
     return c.set(0, c.in[1].type, c.in[0].extents);
 }
 inline status fake_quantize_run(run_context& c) {
-    if (is_empty(c.out[0])) return {};
-    quantization_layout q;
-    widened<double> scale, zero;
-    GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     const double low = static_cast<double>(c.integer("low", 0)), high = static_cast<double>(c.integer("high", 255));
-    constexpr std::int64_t block = 512;
-    double x[block];
-    const std::int64_t n = c.out[0].elements();
-    for (std::int64_t first = 0; first < n; first += block) {
-        const std::int64_t count = std::min(block, n - first);
-        load_as_double(c.in[0].type, c.in[0].data, first, count, x);
-        for (std::int64_t i = 0; i < count; ++i, q.next()) {
-            const std::int64_t p = q.parameter();
-            const double z = zero.data ? zero.data[p] : 0.0;
-            x[i] = (saturate(round_half_even(round_to(c.in[1].type, x[i] / scale.data[p])) + z, low, high) - z) * scale.data[p];
-        }
-        store_from_double(c.out[0].type, c.out[0].data, first, count, x);
-    }
-    return {};
+    return run_by_quantization(c, true, [&](double x, double scale, double zero) { return (saturate(round_half_even(round_to(c.in[1].type, x / scale)) + zero, low, high) - zero) * scale; });
 }
 
 // Straight through (Jacob et al., 2018): dX = dY where the rounded value is inside [low, high], else 0. The scale gets none.

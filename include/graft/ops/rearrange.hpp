@@ -90,12 +90,10 @@ inline status tile_infer(infer_context& c) {
 inline status tile_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
     if (o.elements() == 0) return {};
-    bool mapped[shape::max_rank] = {};
-    for (int d = 0; d < s.rank(); ++d) mapped[d] = s[d] != o[d];
     axis_maps maps;
-    GRAFT_TRY(maps.allocate(c, o, mapped));
+    GRAFT_TRY(maps.allocate(c, s, o));
     for (int d = 0; d < s.rank(); ++d)
-        for (std::int64_t i = 0; mapped[d] && i < o[d]; ++i) maps.map[d][i] = i % s[d];
+        for (std::int64_t i = 0; maps.map[d] && i < o[d]; ++i) maps.map[d][i] = i % s[d];
     copy_mapped(size_of(c.in[0].type), s, o, maps, c.in[0].data, c.out[0].data, nullptr);
     return {};
 }

@@ -105,6 +105,12 @@ struct window_axis {
         last = start >= end ? 0 : std::min(kernel, (end - start + dilation - 1) / dilation);
         if (first > last) first = last;
     }
+    /// The outputs [first, last) whose element under tap `t` lies in the input, at o * stride + `shift`.
+    void outputs(std::int64_t t, std::int64_t& shift, std::int64_t& first, std::int64_t& last) const noexcept {
+        shift = t * dilation - pad_begin;
+        first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+        last = std::min(output, shift >= input ? 0 : (input - shift + stride - 1) / stride);
+    }
 };
 
 /// The spatial axes of a convolution or pool.
@@ -221,6 +227,28 @@ GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, wi
         if (ceil_mode && room % a.stride && a.output * a.stride < a.input + a.pad_begin) ++a.output;
     }
     return {};
+}
+
+/// Calls f(offset of the row among the outputs, offset among the inputs of what output 0 would see, first, last) for every row of outputs, of which a
+/// tap sees inside the input those of [first, last).
+template <class F>
+inline void for_rows_under_tap(const window& w, const std::int64_t* tap, const F& f) {
+    const int last_axis = w.rank - 1;
+    const window_axis& row = w.axis[last_axis];
+    std::int64_t shift, first, last, at[shape::max_rank] = {};
+    row.outputs(tap[last_axis], shift, first, last);
+    for (std::int64_t r = 0, rows = row.output ? w.outputs() / row.output : 0; r < rows; ++r) {
+        std::int64_t in_row = 0;
+        bool inside = true;
+        for (int i = 0; i < last_axis; ++i) {
+            const window_axis& a = w.axis[i];
+            const std::int64_t from = at[i] * a.stride - a.pad_begin + tap[i] * a.dilation;
+            inside = inside && from >= 0 && from < a.input;
+            in_row = in_row * a.input + from;
+        }
+        if (inside) f(r * row.output, in_row * row.input + shift, first, last);
+        for (int i = last_axis - 1; i >= 0 && ++at[i] == w.axis[i].output; --i) at[i] = 0;
+    }
 }
 
 /// [first, second, outputs of the window...].

@@ -21,8 +21,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "dispatch.hpp"
 
-#include <algorithm>
-
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
@@ -35,21 +33,13 @@ constexpr std::int64_t gradient_grain = 16384;
 GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx,
                                   std::int64_t n, executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    const std::int64_t grain = detail::gradient_grain;
-    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
-        const std::int64_t at = t * grain;
-        k.masked(mask, low, high, dy + at, y + at, dx + at, std::min(grain, n - at));
-    });
+    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y + i, dx + i, count); });
 }
 
 GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx,
                                       std::int64_t n, executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    const std::int64_t grain = detail::gradient_grain;
-    parallel_for(pool, (n + grain - 1) / grain, [&](std::int64_t t) {
-        const std::int64_t at = t * grain;
-        k.activation_grad(kind, alpha, beta, dy + at, x + at, dx + at, std::min(grain, n - at));
-    });
+    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
 }
 
 } // namespace cpu

@@ -53,12 +53,6 @@ namespace detail {
 
 constexpr std::int64_t optimizer_grain = 16384;
 
-// f(first, count) over pieces of n elements.
-template <class F> inline void in_pieces(std::int64_t n, executor& pool, const F& f) {
-    parallel_for(pool, (n + optimizer_grain - 1) / optimizer_grain,
-                 [&](std::int64_t t) { f(t * optimizer_grain, std::min(optimizer_grain, n - t * optimizer_grain)); });
-}
-
 // The sum of n numbers in pairs of halves.
 inline double sum_pairwise(const double* x, std::int64_t n) {
     if (n <= 8) {
@@ -92,7 +86,7 @@ GRAFT_INLINE adam_step adam_step_of(const adam_options& o, double learning_rate,
 GRAFT_INLINE void run_sgd(isa set, const sgd_step& step, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n,
                           executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    detail::in_pieces(n, pool, [&](std::int64_t i, std::int64_t count) {
+    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) {
         k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count);
     });
 }
@@ -100,7 +94,7 @@ GRAFT_INLINE void run_sgd(isa set, const sgd_step& step, const float* w, const f
 GRAFT_INLINE void run_adam(isa set, const adam_step& step, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m,
                            float* new_v, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    detail::in_pieces(n, pool, [&](std::int64_t i, std::int64_t count) {
+    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) {
         k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count);
     });
 }
@@ -108,7 +102,7 @@ GRAFT_INLINE void run_adam(isa set, const adam_step& step, const float* w, const
 GRAFT_INLINE void run_moving_average(isa set, double decay, const float* average, const float* w, float* new_average, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float share = static_cast<float>(1 - decay);
-    detail::in_pieces(n, pool, [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
+    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
 }
 
 GRAFT_INLINE std::int64_t global_norm_workspace_bytes(std::int64_t arrays, std::int64_t elements) {
@@ -139,7 +133,7 @@ GRAFT_INLINE void run_scale_by_norm(isa set, float norm, float max_norm, const f
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float fits = max_norm / (norm + 1e-6f), factor = fits > 1.0f ? 1.0f : fits;
     if (factor == 1.0f && x == y) return;
-    detail::in_pieces(n, pool, [&](std::int64_t i, std::int64_t count) { k.scale(factor, x + i, y + i, count); });
+    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.scale(factor, x + i, y + i, count); });
 }
 
 } // namespace cpu
