@@ -77,7 +77,7 @@ ADVICE = {
     "preprocess.crop": "The picture is smaller than the crop after the resize: add `resize=` or make `crop=` smaller.",
     "classify.output": "The network is no classifier (a detector, say, or one that makes pictures), or another of its outputs is meant: `--output NAME`. `graft run` gives any network's outputs as arrays.",
     "labels.count": "The file with the names needs one line an output of the model, or exactly one less.",
-    "json.malformed": "Correct the JSON text that the message names; it gives the place.",
+    "json.malformed": "Correct the JSON text that the message names; it gives the location.",
     "safetensors.malformed": "The file is damaged or is no safetensors file; write or fetch it again.",
     "npy.malformed": "Save the array again with `numpy.save`.",
     "npy.dtype": "Arrays of text, of objects, complex and big-endian ones are refused, and types that .npy lacks (bfloat16, 8-bit floats, 4-bit integers); convert first.",

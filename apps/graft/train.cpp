@@ -336,6 +336,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
     if (!options.find_lr) GRAFT_TRY(check_folder(options));
     GRAFT_TRY_ASSIGN(with.step.on, open_device(common));
+    with.step.strict_placement = common.strict_placement;
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;
     opening.seed = common.seed;

@@ -3979,11 +3979,11 @@ inline const char* refuse_fused_attention(const kernel_query& q) {
 }
 inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel_query& q, const libraries& with) {
     fused_attention a;
-    if (const char* refused = read_fused_attention(q, a)) return fail(errc::op_unsupported, graft::place(q.n), refused);
-    if (!with.cudnn) return fail(errc::op_unsupported, graft::place(q.n), "cuDNN is not loaded");
+    if (const char* refused = read_fused_attention(q, a)) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    if (!with.cudnn) return fail(errc::op_unsupported, graft::location(q.n), "cuDNN is not loaded");
     // NVIDIA's own front end leaves out the attention of these two for known bugs.
     const std::size_t version = with.cudnn->cudnnGetVersion();
-    if (version == 91000 || version == 91001) return fail(errc::op_unsupported, graft::place(q.n), "the attention of cuDNN 9.10.0 and 9.10.1 has bugs");
+    if (version == 91000 || version == 91001) return fail(errc::op_unsupported, graft::location(q.n), "the attention of cuDNN 9.10.0 and 9.10.1 has bugs");
     attention_graph g(with, a, q.in[0].type);
     GRAFT_TRY(g.build(q));
     engine_limits limits;
@@ -6999,7 +6999,7 @@ inline operand emit_reverse_sequence(const rule_call& r) {
         if (ops::index_at(r.c.in[1], b) < 0 || ops::index_at(r.c.in[1], b) > x[time]) return r.e.refuse("one of its lengths is out of range");
     const operand length = r.in(1, with_axes(r.at, {batch})), t = r.e.as_value(r.e.axis(r.at, time));
     const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
-    if (!known) r.e.demand(fits, length, {errc::op_index, graft::place(r.c.n), ops::length_out_of_range, x[time]});
+    if (!known) r.e.demand(fits, length, {errc::op_index, graft::location(r.c.n), ops::length_out_of_range, x[time]});
     const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
     const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
     return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
@@ -7084,7 +7084,7 @@ inline index resolved_index(const rule_call& r, const place& where, std::int64_t
     if (known) return e.as_index(counted, extent);
     if (extent == 0) return e.refuse("there is nothing that its indices could name"), index();
     const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + n).c_str(), {counted, counted});
-    e.demand(fits, k, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, extent});
+    e.demand(fits, k, {errc::op_index, graft::location(r.c.n), ops::index_out_of_range, extent});
     inside = e.both(inside, fits);
     return e.as_index(e.make(k.type, "% ? % : 0", {fits, counted}), extent);
 }
@@ -7559,7 +7559,7 @@ public:
         const operand one = e.convert(k, dtype::int64);
         const operand at = e.make(dtype::int64, ("% < 0 ? % + " + decimal(extent) + " : %").c_str(), {one, one, one});
         const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at});
-        if (!known) e.demand(fits, one, {errc::op_index, graft::place(n), ops::index_out_of_range, extent});
+        if (!known) e.demand(fits, one, {errc::op_index, graft::location(n), ops::index_out_of_range, extent});
         inside = e.both(inside, fits);
         sum += " + " + at.text + " * " + decimal(stride);
     }
@@ -7638,7 +7638,7 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     const std::string extent = decimal(n), length = decimal(taken);
     if (r.c.has(2) && !r.c.in[2].data) {
         const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
-        e.demand(fits, first, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, n});
+        e.demand(fits, first, {errc::op_index, graft::location(r.c.n), ops::index_out_of_range, n});
     }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
                                     : e.make(dtype::int64, "% - %", {position, first});
@@ -8343,7 +8343,7 @@ inline operand emit_target_in_range(const rule_call& r) {
     node loss;
     loss.name = r.c.n.name;
     loss.op_type = r.c.string("loss", "");
-    r.e.demand(fits, target, {errc::op_index, graft::place(loss), ops::target_out_of_range, classes});
+    r.e.demand(fits, target, {errc::op_index, graft::location(loss), ops::target_out_of_range, classes});
     return inside;
 }
 
@@ -10029,8 +10029,8 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
 }
 
 inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
-    if (refused) return fail(errc::op_unsupported, graft::place(q.n), refused);
-    if (!with.cudnn) return fail(errc::device_unavailable, graft::place(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
+    if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    if (!with.cudnn) return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
     conv_graph g{cudnn_graph(with), {}};
     GRAFT_TRY(build_conv_graph(q, p, g));
     engine_limits limits;
@@ -11639,7 +11639,7 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
     if (e.failure) return e.failure;
     const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
-    const std::string where = graft::place(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
+    const std::string where = graft::location(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
     const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}), too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
     const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
     const double top = (double)$from_y * $scale - $offset;
@@ -11826,7 +11826,7 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     return (index_t)clamped<double>(ceil((double)(i + 1) * (size / n)) + start, extent);
 }
 )cuda";
-    const std::string where = graft::place(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
+    const std::string where = graft::location(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
     const std::string no_batch = k.e.report(n.text, {errc::op_index, where, ops::region_batch_out_of_range, s[0], true});
     const fillings names = {{"too_large", too_large}, {"no_batch", no_batch}, {"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
                             {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},
@@ -12971,7 +12971,7 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     row_text to(body, x);
     const operand rest = to.e.value(body.inputs[1], walk(x, layout::row_major, to.u));
     to.inside = to.e.make(dtype::boolean, ("% >= 0 && % < " + decimal(places)).c_str(), {rest, rest});
-    if (!is_known(q, 1)) to.e.demand(to.inside, rest, {errc::op_index, graft::place(q.n), ops::index_out_of_range, places});
+    if (!is_known(q, 1)) to.e.demand(to.inside, rest, {errc::op_index, graft::location(q.n), ops::index_out_of_range, places});
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
@@ -14104,9 +14104,9 @@ inline const char* refuse_product(const kernel_query& q) {
 template <const char* (*Read)(const kernel_query&, matrix_product&)>
 inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_query& q, const libraries& with) {
     matrix_product p;
-    if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::place(q.n), refused);
+    if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::location(q.n), refused);
     if (!with.cublaslt)
-        return fail(errc::device_unavailable, graft::place(q.n), "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
+        return fail(errc::device_unavailable, graft::location(q.n), "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
     return make_product(q, with, p);
 }
 
@@ -15122,7 +15122,7 @@ private:
             const decomposition_row* row = here(n) ? find_decomposition(asked.context()) : nullptr;
             graph parts;
             if (row)
-                if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::place(n), why);
+                if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::location(n), why);
             if (row)
                 splice(n, parts, row->float32);
             else
@@ -17255,7 +17255,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
             return std::shared_ptr<const device_kernel>(std::move(made));
         }
     }
-    return fail(errc::op_unsupported, graft::place(node.n), name_ + ": " + why);
+    return fail(errc::op_unsupported, graft::location(node.n), name_ + ": " + why);
 }
 
 }  // namespace gpu

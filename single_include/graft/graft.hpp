@@ -94,7 +94,7 @@
 // Memory that tensors share: aligned, reference-counted, of its own or borrowed.
 
 // ---- graft/core/error.hpp
-// Errors are values: a code from one list, the place, and a sentence a user can act on.
+// Errors are values: a code from one list, the location, and a sentence a user can act on.
 
 // ---- graft/config.hpp
 // Every public macro of graft, each with its default. Define them before the first include, or on the command line,
@@ -333,7 +333,7 @@ struct error_release {
 };
 } // namespace detail
 
-/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
+/// What went wrong: a code, the location (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
 /// copying and throwing it allocates nothing.
 class error : public std::exception {
 public:
@@ -5884,7 +5884,7 @@ struct op_context {
     /// Empty where the attribute is not there.
     integer_list integers(const char* name) const noexcept;
 
-    /// Fails with this node as the place; `text` may hold up to three %lld, filled by a, b and c.
+    /// Fails with this node as the location; `text` may hold up to three %lld, filled by a, b and c.
     status fail(errc code, const char* text, std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) const;
     /// Fails with op.shape, and tells the shapes of all inputs after the text.
     status fail_shapes(const char* text) const;
@@ -5965,8 +5965,8 @@ GRAFT_INLINE integer_list op_context::integers(const char* name) const noexcept 
     return {a->integers.data(), static_cast<int>(a->integers.size())};
 }
 
-/// "node 'conv1' (Conv)", the place in an error about a node.
-inline std::string place(const node& n) {
+/// "node 'conv1' (Conv)", the location in an error about a node.
+inline std::string location(const node& n) {
     std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
     return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
@@ -5974,12 +5974,12 @@ inline std::string place(const node& n) {
 GRAFT_INLINE GRAFT_COLD status op_context::fail(errc code, const char* text, std::int64_t a, std::int64_t b, std::int64_t c) const {
     char detail[400];
     std::snprintf(detail, sizeof detail, text, static_cast<long long>(a), static_cast<long long>(b), static_cast<long long>(c));
-    return graft::fail(code, place(n), detail);
+    return graft::fail(code, location(n), detail);
 }
 GRAFT_INLINE GRAFT_COLD status op_context::fail_shapes(const char* what) const {
     std::string detail = std::string(what) + "; inputs:";
     for (int i = 0; i < inputs && i < 8; ++i) detail += has(i) ? std::string(" ") + graft::name(in[i].type) + graft::text(in[i].extents) : " -";
-    return graft::fail(errc::op_shape, place(n), detail);
+    return graft::fail(errc::op_shape, location(n), detail);
 }
 GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved, bool past_end) const {
     const std::int64_t a = given < 0 ? given + rank + (past_end ? 1 : 0) : given;
@@ -6744,7 +6744,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     n.inputs = std::move(inputs);
     n.attributes = std::move(attributes);
     n.name = prefix + "/" + op_type + "_" + std::to_string(g_.nodes.size());
-    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which training needs")), made;
+    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which training needs")), made;
     std::vector<tensor_view> in;
     for (value_id id : n.inputs) {
         if (id == no_value) {
@@ -6753,7 +6753,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
         }
         const value& v = g_.at(id);
         if (!v.constant && (!v.has_shape || !v.extents.known()))
-            return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
+            return mistake(fail(errc::train_no_gradient, location(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
     }
     for (int i = 0; i < count; ++i) {
@@ -6763,7 +6763,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     std::vector<tensor_view> out(made.size());
     infer_context c{{n, in.data(), static_cast<int>(in.size()), out.data(), count, limit_}};
     status inferred = n.op->infer(c);
-    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
+    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, location(n), "its shape cannot be told before running");
     if (!inferred.ok()) return mistake(std::move(inferred)), made;
     for (std::size_t i = 0; i < made.size(); ++i) {
         value& v = g_.at(made[i]);
@@ -6871,7 +6871,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, location(n), why); }
 
 GRAFT_INLINE value_id gradient_context::also(int i) {
     graph& g = build.target();
@@ -6976,22 +6976,22 @@ inline bool is_arithmetic_float(dtype type) noexcept { return type_class(type) =
 /// Whether the type is an integer of 8 bits.
 inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type == dtype::int8; }
 
-// What inputs have to be is asked by functions named check_*: each fails with the node as the place, and with types by their names.
+// What inputs have to be is asked by functions named check_*: each fails with the node as the location, and with types by their names.
 GRAFT_COLD inline status refuse_type(const op_context& c, int i, const char* wanted_types = nullptr) {
     const std::string input = "input " + std::to_string(i);
-    return fail(errc::op_type, place(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
+    return fail(errc::op_type, location(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
 }
 GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
     char detail[120];
     std::snprintf(detail, sizeof detail, "inputs %d and %d must be of one type, not %s and %s", i, j, name(c.in[i].type),
                   name(c.in[j].type));
-    return fail(errc::op_type, place(c.n), detail);
+    return fail(errc::op_type, location(c.n), detail);
 }
 // `text` has a %s for the name of the type that the number stands for, or for the number where it stands for none.
 GRAFT_COLD inline status refuse_type_number(const op_context& c, errc code, const char* text, std::int64_t number) {
     char detail[120];
     std::snprintf(detail, sizeof detail, text, number > 0 && number <= 26 ? name(static_cast<dtype>(number)) : std::to_string(number).c_str());
-    return fail(code, place(c.n), detail);
+    return fail(code, location(c.n), detail);
 }
 /// Fails with op.type unless input i is there and of one of the accepted classes.
 inline status check_type(const op_context& c, int i, unsigned accepted) {
@@ -9158,7 +9158,7 @@ GRAFT_NOINLINE inline status choose(const op_context& c, const char* attribute, 
                                     int& chosen) {
     for (chosen = 0; names[chosen]; ++chosen)
         if (c.is(attribute, names[chosen], otherwise)) return {};
-    return graft::fail(errc::op_attribute, place(c.n),
+    return graft::fail(errc::op_attribute, location(c.n),
                        std::string(attribute) + " is not one that the operator knows: " + escape(c.string(attribute, otherwise)));
 }
 
@@ -19766,7 +19766,7 @@ struct op_context {
     /// Empty where the attribute is not there.
     integer_list integers(const char* name) const noexcept;
 
-    /// Fails with this node as the place; `text` may hold up to three %lld, filled by a, b and c.
+    /// Fails with this node as the location; `text` may hold up to three %lld, filled by a, b and c.
     status fail(errc code, const char* text, std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) const;
     /// Fails with op.shape, and tells the shapes of all inputs after the text.
     status fail_shapes(const char* text) const;
@@ -19847,8 +19847,8 @@ GRAFT_INLINE integer_list op_context::integers(const char* name) const noexcept 
     return {a->integers.data(), static_cast<int>(a->integers.size())};
 }
 
-/// "node 'conv1' (Conv)", the place in an error about a node.
-inline std::string place(const node& n) {
+/// "node 'conv1' (Conv)", the location in an error about a node.
+inline std::string location(const node& n) {
     std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
     return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
@@ -19856,12 +19856,12 @@ inline std::string place(const node& n) {
 GRAFT_INLINE GRAFT_COLD status op_context::fail(errc code, const char* text, std::int64_t a, std::int64_t b, std::int64_t c) const {
     char detail[400];
     std::snprintf(detail, sizeof detail, text, static_cast<long long>(a), static_cast<long long>(b), static_cast<long long>(c));
-    return graft::fail(code, place(n), detail);
+    return graft::fail(code, location(n), detail);
 }
 GRAFT_INLINE GRAFT_COLD status op_context::fail_shapes(const char* what) const {
     std::string detail = std::string(what) + "; inputs:";
     for (int i = 0; i < inputs && i < 8; ++i) detail += has(i) ? std::string(" ") + graft::name(in[i].type) + graft::text(in[i].extents) : " -";
-    return graft::fail(errc::op_shape, place(n), detail);
+    return graft::fail(errc::op_shape, location(n), detail);
 }
 GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved, bool past_end) const {
     const std::int64_t a = given < 0 ? given + rank + (past_end ? 1 : 0) : given;
@@ -20936,7 +20936,7 @@ private:
             if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
             const std::int64_t b = bytes_of(out[i].type, out[i].extents);
             if (b < 0 || b > with_.limit.memory_bytes)
-                return fail(errc::memory_budget, place(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
+                return fail(errc::memory_budget, location(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
             bytes += b;
             value& v = at(n.outputs[i]);
             v.type = out[i].type;
@@ -20988,7 +20988,7 @@ private:
         const tensor& condition = at(n.inputs[0]).constant;
         const attribute* branch = condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
         if (!branch || !branch->graph || branch->graph->outputs.size() != n.outputs.size())
-            return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
+            return fail(errc::op_attribute, location(n), "its condition is empty or a branch does not make as many outputs as the node");
         const graph& body = *branch->graph;
         std::vector<value_id> map(body.values.size(), no_value);
         for (const capture& c : body.captures) map[c.inner] = c.outer;
@@ -21016,7 +21016,7 @@ private:
             copy_node.op = identity_;
             copy_node.inputs = {map[body.outputs[i]]};
             copy_node.outputs = {n.outputs[i]};
-            if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
+            if (!copy_node.op) return fail(errc::op_unsupported, location(n), "this build has no Identity, which If needs");
             written_out.push_back(std::move(copy_node));
         }
         keep = false;
@@ -21794,7 +21794,7 @@ private:
             for_host_ = false;
             const refusal refused = place_node(n, asked_[i]);
             if (!n.place && *refused.why && !for_host_ && first_refused_.ok())
-                first_refused_ = fail(errc::placement_refused, graft::place(n), places_[refused.by]->name() + " does not take it: " + refused.why);
+                first_refused_ = fail(errc::placement_refused, location(n), places_[refused.by]->name() + " does not take it: " + refused.why);
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 at(id).place = n.place;
@@ -21989,7 +21989,7 @@ private:
         late_value_.assign(g_.values.size(), 0);
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
-            if (!p_.places[n.place].on) return fail(errc::placement_refused, graft::place(n), why_on_host(n));
+            if (!p_.places[n.place].on) return fail(errc::placement_refused, location(n), why_on_host(n));
             if (runs_late(g_, n, late_value_, ids_)) {
                 for (value_id id : n.outputs)
                     if (id != no_value) late_value_[id] = 1;
@@ -22138,7 +22138,7 @@ private:
                     continue;
                 }
                 const std::int64_t bytes = stored_bytes(at(id).type, at(id).extents, at(id).layout);
-                if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
+                if (bytes < 0) return fail(errc::memory_budget, location(n), "the size of an output overflows");
                 where.kind = slot_kind::arena;
                 where.place = at(id).place;
                 std::vector<lifetime>& lifetimes = arenas[where.place];
@@ -22229,7 +22229,7 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
-        if (n.place >= p.places.size()) return fail(errc::usage, graft::place(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
+        if (n.place >= p.places.size()) return fail(errc::usage, location(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
     if (p.places.size() == 1) return p.places[0].on ? lowered_at(0) : status();
     placer placing(g, how.places, how.limit);
     placing.run();
@@ -22598,7 +22598,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 GRAFT_INLINE status context::run_late(const node& n) {
-    if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+    if (!n.op->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
     std::vector<value_id> ids = n.inputs;
     append_captures(n, ids);
     std::vector<tensor_view> in;
@@ -22835,7 +22835,7 @@ private:
     status bind(node& n);
     status check_attributes(const node& n);
     status sort(graph& g, const std::vector<int>& maker);
-    static GRAFT_COLD status failure(errc code, const node& n, const std::string& detail) { return fail(code, place(n), detail); }
+    static GRAFT_COLD status failure(errc code, const node& n, const std::string& detail) { return fail(code, location(n), detail); }
     status unsupported(const node& n) const;
 
     graph& root_;
@@ -23025,7 +23025,7 @@ inline status verifier::run(graph& g, int depth) {
             if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
             status body = run(*a.graph, depth + 1);
             if (!body.ok())
-                return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
+                return fail(body.error().code(), body.error().where() + " in the body of " + location(n), body.error().detail());
         }
     return {};
 }
@@ -24060,10 +24060,10 @@ struct onnx_context {
         return graft::fail(code, source.name + ": " + what, detail);
     }
     // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
-    status write_out(const std::string& place, std::size_t bytes) {
+    status write_out(const std::string& location, std::size_t bytes) {
         written_out += static_cast<std::int64_t>(bytes);
         if (written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
-        return fail(errc::memory_budget, place,
+        return fail(errc::memory_budget, location,
                     "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
     }
 };
@@ -24369,7 +24369,7 @@ struct onnx_node {
         if (domain.text() == "ai.onnx") domain.size = 0;
         return r.finish();
     }
-    std::string place() const {
+    std::string location() const {
         return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) +
                (domain.size ? domain.string() + "." : std::string()) + op_type.string() + ")";
     }
@@ -24512,7 +24512,7 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
         GRAFT_TRY(r.finish());
         if (graphs.empty()) continue;
         if (nesting >= c_.limit.nesting)
-            return c_.fail(errc::model_too_deep, n.place(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+            return c_.fail(errc::model_too_deep, n.location(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
         for (const wire_bytes& g : graphs) {
             wire_reader body(c_.source, g);
             while (body.next())
@@ -24548,7 +24548,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 }
 
 // Reads everything but the body of a graph attribute.
-inline status read_attribute(onnx_context& c, const std::string& place, wire_bytes part, onnx_attribute& seen, attribute& out) {
+inline status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
     unsigned fields = 0; // bit i: the field of attribute type i is there
@@ -24576,8 +24576,8 @@ inline status read_attribute(onnx_context& c, const std::string& place, wire_byt
         default: break;
         }
     GRAFT_TRY(r.finish());
-    const std::string where = place + ": attribute '" + seen.name + "'";
-    if (seen.name.empty()) return c.fail(errc::op_attribute, place, "an attribute has no name");
+    const std::string where = location + ": attribute '" + seen.name + "'";
+    if (seen.name.empty()) return c.fail(errc::op_attribute, location, "an attribute has no name");
     if (other || type > 8) return c.fail(errc::op_unsupported, where, "attributes of this kind are not supported");
     if (!type && !seen.reference.size) {
         // Files of IR version 1 give no type: the one field that is there tells it.
@@ -24677,10 +24677,10 @@ private:
     status read_dimensions(const std::vector<wire_bytes>& parts, value& out);
     status define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
     status read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
-    status read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out);
-    status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out);
-    status call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
-    status read_defaults(onnx_function& f, const std::string& place);
+    status read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope, std::vector<attribute>& out);
+    status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& location, attribute& out);
+    status call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope);
+    status read_defaults(onnx_function& f, const std::string& location);
     status copy_through(onnx_scope& inside, const onnx_function& f, node& caller);
     value_id resolve(onnx_scope& scope, std::string_view name);
     status new_value(onnx_scope& scope, std::string name, value_id& id);
@@ -24965,32 +24965,32 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     scope.current = 0;
     for (const wire_bytes& part : nodes) {
         GRAFT_TRY(from.read(c_.source, part));
-        const std::string place = from.place();
+        const std::string location = from.location();
         node n;
         n.name = from.name.size && scope.function ? scope.prefix + from.name.string() : from.name.string();
         n.op_type = from.op_type.string();
         n.domain = from.domain.string();
         n.version = version(scope, n.domain);
-        if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
+        if (n.op_type.empty()) return c_.fail(errc::op_unsupported, location, "the node has no operator");
         if (called) {
             std::size_t names = from.name.size + from.op_type.size + from.domain.size + scope.prefix.size() * (1 + from.outputs.size());
             for (const std::vector<wire_bytes>* list : {&from.inputs, &from.outputs})
                 for (const wire_bytes& name : *list) names += name.size + sizeof(value);
-            GRAFT_TRY(c_.write_out(place, sizeof n + names));
+            GRAFT_TRY(c_.write_out(location, sizeof n + names));
         }
         for (const wire_bytes& name : from.inputs) {
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
             if (id == unresolved)
-                return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
+                return c_.fail(errc::graph_dangling, location, "input '" + escape(name.string()) + "' is made nowhere");
             if (id >= 0 && g.at(id).type == dtype::string)
-                return c_.fail(errc::tensor_dtype, place,
+                return c_.fail(errc::tensor_dtype, location,
                                "input '" + escape(name.string()) + "' holds strings, which are not supported");
             n.inputs.push_back(id);
         }
         for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
-        GRAFT_TRY(read_attributes(from, place, scope, n.attributes));
+        GRAFT_TRY(read_attributes(from, location, scope, n.attributes));
         if (onnx_function* f = functions_.find(from))
-            GRAFT_TRY(call(*f, n, place, scope));
+            GRAFT_TRY(call(*f, n, location, scope));
         else
             g.nodes.push_back(std::move(n));
         ++scope.current;
@@ -24998,35 +24998,35 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     return {};
 }
 
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
+inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope,
                                                  std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
     const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
         onnx_attribute seen;
         attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        GRAFT_TRY(read_attribute(c_, location, part, seen, a));
         if (seen.reference.size) {
             const onnx_scope* s = &scope;
             while (s && !s->function) s = s->parent;
             if (!s)
-                return c_.fail(errc::op_attribute, place,
+                return c_.fail(errc::op_attribute, location,
                                "attribute '" + seen.name + "' refers to a function's, but there is no function");
             if (!bind_reference(seen, s->bound, a)) continue;
             if (seen.kind != attribute_kind::none && seen.kind != a.kind)
-                return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
+                return c_.fail(errc::op_attribute, location, "attribute '" + seen.name + "' refers to one of another type");
         } else if (a.kind == attribute_kind::graph)
-            GRAFT_TRY(read_body(seen.graphs, scope, place, a));
-        if (called) GRAFT_TRY(c_.write_out(place, held_bytes(a)));
+            GRAFT_TRY(read_body(seen.graphs, scope, location, a));
+        if (called) GRAFT_TRY(c_.write_out(location, held_bytes(a)));
         out.push_back(std::move(a));
     }
     return {};
 }
 
-inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place,
+inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& location,
                                            attribute& out) {
     if (scope.depth + 1 >= c_.limit.nesting)
-        return c_.fail(errc::model_too_deep, place, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+        return c_.fail(errc::model_too_deep, location, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
     out.graph = std::make_shared<graph>();
     onnx_scope inner;
     inner.target = out.graph.get();
@@ -25036,20 +25036,20 @@ inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts,
     return read_graph(parts, inner);
 }
 
-inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& place) {
+inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& location) {
     for (const wire_bytes& part : f.defaults) {
         onnx_attribute seen;
         attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        GRAFT_TRY(read_attribute(c_, location, part, seen, a));
         if (a.kind == attribute_kind::graph || seen.reference.size)
-            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+            return c_.fail(errc::op_unsupported, location, "this kind of default attribute of a function is not supported");
         f.default_values.push_back(std::move(a));
     }
     return {};
 }
 
 // Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
+inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope) {
     onnx_scope inside;
     inside.target = scope.target;
     inside.owner = scope.owner;
@@ -25057,10 +25057,10 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
     inside.depth = scope.depth;
     inside.prefix = (caller.name.empty() ? caller.op_type : caller.name) + "_" + std::to_string(++c_.calls) + "/";
     if (caller.inputs.size() > f.inputs.size() || caller.outputs.size() > f.outputs.size())
-        return c_.fail(errc::op_shape, place, "it has more inputs or outputs than the function");
+        return c_.fail(errc::op_shape, location, "it has more inputs or outputs than the function");
     for (const attribute& a : caller.attributes) {
         if (a.kind == attribute_kind::graph)
-            return c_.fail(errc::op_unsupported, place, "graphs as attributes of functions are not supported");
+            return c_.fail(errc::op_unsupported, location, "graphs as attributes of functions are not supported");
         bool declared = false;
         for (const wire_bytes& name : f.attributes) declared |= name.text() == a.name;
         inside.bound.push_back(a);
@@ -25069,9 +25069,9 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
             GRAFT_TRY(name_in(c_.source, part, onnx_schema::attribute::name, name));
             declared |= name == a.name;
         }
-        if (!declared) return c_.fail(errc::op_attribute, place, "the function has no attribute '" + a.name + "'");
+        if (!declared) return c_.fail(errc::op_attribute, location, "the function has no attribute '" + a.name + "'");
     }
-    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, place));
+    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, location));
     std::size_t copied = (f.inputs.size() + f.outputs.size()) * sizeof(value) + caller.attributes.size() * (f.attributes.size() + f.defaults.size());
     for (const attribute& a : inside.bound) copied += held_bytes(a);
     for (const attribute& a : f.default_values) {
@@ -25081,10 +25081,10 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
         copied += held_bytes(a);
         inside.bound.push_back(a);
     }
-    GRAFT_TRY(c_.write_out(place, copied));
+    GRAFT_TRY(c_.write_out(location, copied));
     for (std::size_t i = 0; i < f.inputs.size(); ++i)
         if (!inside.define(f.inputs[i].text(), i < caller.inputs.size() ? caller.inputs[i] : no_value, -1))
-            return c_.fail(errc::graph_duplicate, place, "two inputs of the function have one name");
+            return c_.fail(errc::graph_duplicate, location, "two inputs of the function have one name");
     std::vector<std::string_view> passed_on;
     caller.outputs.resize(f.outputs.size(), no_value);
     for (std::size_t i = 0; i < f.outputs.size(); ++i) {
@@ -25093,13 +25093,13 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
         const std::string_view name = f.outputs[i].text();
         const int known = inside.names.find(name);
         if (known >= 0 && static_cast<std::size_t>(known) >= f.inputs.size())
-            return c_.fail(errc::graph_duplicate, place, "two outputs of the function have one name");
+            return c_.fail(errc::graph_duplicate, location, "two outputs of the function have one name");
         if (known < 0) inside.define(name, id, -2);
     }
     GRAFT_TRY(define_outputs(f.nodes, inside));
     for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
         if (inside.entries[i].maker == -2)
-            return c_.fail(errc::graph_no_output, place, "no node of the function makes one of its outputs");
+            return c_.fail(errc::graph_no_output, location, "no node of the function makes one of its outputs");
     GRAFT_TRY(read_nodes(f.nodes, inside));
     return copy_through(inside, f, caller);
 }
@@ -25328,7 +25328,7 @@ inline void onnx_writer::need(dtype type) {
 
 inline status onnx_writer::collect_node(const node& n) {
     if (n.domain == "graft")
-        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+        return fail(errc::op_unsupported, location(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
@@ -25341,7 +25341,7 @@ inline status onnx_writer::collect_node(const node& n) {
         const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
         const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
-            return fail(errc::model_version, place(n),
+            return fail(errc::model_version, location(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
                             std::to_string(found->version));
     }
@@ -25832,7 +25832,7 @@ public:
         n.domain.clear();
         n.version = g_.version_of("");
         n.op = ops::find_op("", op_type, n.version);
-        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
+        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which rewriting the network needs"));
     }
     value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
         const auto count = static_cast<std::int64_t>(values.size());
@@ -26572,7 +26572,7 @@ private:
         std::size_t options = 0, chosen = 0;
     };
     static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
+        return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
     }
 
     bool pass(std::size_t i, std::string& why) {
@@ -26644,7 +26644,7 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
             shape expected = fixed.values[i].extents;
             if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+                return fail(errc::graph_fixed_batch, location(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
     return {};
 }
@@ -29467,8 +29467,8 @@ public:
                 return with_note(std::move(fast), note, "");
             }
         }
-        if (!node.n.op->run) return fail(errc::op_unsupported, graft::place(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
-        if (!query.all_row_major()) return fail(errc::internal, graft::place(node.n), "a blocked layout met an operator without a kernel for it");
+        if (!node.n.op->run) return fail(errc::op_unsupported, location(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+        if (!query.all_row_major()) return fail(errc::internal, location(node.n), "a blocked layout met an operator without a kernel for it");
         auto reference = std::make_shared<reference_kernel>();
         // They compute in doubles: copies of what they read and of what they make, and places among them.
         for (int i = 0; i < node.inputs; ++i)
@@ -43526,7 +43526,7 @@ protected:
     status place_conv(node& n) {
         cpu::conv_problem problem{};
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
-            return fail(errc::internal, place(n), "a convolution without legal parameters reached lowering");
+            return fail(errc::internal, location(n), "a convolution without legal parameters reached lowering");
         problem.exact = with_.exact;
         problem.in = at(n.inputs[0]).layout.as;
         problem.out = layout::blocked;
@@ -44395,7 +44395,7 @@ inline void onnx_writer::need(dtype type) {
 
 inline status onnx_writer::collect_node(const node& n) {
     if (n.domain == "graft")
-        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+        return fail(errc::op_unsupported, location(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
@@ -44408,7 +44408,7 @@ inline status onnx_writer::collect_node(const node& n) {
         const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
         const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
-            return fail(errc::model_version, place(n),
+            return fail(errc::model_version, location(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
                             std::to_string(found->version));
     }

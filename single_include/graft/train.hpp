@@ -5907,7 +5907,7 @@ private:
         if (!flows || !asked) return {};
         const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
         const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
-        if (!row) return fail(errc::train_no_gradient, place(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
+        if (!row) return fail(errc::train_no_gradient, location(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
         gradient_context c{emit_, n, given, wanted, made, shards_};
@@ -5916,7 +5916,7 @@ private:
         for (std::size_t k = 0; k < made.size(); ++k) {
             if (made[k] == no_value || !wanted[k]) continue;
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
-                return fail(errc::internal, place(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
+                return fail(errc::internal, location(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
             value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
@@ -19926,7 +19926,7 @@ private:
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
-            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, place(n), "its scales and zero points have to be constants for the network to learn in float32");
+            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, location(n), "its scales and zero points have to be constants for the network to learn in float32");
         return {};
     }
 
@@ -19941,7 +19941,7 @@ private:
             std::int64_t inner = 1;
             const std::int64_t at = axis < 0 ? axis + rank : axis;
             if (s.elements() > 1 && (at < 0 || at >= rank || t->shape()[static_cast<int>(at)] != s.elements()))
-                return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+                return fail(errc::op_unsupported, location(n), "it has scales by blocks, of which the form in float32 is not known");
             for (int a = static_cast<int>(at) + 1; a < rank; ++a) inner *= t->shape()[a];
             for (std::int64_t i = 0; i < t->elements(); ++i) {
                 const std::int64_t k = s.elements() > 1 ? i / inner % s.elements() : 0;
@@ -20030,7 +20030,7 @@ private:
             done = false;
         }
         if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
-        if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        if (reads) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }
 
@@ -20039,7 +20039,7 @@ private:
         value_id real = n.inputs[0];
         const value_id zero = input(n, 2);
         const dtype type = zero != no_value ? type_of(zero) : static_cast<dtype>(integer(n, "output_dtype", static_cast<std::int64_t>(dtype::uint8)));
-        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, location(n), "it has scales by blocks, of which the form in float32 is not known");
         GRAFT_TRY(saturated(n, real, n.outputs[0], type, n.inputs[1], zero, axis));
         mark(n.outputs[0], real, n.inputs[1], zero, axis);
         return {};
@@ -20158,9 +20158,9 @@ private:
         return stands_for(n.outputs[0], whole);
     }
     status move_quantized(node& n) {
-        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[n.inputs[0]];
-        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
+        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, location(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {
@@ -20684,7 +20684,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     n.inputs = std::move(inputs);
     n.attributes = std::move(attributes);
     n.name = prefix + "/" + op_type + "_" + std::to_string(g_.nodes.size());
-    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which training needs")), made;
+    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which training needs")), made;
     std::vector<tensor_view> in;
     for (value_id id : n.inputs) {
         if (id == no_value) {
@@ -20693,7 +20693,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
         }
         const value& v = g_.at(id);
         if (!v.constant && (!v.has_shape || !v.extents.known()))
-            return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
+            return mistake(fail(errc::train_no_gradient, location(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
     }
     for (int i = 0; i < count; ++i) {
@@ -20703,7 +20703,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     std::vector<tensor_view> out(made.size());
     infer_context c{{n, in.data(), static_cast<int>(in.size()), out.data(), count, limit_}};
     status inferred = n.op->infer(c);
-    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
+    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, location(n), "its shape cannot be told before running");
     if (!inferred.ok()) return mistake(std::move(inferred)), made;
     for (std::size_t i = 0; i < made.size(); ++i) {
         value& v = g_.at(made[i]);
@@ -20811,7 +20811,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, location(n), why); }
 
 GRAFT_INLINE value_id gradient_context::also(int i) {
     graph& g = build.target();
@@ -20988,7 +20988,7 @@ private:
         if (!flows || !asked) return {};
         const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
         const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
-        if (!row) return fail(errc::train_no_gradient, place(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
+        if (!row) return fail(errc::train_no_gradient, location(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
         gradient_context c{emit_, n, given, wanted, made, shards_};
@@ -20997,7 +20997,7 @@ private:
         for (std::size_t k = 0; k < made.size(); ++k) {
             if (made[k] == no_value || !wanted[k]) continue;
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
-                return fail(errc::internal, place(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
+                return fail(errc::internal, location(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
             value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
@@ -21102,7 +21102,7 @@ private:
         std::size_t options = 0, chosen = 0;
     };
     static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
+        return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
     }
 
     bool pass(std::size_t i, std::string& why) {
@@ -21174,7 +21174,7 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
             shape expected = fixed.values[i].extents;
             if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+                return fail(errc::graph_fixed_batch, location(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
     return {};
 }
@@ -21338,7 +21338,7 @@ private:
     // The node becomes one of the domain graft; its name stays.
     status become(node& n, const char* op_type, std::vector<attribute> attributes) {
         const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
-        if (!row || !row->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator that training needs for it");
+        if (!row || !row->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator that training needs for it");
         n.op_type = op_type;
         n.domain = "graft";
         n.version = newest_opset;
@@ -21414,7 +21414,7 @@ private:
     }
 
     status through_quantization(node& n) {
-        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
+        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, location(n), std::string(why) + ": freeze what lies before it"); };
         const node* q = input(n, 0) != no_value ? maker_[n.inputs[0]] : nullptr;
         if (!q || q->op_type != "QuantizeLinear" ||
             !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
@@ -25569,12 +25569,12 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
+    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
     // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
     // that trains (`limits`, `operators`).
     auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
            out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -30821,12 +30821,12 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
+    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
     // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
     // that trains (`limits`, `operators`).
     auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
            out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;

@@ -1,4 +1,4 @@
-// Errors are values: a code from one list, the place, and a sentence a user can act on.
+// Errors are values: a code from one list, the location, and a sentence a user can act on.
 #pragma once
 
 #include "../config.hpp"
@@ -108,7 +108,7 @@ struct error_release {
 };
 } // namespace detail
 
-/// What went wrong: a code, the place (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
+/// What went wrong: a code, the location (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
 /// copying and throwing it allocates nothing.
 class error : public std::exception {
 public:

@@ -87,8 +87,8 @@ public:
                 return with_note(std::move(fast), note, "");
             }
         }
-        if (!node.n.op->run) return fail(errc::op_unsupported, graft::place(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
-        if (!query.all_row_major()) return fail(errc::internal, graft::place(node.n), "a blocked layout met an operator without a kernel for it");
+        if (!node.n.op->run) return fail(errc::op_unsupported, location(node.n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+        if (!query.all_row_major()) return fail(errc::internal, location(node.n), "a blocked layout met an operator without a kernel for it");
         auto reference = std::make_shared<reference_kernel>();
         // They compute in doubles: copies of what they read and of what they make, and places among them.
         for (int i = 0; i < node.inputs; ++i)

@@ -327,7 +327,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 GRAFT_INLINE status context::run_late(const node& n) {
-    if (!n.op->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
+    if (!n.op->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator; GRAFT_OPS leaves it out");
     std::vector<value_id> ids = n.inputs;
     append_captures(n, ids);
     std::vector<tensor_view> in;

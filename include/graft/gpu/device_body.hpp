@@ -187,7 +187,7 @@ GRAFT_INLINE result<std::shared_ptr<const device_kernel>> cuda_device::prepare_n
             return std::shared_ptr<const device_kernel>(std::move(made));
         }
     }
-    return fail(errc::op_unsupported, graft::place(node.n), name_ + ": " + why);
+    return fail(errc::op_unsupported, graft::location(node.n), name_ + ": " + why);
 }
 
 }  // namespace gpu

@@ -79,7 +79,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     n.inputs = std::move(inputs);
     n.attributes = std::move(attributes);
     n.name = prefix + "/" + op_type + "_" + std::to_string(g_.nodes.size());
-    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which training needs")), made;
+    if (!n.op || !n.op->infer) return mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which training needs")), made;
     std::vector<tensor_view> in;
     for (value_id id : n.inputs) {
         if (id == no_value) {
@@ -88,7 +88,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
         }
         const value& v = g_.at(id);
         if (!v.constant && (!v.has_shape || !v.extents.known()))
-            return mistake(fail(errc::train_no_gradient, place(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
+            return mistake(fail(errc::train_no_gradient, location(n), "the shape of its input '" + v.name + "' cannot be told before running")), made;
         in.push_back(v.constant ? view(v.constant) : tensor_view{v.type, v.extents, nullptr});
     }
     for (int i = 0; i < count; ++i) {
@@ -98,7 +98,7 @@ GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const 
     std::vector<tensor_view> out(made.size());
     infer_context c{{n, in.data(), static_cast<int>(in.size()), out.data(), count, limit_}};
     status inferred = n.op->infer(c);
-    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, place(n), "its shape cannot be told before running");
+    if (inferred.ok() && c.deferred) inferred = fail(errc::train_no_gradient, location(n), "its shape cannot be told before running");
     if (!inferred.ok()) return mistake(std::move(inferred)), made;
     for (std::size_t i = 0; i < made.size(); ++i) {
         value& v = g_.at(made[i]);

@@ -69,7 +69,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, place(n), why); }
+GRAFT_INLINE status gradient_context::refuse(const char* why) const { return fail(errc::train_no_gradient, location(n), why); }
 
 GRAFT_INLINE value_id gradient_context::also(int i) {
     graph& g = build.target();

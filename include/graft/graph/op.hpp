@@ -62,7 +62,7 @@ struct op_context {
     /// Empty where the attribute is not there.
     integer_list integers(const char* name) const noexcept;
 
-    /// Fails with this node as the place; `text` may hold up to three %lld, filled by a, b and c.
+    /// Fails with this node as the location; `text` may hold up to three %lld, filled by a, b and c.
     status fail(errc code, const char* text, std::int64_t a = 0, std::int64_t b = 0, std::int64_t c = 0) const;
     /// Fails with op.shape, and tells the shapes of all inputs after the text.
     status fail_shapes(const char* text) const;
@@ -143,8 +143,8 @@ GRAFT_INLINE integer_list op_context::integers(const char* name) const noexcept 
     return {a->integers.data(), static_cast<int>(a->integers.size())};
 }
 
-/// "node 'conv1' (Conv)", the place in an error about a node.
-inline std::string place(const node& n) {
+/// "node 'conv1' (Conv)", the location in an error about a node.
+inline std::string location(const node& n) {
     std::string where = n.name.empty() ? std::string("node") : "node '" + n.name + "'";
     return where + " (" + (n.domain.empty() ? "" : n.domain + ".") + n.op_type + ")";
 }
@@ -152,12 +152,12 @@ inline std::string place(const node& n) {
 GRAFT_INLINE GRAFT_COLD status op_context::fail(errc code, const char* text, std::int64_t a, std::int64_t b, std::int64_t c) const {
     char detail[400];
     std::snprintf(detail, sizeof detail, text, static_cast<long long>(a), static_cast<long long>(b), static_cast<long long>(c));
-    return graft::fail(code, place(n), detail);
+    return graft::fail(code, location(n), detail);
 }
 GRAFT_INLINE GRAFT_COLD status op_context::fail_shapes(const char* what) const {
     std::string detail = std::string(what) + "; inputs:";
     for (int i = 0; i < inputs && i < 8; ++i) detail += has(i) ? std::string(" ") + graft::name(in[i].type) + graft::text(in[i].extents) : " -";
-    return graft::fail(errc::op_shape, place(n), detail);
+    return graft::fail(errc::op_shape, location(n), detail);
 }
 GRAFT_INLINE status op_context::axis(std::int64_t given, int rank, int& resolved, bool past_end) const {
     const std::int64_t a = given < 0 ? given + rank + (past_end ? 1 : 0) : given;

@@ -98,7 +98,7 @@ private:
     status bind(node& n);
     status check_attributes(const node& n);
     status sort(graph& g, const std::vector<int>& maker);
-    static GRAFT_COLD status failure(errc code, const node& n, const std::string& detail) { return fail(code, place(n), detail); }
+    static GRAFT_COLD status failure(errc code, const node& n, const std::string& detail) { return fail(code, location(n), detail); }
     status unsupported(const node& n) const;
 
     graph& root_;
@@ -288,7 +288,7 @@ inline status verifier::run(graph& g, int depth) {
             if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
             status body = run(*a.graph, depth + 1);
             if (!body.ok())
-                return fail(body.error().code(), body.error().where() + " in the body of " + place(n), body.error().detail());
+                return fail(body.error().code(), body.error().where() + " in the body of " + location(n), body.error().detail());
         }
     return {};
 }

@@ -23,7 +23,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 }
 
 // Reads everything but the body of a graph attribute.
-inline status read_attribute(onnx_context& c, const std::string& place, wire_bytes part, onnx_attribute& seen, attribute& out) {
+inline status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
     unsigned fields = 0; // bit i: the field of attribute type i is there
@@ -51,8 +51,8 @@ inline status read_attribute(onnx_context& c, const std::string& place, wire_byt
         default: break;
         }
     GRAFT_TRY(r.finish());
-    const std::string where = place + ": attribute '" + seen.name + "'";
-    if (seen.name.empty()) return c.fail(errc::op_attribute, place, "an attribute has no name");
+    const std::string where = location + ": attribute '" + seen.name + "'";
+    if (seen.name.empty()) return c.fail(errc::op_attribute, location, "an attribute has no name");
     if (other || type > 8) return c.fail(errc::op_unsupported, where, "attributes of this kind are not supported");
     if (!type && !seen.reference.size) {
         // Files of IR version 1 give no type: the one field that is there tells it.

@@ -33,7 +33,7 @@ struct onnx_node {
         if (domain.text() == "ai.onnx") domain.size = 0;
         return r.finish();
     }
-    std::string place() const {
+    std::string location() const {
         return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) +
                (domain.size ? domain.string() + "." : std::string()) + op_type.string() + ")";
     }
@@ -176,7 +176,7 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
         GRAFT_TRY(r.finish());
         if (graphs.empty()) continue;
         if (nesting >= c_.limit.nesting)
-            return c_.fail(errc::model_too_deep, n.place(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+            return c_.fail(errc::model_too_deep, n.location(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
         for (const wire_bytes& g : graphs) {
             wire_reader body(c_.source, g);
             while (body.next())

@@ -55,10 +55,10 @@ private:
     status read_dimensions(const std::vector<wire_bytes>& parts, value& out);
     status define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
     status read_nodes(const std::vector<wire_bytes>& nodes, onnx_scope& scope);
-    status read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope, std::vector<attribute>& out);
-    status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place, attribute& out);
-    status call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope);
-    status read_defaults(onnx_function& f, const std::string& place);
+    status read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope, std::vector<attribute>& out);
+    status read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& location, attribute& out);
+    status call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope);
+    status read_defaults(onnx_function& f, const std::string& location);
     status copy_through(onnx_scope& inside, const onnx_function& f, node& caller);
     value_id resolve(onnx_scope& scope, std::string_view name);
     status new_value(onnx_scope& scope, std::string name, value_id& id);
@@ -343,32 +343,32 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     scope.current = 0;
     for (const wire_bytes& part : nodes) {
         GRAFT_TRY(from.read(c_.source, part));
-        const std::string place = from.place();
+        const std::string location = from.location();
         node n;
         n.name = from.name.size && scope.function ? scope.prefix + from.name.string() : from.name.string();
         n.op_type = from.op_type.string();
         n.domain = from.domain.string();
         n.version = version(scope, n.domain);
-        if (n.op_type.empty()) return c_.fail(errc::op_unsupported, place, "the node has no operator");
+        if (n.op_type.empty()) return c_.fail(errc::op_unsupported, location, "the node has no operator");
         if (called) {
             std::size_t names = from.name.size + from.op_type.size + from.domain.size + scope.prefix.size() * (1 + from.outputs.size());
             for (const std::vector<wire_bytes>* list : {&from.inputs, &from.outputs})
                 for (const wire_bytes& name : *list) names += name.size + sizeof(value);
-            GRAFT_TRY(c_.write_out(place, sizeof n + names));
+            GRAFT_TRY(c_.write_out(location, sizeof n + names));
         }
         for (const wire_bytes& name : from.inputs) {
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
             if (id == unresolved)
-                return c_.fail(errc::graph_dangling, place, "input '" + escape(name.string()) + "' is made nowhere");
+                return c_.fail(errc::graph_dangling, location, "input '" + escape(name.string()) + "' is made nowhere");
             if (id >= 0 && g.at(id).type == dtype::string)
-                return c_.fail(errc::tensor_dtype, place,
+                return c_.fail(errc::tensor_dtype, location,
                                "input '" + escape(name.string()) + "' holds strings, which are not supported");
             n.inputs.push_back(id);
         }
         for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
-        GRAFT_TRY(read_attributes(from, place, scope, n.attributes));
+        GRAFT_TRY(read_attributes(from, location, scope, n.attributes));
         if (onnx_function* f = functions_.find(from))
-            GRAFT_TRY(call(*f, n, place, scope));
+            GRAFT_TRY(call(*f, n, location, scope));
         else
             g.nodes.push_back(std::move(n));
         ++scope.current;
@@ -376,35 +376,35 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     return {};
 }
 
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& place, onnx_scope& scope,
+inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope,
                                                  std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
     const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
         onnx_attribute seen;
         attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        GRAFT_TRY(read_attribute(c_, location, part, seen, a));
         if (seen.reference.size) {
             const onnx_scope* s = &scope;
             while (s && !s->function) s = s->parent;
             if (!s)
-                return c_.fail(errc::op_attribute, place,
+                return c_.fail(errc::op_attribute, location,
                                "attribute '" + seen.name + "' refers to a function's, but there is no function");
             if (!bind_reference(seen, s->bound, a)) continue;
             if (seen.kind != attribute_kind::none && seen.kind != a.kind)
-                return c_.fail(errc::op_attribute, place, "attribute '" + seen.name + "' refers to one of another type");
+                return c_.fail(errc::op_attribute, location, "attribute '" + seen.name + "' refers to one of another type");
         } else if (a.kind == attribute_kind::graph)
-            GRAFT_TRY(read_body(seen.graphs, scope, place, a));
-        if (called) GRAFT_TRY(c_.write_out(place, held_bytes(a)));
+            GRAFT_TRY(read_body(seen.graphs, scope, location, a));
+        if (called) GRAFT_TRY(c_.write_out(location, held_bytes(a)));
         out.push_back(std::move(a));
     }
     return {};
 }
 
-inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& place,
+inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& location,
                                            attribute& out) {
     if (scope.depth + 1 >= c_.limit.nesting)
-        return c_.fail(errc::model_too_deep, place, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+        return c_.fail(errc::model_too_deep, location, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
     out.graph = std::make_shared<graph>();
     onnx_scope inner;
     inner.target = out.graph.get();
@@ -414,20 +414,20 @@ inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts,
     return read_graph(parts, inner);
 }
 
-inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& place) {
+inline status onnx_graph_reader::read_defaults(onnx_function& f, const std::string& location) {
     for (const wire_bytes& part : f.defaults) {
         onnx_attribute seen;
         attribute a;
-        GRAFT_TRY(read_attribute(c_, place, part, seen, a));
+        GRAFT_TRY(read_attribute(c_, location, part, seen, a));
         if (a.kind == attribute_kind::graph || seen.reference.size)
-            return c_.fail(errc::op_unsupported, place, "this kind of default attribute of a function is not supported");
+            return c_.fail(errc::op_unsupported, location, "this kind of default attribute of a function is not supported");
         f.default_values.push_back(std::move(a));
     }
     return {};
 }
 
 // Writes a function out in place of the node that calls it.
-inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& place, onnx_scope& scope) {
+inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std::string& location, onnx_scope& scope) {
     onnx_scope inside;
     inside.target = scope.target;
     inside.owner = scope.owner;
@@ -435,10 +435,10 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
     inside.depth = scope.depth;
     inside.prefix = (caller.name.empty() ? caller.op_type : caller.name) + "_" + std::to_string(++c_.calls) + "/";
     if (caller.inputs.size() > f.inputs.size() || caller.outputs.size() > f.outputs.size())
-        return c_.fail(errc::op_shape, place, "it has more inputs or outputs than the function");
+        return c_.fail(errc::op_shape, location, "it has more inputs or outputs than the function");
     for (const attribute& a : caller.attributes) {
         if (a.kind == attribute_kind::graph)
-            return c_.fail(errc::op_unsupported, place, "graphs as attributes of functions are not supported");
+            return c_.fail(errc::op_unsupported, location, "graphs as attributes of functions are not supported");
         bool declared = false;
         for (const wire_bytes& name : f.attributes) declared |= name.text() == a.name;
         inside.bound.push_back(a);
@@ -447,9 +447,9 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
             GRAFT_TRY(name_in(c_.source, part, onnx_schema::attribute::name, name));
             declared |= name == a.name;
         }
-        if (!declared) return c_.fail(errc::op_attribute, place, "the function has no attribute '" + a.name + "'");
+        if (!declared) return c_.fail(errc::op_attribute, location, "the function has no attribute '" + a.name + "'");
     }
-    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, place));
+    if (f.default_values.empty()) GRAFT_TRY(read_defaults(f, location));
     std::size_t copied = (f.inputs.size() + f.outputs.size()) * sizeof(value) + caller.attributes.size() * (f.attributes.size() + f.defaults.size());
     for (const attribute& a : inside.bound) copied += held_bytes(a);
     for (const attribute& a : f.default_values) {
@@ -459,10 +459,10 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
         copied += held_bytes(a);
         inside.bound.push_back(a);
     }
-    GRAFT_TRY(c_.write_out(place, copied));
+    GRAFT_TRY(c_.write_out(location, copied));
     for (std::size_t i = 0; i < f.inputs.size(); ++i)
         if (!inside.define(f.inputs[i].text(), i < caller.inputs.size() ? caller.inputs[i] : no_value, -1))
-            return c_.fail(errc::graph_duplicate, place, "two inputs of the function have one name");
+            return c_.fail(errc::graph_duplicate, location, "two inputs of the function have one name");
     std::vector<std::string_view> passed_on;
     caller.outputs.resize(f.outputs.size(), no_value);
     for (std::size_t i = 0; i < f.outputs.size(); ++i) {
@@ -471,13 +471,13 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
         const std::string_view name = f.outputs[i].text();
         const int known = inside.names.find(name);
         if (known >= 0 && static_cast<std::size_t>(known) >= f.inputs.size())
-            return c_.fail(errc::graph_duplicate, place, "two outputs of the function have one name");
+            return c_.fail(errc::graph_duplicate, location, "two outputs of the function have one name");
         if (known < 0) inside.define(name, id, -2);
     }
     GRAFT_TRY(define_outputs(f.nodes, inside));
     for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
         if (inside.entries[i].maker == -2)
-            return c_.fail(errc::graph_no_output, place, "no node of the function makes one of its outputs");
+            return c_.fail(errc::graph_no_output, location, "no node of the function makes one of its outputs");
     GRAFT_TRY(read_nodes(f.nodes, inside));
     return copy_through(inside, f, caller);
 }

@@ -27,10 +27,10 @@ struct onnx_context {
         return graft::fail(code, source.name + ": " + what, detail);
     }
     // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
-    status write_out(const std::string& place, std::size_t bytes) {
+    status write_out(const std::string& location, std::size_t bytes) {
         written_out += static_cast<std::int64_t>(bytes);
         if (written_out / 4 <= static_cast<std::int64_t>(source.bytes.size) + limit.load_work / 64) return {};
-        return fail(errc::memory_budget, place,
+        return fail(errc::memory_budget, location,
                     "written out, the functions of this file take too much (limits::load_work is " + std::to_string(limit.load_work) + ")");
     }
 };

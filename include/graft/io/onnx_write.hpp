@@ -96,7 +96,7 @@ inline void onnx_writer::need(dtype type) {
 
 inline status onnx_writer::collect_node(const node& n) {
     if (n.domain == "graft")
-        return fail(errc::op_unsupported, place(n), "this operator is graft's own: a model file cannot hold it");
+        return fail(errc::op_unsupported, location(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
@@ -109,7 +109,7 @@ inline status onnx_writer::collect_node(const node& n) {
         const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
         const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
-            return fail(errc::model_version, place(n),
+            return fail(errc::model_version, location(n),
                         "the node is of operator set " + std::to_string(n.version) + ", the model of " +
                             std::to_string(found->version));
     }

@@ -65,22 +65,22 @@ inline bool is_arithmetic_float(dtype type) noexcept { return type_class(type) =
 /// Whether the type is an integer of 8 bits.
 inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type == dtype::int8; }
 
-// What inputs have to be is asked by functions named check_*: each fails with the node as the place, and with types by their names.
+// What inputs have to be is asked by functions named check_*: each fails with the node as the location, and with types by their names.
 GRAFT_COLD inline status refuse_type(const op_context& c, int i, const char* wanted_types = nullptr) {
     const std::string input = "input " + std::to_string(i);
-    return fail(errc::op_type, place(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
+    return fail(errc::op_type, location(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
 }
 GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
     char detail[120];
     std::snprintf(detail, sizeof detail, "inputs %d and %d must be of one type, not %s and %s", i, j, name(c.in[i].type),
                   name(c.in[j].type));
-    return fail(errc::op_type, place(c.n), detail);
+    return fail(errc::op_type, location(c.n), detail);
 }
 // `text` has a %s for the name of the type that the number stands for, or for the number where it stands for none.
 GRAFT_COLD inline status refuse_type_number(const op_context& c, errc code, const char* text, std::int64_t number) {
     char detail[120];
     std::snprintf(detail, sizeof detail, text, number > 0 && number <= 26 ? name(static_cast<dtype>(number)) : std::to_string(number).c_str());
-    return fail(code, place(c.n), detail);
+    return fail(code, location(c.n), detail);
 }
 /// Fails with op.type unless input i is there and of one of the accepted classes.
 inline status check_type(const op_context& c, int i, unsigned accepted) {

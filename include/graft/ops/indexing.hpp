@@ -64,7 +64,7 @@ GRAFT_NOINLINE inline status choose(const op_context& c, const char* attribute, 
                                     int& chosen) {
     for (chosen = 0; names[chosen]; ++chosen)
         if (c.is(attribute, names[chosen], otherwise)) return {};
-    return graft::fail(errc::op_attribute, place(c.n),
+    return graft::fail(errc::op_attribute, location(c.n),
                        std::string(attribute) + " is not one that the operator knows: " + escape(c.string(attribute, otherwise)));
 }
 

@@ -52,7 +52,7 @@ public:
         n.domain.clear();
         n.version = g_.version_of("");
         n.op = ops::find_op("", op_type, n.version);
-        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, place(n), "this build does not hold the operator, which rewriting the network needs"));
+        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which rewriting the network needs"));
     }
     value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
         const auto count = static_cast<std::int64_t>(values.size());

@@ -81,7 +81,7 @@ private:
         std::size_t options = 0, chosen = 0;
     };
     static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, place(n), why + ", so that the network only takes the batch that it was exported with");
+        return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
     }
 
     bool pass(std::size_t i, std::string& why) {
@@ -153,7 +153,7 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
             shape expected = fixed.values[i].extents;
             if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, place(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+                return fail(errc::graph_fixed_batch, location(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
     return {};
 }

@@ -127,7 +127,7 @@ private:
             if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
             const std::int64_t b = bytes_of(out[i].type, out[i].extents);
             if (b < 0 || b > with_.limit.memory_bytes)
-                return fail(errc::memory_budget, place(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
+                return fail(errc::memory_budget, location(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
             bytes += b;
             value& v = at(n.outputs[i]);
             v.type = out[i].type;
@@ -179,7 +179,7 @@ private:
         const tensor& condition = at(n.inputs[0]).constant;
         const attribute* branch = condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
         if (!branch || !branch->graph || branch->graph->outputs.size() != n.outputs.size())
-            return fail(errc::op_attribute, place(n), "its condition is empty or a branch does not make as many outputs as the node");
+            return fail(errc::op_attribute, location(n), "its condition is empty or a branch does not make as many outputs as the node");
         const graph& body = *branch->graph;
         std::vector<value_id> map(body.values.size(), no_value);
         for (const capture& c : body.captures) map[c.inner] = c.outer;
@@ -207,7 +207,7 @@ private:
             copy_node.op = identity_;
             copy_node.inputs = {map[body.outputs[i]]};
             copy_node.outputs = {n.outputs[i]};
-            if (!copy_node.op) return fail(errc::op_unsupported, place(n), "this build has no Identity, which If needs");
+            if (!copy_node.op) return fail(errc::op_unsupported, location(n), "this build has no Identity, which If needs");
             written_out.push_back(std::move(copy_node));
         }
         keep = false;

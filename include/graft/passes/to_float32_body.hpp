@@ -116,7 +116,7 @@ private:
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
-            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, place(n), "its scales and zero points have to be constants for the network to learn in float32");
+            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, location(n), "its scales and zero points have to be constants for the network to learn in float32");
         return {};
     }
 
@@ -131,7 +131,7 @@ private:
             std::int64_t inner = 1;
             const std::int64_t at = axis < 0 ? axis + rank : axis;
             if (s.elements() > 1 && (at < 0 || at >= rank || t->shape()[static_cast<int>(at)] != s.elements()))
-                return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+                return fail(errc::op_unsupported, location(n), "it has scales by blocks, of which the form in float32 is not known");
             for (int a = static_cast<int>(at) + 1; a < rank; ++a) inner *= t->shape()[a];
             for (std::int64_t i = 0; i < t->elements(); ++i) {
                 const std::int64_t k = s.elements() > 1 ? i / inner % s.elements() : 0;
@@ -220,7 +220,7 @@ private:
             done = false;
         }
         if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
-        if (reads) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        if (reads) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }
 
@@ -229,7 +229,7 @@ private:
         value_id real = n.inputs[0];
         const value_id zero = input(n, 2);
         const dtype type = zero != no_value ? type_of(zero) : static_cast<dtype>(integer(n, "output_dtype", static_cast<std::int64_t>(dtype::uint8)));
-        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, place(n), "it has scales by blocks, of which the form in float32 is not known");
+        if (integer(n, "block_size", 0)) return fail(errc::op_unsupported, location(n), "it has scales by blocks, of which the form in float32 is not known");
         GRAFT_TRY(saturated(n, real, n.outputs[0], type, n.inputs[1], zero, axis));
         mark(n.outputs[0], real, n.inputs[1], zero, axis);
         return {};
@@ -348,9 +348,9 @@ private:
         return stands_for(n.outputs[0], whole);
     }
     status move_quantized(node& n) {
-        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, place(n), "it works on quantised integers, and its form in float32 is not known");
+        if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[n.inputs[0]];
-        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, place(n), "it moves integers that have a scale a channel");
+        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, location(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {

@@ -82,7 +82,7 @@ private:
     // The node becomes one of the domain graft; its name stays.
     status become(node& n, const char* op_type, std::vector<attribute> attributes) {
         const op_row* row = ops::find_training_op("graft", op_type, newest_opset);
-        if (!row || !row->run) return fail(errc::op_unsupported, place(n), "this build does not hold the operator that training needs for it");
+        if (!row || !row->run) return fail(errc::op_unsupported, location(n), "this build does not hold the operator that training needs for it");
         n.op_type = op_type;
         n.domain = "graft";
         n.version = newest_opset;
@@ -158,7 +158,7 @@ private:
     }
 
     status through_quantization(node& n) {
-        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, place(n), std::string(why) + ": freeze what lies before it"); };
+        const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, location(n), std::string(why) + ": freeze what lies before it"); };
         const node* q = input(n, 0) != no_value ? maker_[n.inputs[0]] : nullptr;
         if (!q || q->op_type != "QuantizeLinear" ||
             !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");

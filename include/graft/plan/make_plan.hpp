@@ -49,7 +49,7 @@ private:
         late_value_.assign(g_.values.size(), 0);
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             const node& n = g_.nodes[i];
-            if (!p_.places[n.place].on) return fail(errc::placement_refused, graft::place(n), why_on_host(n));
+            if (!p_.places[n.place].on) return fail(errc::placement_refused, location(n), why_on_host(n));
             if (runs_late(g_, n, late_value_, ids_)) {
                 for (value_id id : n.outputs)
                     if (id != no_value) late_value_[id] = 1;
@@ -198,7 +198,7 @@ private:
                     continue;
                 }
                 const std::int64_t bytes = stored_bytes(at(id).type, at(id).extents, at(id).layout);
-                if (bytes < 0) return fail(errc::memory_budget, place(n), "the size of an output overflows");
+                if (bytes < 0) return fail(errc::memory_budget, location(n), "the size of an output overflows");
                 where.kind = slot_kind::arena;
                 where.place = at(id).place;
                 std::vector<lifetime>& lifetimes = arenas[where.place];
@@ -289,7 +289,7 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
-        if (n.place >= p.places.size()) return fail(errc::usage, graft::place(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
+        if (n.place >= p.places.size()) return fail(errc::usage, location(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
     if (p.places.size() == 1) return p.places[0].on ? lowered_at(0) : status();
     placer placing(g, how.places, how.limit);
     placing.run();

@@ -137,7 +137,7 @@ private:
             for_host_ = false;
             const refusal refused = place_node(n, asked_[i]);
             if (!n.place && *refused.why && !for_host_ && first_refused_.ok())
-                first_refused_ = fail(errc::placement_refused, graft::place(n), places_[refused.by]->name() + " does not take it: " + refused.why);
+                first_refused_ = fail(errc::placement_refused, location(n), places_[refused.by]->name() + " does not take it: " + refused.why);
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 at(id).place = n.place;

@@ -187,7 +187,7 @@ protected:
     status place_conv(node& n) {
         cpu::conv_problem problem{};
         if (!cpu::conv_problem_of(n, at(n.inputs[0]).extents, at(n.inputs[1]).extents, at(n.outputs[0]).extents, problem))
-            return fail(errc::internal, place(n), "a convolution without legal parameters reached lowering");
+            return fail(errc::internal, location(n), "a convolution without legal parameters reached lowering");
         problem.exact = with_.exact;
         problem.in = at(n.inputs[0]).layout.as;
         problem.out = layout::blocked;

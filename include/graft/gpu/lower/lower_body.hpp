@@ -107,7 +107,7 @@ private:
             const decomposition_row* row = here(n) ? find_decomposition(asked.context()) : nullptr;
             graph parts;
             if (row)
-                if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::place(n), why);
+                if (const char* why = decompose(*row, asked.context(), parts)) return fail(errc::internal, graft::location(n), why);
             if (row)
                 splice(n, parts, row->float32);
             else

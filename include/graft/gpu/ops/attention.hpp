@@ -304,11 +304,11 @@ inline const char* refuse_fused_attention(const kernel_query& q) {
 }
 inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel_query& q, const libraries& with) {
     fused_attention a;
-    if (const char* refused = read_fused_attention(q, a)) return fail(errc::op_unsupported, graft::place(q.n), refused);
-    if (!with.cudnn) return fail(errc::op_unsupported, graft::place(q.n), "cuDNN is not loaded");
+    if (const char* refused = read_fused_attention(q, a)) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    if (!with.cudnn) return fail(errc::op_unsupported, graft::location(q.n), "cuDNN is not loaded");
     // NVIDIA's own front end leaves out the attention of these two for known bugs.
     const std::size_t version = with.cudnn->cudnnGetVersion();
-    if (version == 91000 || version == 91001) return fail(errc::op_unsupported, graft::place(q.n), "the attention of cuDNN 9.10.0 and 9.10.1 has bugs");
+    if (version == 91000 || version == 91001) return fail(errc::op_unsupported, graft::location(q.n), "the attention of cuDNN 9.10.0 and 9.10.1 has bugs");
     attention_graph g(with, a, q.in[0].type);
     GRAFT_TRY(g.build(q));
     engine_limits limits;

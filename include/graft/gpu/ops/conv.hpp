@@ -276,8 +276,8 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
 }
 
 inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
-    if (refused) return fail(errc::op_unsupported, graft::place(q.n), refused);
-    if (!with.cudnn) return fail(errc::device_unavailable, graft::place(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
+    if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
+    if (!with.cudnn) return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
     conv_graph g{cudnn_graph(with), {}};
     GRAFT_TRY(build_conv_graph(q, p, g));
     engine_limits limits;

@@ -51,7 +51,7 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
     if (e.failure) return e.failure;
     const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
-    const std::string where = graft::place(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
+    const std::string where = graft::location(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
     const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}), too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
     const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
     const double top = (double)$from_y * $scale - $offset;
@@ -238,7 +238,7 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     return (index_t)clamped<double>(ceil((double)(i + 1) * (size / n)) + start, extent);
 }
 )cuda";
-    const std::string where = graft::place(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
+    const std::string where = graft::location(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
     const std::string no_batch = k.e.report(n.text, {errc::op_index, where, ops::region_batch_out_of_range, s[0], true});
     const fillings names = {{"too_large", too_large}, {"no_batch", no_batch}, {"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
                             {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},

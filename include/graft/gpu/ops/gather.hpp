@@ -39,7 +39,7 @@ inline index resolved_index(const rule_call& r, const place& where, std::int64_t
     if (known) return e.as_index(counted, extent);
     if (extent == 0) return e.refuse("there is nothing that its indices could name"), index();
     const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + n).c_str(), {counted, counted});
-    e.demand(fits, k, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, extent});
+    e.demand(fits, k, {errc::op_index, graft::location(r.c.n), ops::index_out_of_range, extent});
     inside = e.both(inside, fits);
     return e.as_index(e.make(k.type, "% ? % : 0", {fits, counted}), extent);
 }

@@ -47,7 +47,7 @@ inline operand emit_target_in_range(const rule_call& r) {
     node loss;
     loss.name = r.c.n.name;
     loss.op_type = r.c.string("loss", "");
-    r.e.demand(fits, target, {errc::op_index, graft::place(loss), ops::target_out_of_range, classes});
+    r.e.demand(fits, target, {errc::op_index, graft::location(loss), ops::target_out_of_range, classes});
     return inside;
 }
 

@@ -183,9 +183,9 @@ inline const char* refuse_product(const kernel_query& q) {
 template <const char* (*Read)(const kernel_query&, matrix_product&)>
 inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_query& q, const libraries& with) {
     matrix_product p;
-    if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::place(q.n), refused);
+    if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::location(q.n), refused);
     if (!with.cublaslt)
-        return fail(errc::device_unavailable, graft::place(q.n), "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
+        return fail(errc::device_unavailable, graft::location(q.n), "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
     return make_product(q, with, p);
 }
 

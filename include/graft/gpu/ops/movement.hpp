@@ -206,7 +206,7 @@ inline operand emit_reverse_sequence(const rule_call& r) {
         if (ops::index_at(r.c.in[1], b) < 0 || ops::index_at(r.c.in[1], b) > x[time]) return r.e.refuse("one of its lengths is out of range");
     const operand length = r.in(1, with_axes(r.at, {batch})), t = r.e.as_value(r.e.axis(r.at, time));
     const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
-    if (!known) r.e.demand(fits, length, {errc::op_index, graft::place(r.c.n), ops::length_out_of_range, x[time]});
+    if (!known) r.e.demand(fits, length, {errc::op_index, graft::location(r.c.n), ops::length_out_of_range, x[time]});
     const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
     const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
     return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });

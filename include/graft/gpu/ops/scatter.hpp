@@ -158,7 +158,7 @@ public:
         const operand one = e.convert(k, dtype::int64);
         const operand at = e.make(dtype::int64, ("% < 0 ? % + " + decimal(extent) + " : %").c_str(), {one, one, one});
         const operand fits = e.make(dtype::boolean, ("% >= 0 && % < " + decimal(extent)).c_str(), {at, at});
-        if (!known) e.demand(fits, one, {errc::op_index, graft::place(n), ops::index_out_of_range, extent});
+        if (!known) e.demand(fits, one, {errc::op_index, graft::location(n), ops::index_out_of_range, extent});
         inside = e.both(inside, fits);
         sum += " + " + at.text + " * " + decimal(stride);
     }
@@ -237,7 +237,7 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     const std::string extent = decimal(n), length = decimal(taken);
     if (r.c.has(2) && !r.c.in[2].data) {
         const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
-        e.demand(fits, first, {errc::op_index, graft::place(r.c.n), ops::index_out_of_range, n});
+        e.demand(fits, first, {errc::op_index, graft::location(r.c.n), ops::index_out_of_range, n});
     }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
                                     : e.make(dtype::int64, "% - %", {position, first});

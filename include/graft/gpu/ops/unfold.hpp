@@ -43,7 +43,7 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     row_text to(body, x);
     const operand rest = to.e.value(body.inputs[1], walk(x, layout::row_major, to.u));
     to.inside = to.e.make(dtype::boolean, ("% >= 0 && % < " + decimal(places)).c_str(), {rest, rest});
-    if (!is_known(q, 1)) to.e.demand(to.inside, rest, {errc::op_index, graft::place(q.n), ops::index_out_of_range, places});
+    if (!is_known(q, 1)) to.e.demand(to.inside, rest, {errc::op_index, graft::location(q.n), ops::index_out_of_range, places});
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
