@@ -93,7 +93,7 @@ HEAD = """# Errors
 
 <!-- Written by scripts/list_errors.py from include/graft/core/error.hpp; change those, not this page. -->
 
-Everything that can fail returns `graft::status` or `graft::result<T>`. An error has a code from the list below, the place
+Everything that can fail returns `graft::status` or `graft::result<T>`. An error has a code from the list below, the location
 (a file, a node, an argument) and a sentence with the shapes and the fix; `what()` is `<code>: <where>: <detail>`, and the
 program prints it behind `graft: error: `. Codes are stable: match on `graft::errc` or on the text, not on the sentence. Names
 that come from files are escaped and cut before they are printed.

@@ -2478,7 +2478,7 @@ struct libraries {
 };
 
 /// The rows of a family.
-using library_rows = row_table<library_row>;
+using library_table = row_table<library_row>;
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -2872,7 +2872,7 @@ decomposition_table attention_decompositions();
 /// `scale`. The mask is [1 or batch, 1 or heads, queries, keys or more], row-major: what is behind the keys is not read.
 ///
 /// cuDNN compiles the kernel when it is asked for it. Where it has none, the answer is op.unsupported.
-library_rows attention_rows();
+library_table attention_rows();
 /// So many elements make 16 bytes, at which heads and rows have to begin.
 constexpr std::int64_t attention_pack = 8;
 /// The operator of that row, which no model can name.
@@ -3994,7 +3994,7 @@ inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel
 
 }  // namespace detail
 
-GRAFT_INLINE library_rows attention_rows() {
+GRAFT_INLINE library_table attention_rows() {
     static constexpr library_row rows[] = {{"Attention", "graft", detail::refuse_fused_attention, detail::make_fused_attention}};
     return rows;
 }
@@ -4753,7 +4753,7 @@ struct operand {
 /// A walk is a counter's way through memory: element number `offset` of the extents `walk`, outermost first. Axis d of the value is
 /// axis from[d] of the walk, or what from[d] says else. So a walk in the order of memory costs no division, broadcasting and permuting
 /// axes are notes and not text, and an operator that moves elements along one axis leaves the others walked.
-struct place {
+struct position {
     static constexpr int zero = -1;   ///< the coordinate is 0
     static constexpr int given = -2;  ///< the coordinate is axes[d]
 
@@ -4763,20 +4763,20 @@ struct place {
     std::vector<int> from;
     std::vector<index> axes;
 
-    /// The same text for the same place.
+    /// The same text for the same position.
     std::string key() const;
 };
 
-/// The place that is element number `offset` in the order in which a tensor lies in memory.
-place walk(const shape& extents, layout order, const index& offset);
-/// The place with these coordinates, one for each axis.
-place at_axes(const shape& extents, std::vector<index> axes);
-/// The place whose coordinate along axis d is `i`, in a value that has the extent `extent` there.
-place with_axis(place at, int d, const index& i, std::int64_t extent);
+/// The position that is element number `offset` in the order in which a tensor lies in memory.
+position walk(const shape& extents, layout order, const index& offset);
+/// The position with these coordinates, one for each axis.
+position at_axes(const shape& extents, std::vector<index> axes);
+/// The position whose coordinate along axis d is `i`, in a value that has the extent `extent` there.
+position with_axis(position at, int d, const index& i, std::int64_t extent);
 /// The same element of a value whose axes are `axes` of this one's, in that order; -1 is a new axis of extent 1.
-place with_axes(const place& at, const std::vector<int>& axes);
+position with_axes(const position& at, const std::vector<int>& axes);
 /// Where a value of the extents `in` is read that is broadcast to the value at `at`.
-place broadcast_to(const place& at, const shape& in);
+position broadcast_to(const position& at, const shape& in);
 
 /// Strides in elements of a tensor in memory, by axis of its extents.
 std::vector<std::int64_t> strides_of(const shape& extents, layout order);
@@ -4821,15 +4821,15 @@ GRAFT_INLINE std::vector<std::int64_t> strides_among(const shape& extents, std::
     return strides;
 }
 
-GRAFT_INLINE std::string place::key() const {
+GRAFT_INLINE std::string position::key() const {
     std::string s = offset.text;
     for (std::int64_t e : walk) s += "," + std::to_string(e);
     for (std::size_t d = 0; d < from.size(); ++d) s += from[d] == given ? (axes[d].consecutive ? ":+" : ":") + axes[d].text : ":" + std::to_string(from[d]);
     return s;
 }
 
-GRAFT_INLINE place walk(const shape& extents, layout order, const index& offset) {
-    place p;
+GRAFT_INLINE position walk(const shape& extents, layout order, const index& offset) {
+    position p;
     p.extents = extents;
     p.offset = offset;
     p.from.resize(static_cast<std::size_t>(extents.rank()));
@@ -4841,34 +4841,34 @@ GRAFT_INLINE place walk(const shape& extents, layout order, const index& offset)
     return p;
 }
 
-GRAFT_INLINE place at_axes(const shape& extents, std::vector<index> axes) {
-    place p;
+GRAFT_INLINE position at_axes(const shape& extents, std::vector<index> axes) {
+    position p;
     p.extents = extents;
-    p.from.assign(axes.size(), place::given);
+    p.from.assign(axes.size(), position::given);
     p.axes = std::move(axes);
     return p;
 }
 
-GRAFT_INLINE place with_axis(place at, int d, const index& i, std::int64_t extent) {
+GRAFT_INLINE position with_axis(position at, int d, const index& i, std::int64_t extent) {
     at.extents[d] = extent;
-    at.from[static_cast<std::size_t>(d)] = place::given;
+    at.from[static_cast<std::size_t>(d)] = position::given;
     at.axes[static_cast<std::size_t>(d)] = i;
     return at;
 }
 
-GRAFT_INLINE place with_axes(const place& at, const std::vector<int>& axes) {
-    place p;
+GRAFT_INLINE position with_axes(const position& at, const std::vector<int>& axes) {
+    position p;
     p.walk = at.walk;
     p.offset = at.offset;
     for (int a : axes) {
         p.extents.push_back(a < 0 ? 1 : at.extents[a]);
-        p.from.push_back(a < 0 ? place::zero : at.from[static_cast<std::size_t>(a)]);
+        p.from.push_back(a < 0 ? position::zero : at.from[static_cast<std::size_t>(a)]);
         p.axes.push_back(a < 0 ? index() : at.axes[static_cast<std::size_t>(a)]);
     }
     return p;
 }
 
-GRAFT_INLINE place broadcast_to(const place& at, const shape& in) {
+GRAFT_INLINE position broadcast_to(const position& at, const shape& in) {
     if (in == at.extents) return at;
     std::vector<int> axes;
     for (int d = 0; d < in.rank(); ++d) {
@@ -4935,9 +4935,9 @@ public:
     int lanes() const noexcept { return lanes_; }
 
     /// The element of `v` at `at`, in v's compute type. An empty operand after a failure.
-    operand value(value_id v, const place& at);
+    operand value(value_id v, const position& at);
     /// Says that the element of `v` at `at` is `known`, which the kernel has computed by itself.
-    void bind(value_id v, const place& at, operand known);
+    void bind(value_id v, const position& at, operand known);
 
     /// A counter of the kernel in [0, bound): of its loop over packs where `consecutive` (a multiple of the number of lanes), else
     /// of whatever is at `where`.
@@ -4953,11 +4953,11 @@ public:
     /// The index whose text is `text`, made of the indices in `of`: for what the others do not cover. % in it stands for each in turn.
     index formula(const char* text, std::initializer_list<index> of, std::int64_t bound);
     /// Coordinate of axis d.
-    index axis(const place& at, int d);
+    index axis(const position& at, int d);
     /// Offset of the element in a tensor of these strides, by axis.
-    index offset(const place& at, const std::vector<std::int64_t>& strides);
+    index offset(const position& at, const std::vector<std::int64_t>& strides);
     /// Number of the element in row-major order.
-    index number(const place& at) { return offset(at, strides_of(at.extents, layout::row_major)); }
+    index number(const position& at) { return offset(at, strides_of(at.extents, layout::row_major)); }
     /// Whether a < k.
     operand less(const index& a, std::int64_t k);
     /// Whether a >= k; a may be negative.
@@ -5023,8 +5023,8 @@ private:
         std::string name;
         level where;
     };
-    operand compute(value_id v, const place& at);
-    operand load(int input, const place& at);
+    operand compute(value_id v, const position& at);
+    operand load(int input, const position& at);
     index each(const index& a);
     index named_index(const std::string& expression, level where);
 
@@ -5034,7 +5034,7 @@ private:
     std::vector<std::string> offsets_;  // by input: the one offset that it is read at; "many" where there are others
     std::string text_[3];
     std::map<std::string, named> names_;      // by type and expression
-    std::map<std::string, operand> computed_;  // by value, place and condition
+    std::map<std::string, operand> computed_;  // by value, position and condition
     operand guard_;
     bool reports_ = false, asks_ = false;
     int count_ = 0, depth_ = 0;
@@ -5046,11 +5046,11 @@ struct rule_call {
     const op_context& c;
     const char* text;  ///< of the rule's row
     int output;
-    const place& at;
+    const position& at;
 
     /// The element of input i that is broadcast to here.
     operand in(int i) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], broadcast_to(at, c.in[i].extents)); }
-    operand in(int i, const place& where) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], where); }
+    operand in(int i, const position& where) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], where); }
     /// The one element of input i, or `otherwise` where it is left out.
     operand scalar(int i, const operand& otherwise) const {
         return c.has(i) ? in(i, walk(c.in[i].extents, layout::row_major, index())) : otherwise;
@@ -5069,8 +5069,8 @@ struct element_rule {
     operand (*build)(const rule_call&);
     const char* text;                       ///< for `build`: what tells operators of one rule apart
 
-    static constexpr unsigned same = 0;     ///< input elements at the output's place, broadcasting aside
-    static constexpr unsigned moved = 1;    ///< at most one element of an input, at another place
+    static constexpr unsigned same = 0;     ///< input elements at the output's position, broadcasting aside
+    static constexpr unsigned moved = 1;    ///< at most one element of an input, at another position
     static constexpr unsigned several = 2;  ///< several elements of an input
     static constexpr unsigned state = 4;    ///< beside those: outputs may lie over the inputs that they update
 };
@@ -5214,18 +5214,18 @@ GRAFT_INLINE index element_emitter::formula(const char* text, std::initializer_l
     return i;
 }
 
-GRAFT_INLINE index element_emitter::axis(const place& at, int d) {
+GRAFT_INLINE index element_emitter::axis(const position& at, int d) {
     const int f = at.from[static_cast<std::size_t>(d)];
-    if (f == place::zero || at.extents[d] == 1) return index();
-    if (f == place::given) return at.axes[static_cast<std::size_t>(d)];
+    if (f == position::zero || at.extents[d] == 1) return index();
+    if (f == position::given) return at.axes[static_cast<std::size_t>(d)];
     return remainder(divide(at.offset, at.walk.product(f + 1, at.walk.rank())), at.walk[f]);
 }
-GRAFT_INLINE index element_emitter::offset(const place& at, const std::vector<std::int64_t>& strides) {
+GRAFT_INLINE index element_emitter::offset(const position& at, const std::vector<std::int64_t>& strides) {
     index sum;
     std::vector<std::int64_t> by_walk(static_cast<std::size_t>(at.walk.rank()));
     for (std::size_t d = 0; d < at.from.size(); ++d) {
-        if (at.extents[static_cast<int>(d)] == 1 || at.from[d] == place::zero) continue;
-        if (at.from[d] == place::given)
+        if (at.extents[static_cast<int>(d)] == 1 || at.from[d] == position::zero) continue;
+        if (at.from[d] == position::given)
             sum = add(sum, multiply(at.axes[d], strides[d]));
         else
             by_walk[static_cast<std::size_t>(at.from[d])] += strides[d];
@@ -5328,7 +5328,7 @@ GRAFT_INLINE std::string element_emitter::define_table(const char* type, const s
     return n.name;
 }
 
-GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
+GRAFT_INLINE operand element_emitter::load(int input, const position& at) {
     const auto k = static_cast<std::size_t>(input);
     const value_id v = body_.inputs[k];
     const tensor_view& x = body_.values[v];
@@ -5356,7 +5356,7 @@ GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
     return convert({define("v", compute_name(body_.memory[k]), "load" + arguments, where), compute_type(body_.memory[k]), where}, type);
 }
 
-GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
+GRAFT_INLINE operand element_emitter::compute(value_id v, const position& at) {
     const auto made = body_.maker[v];
     const tensor_view& x = body_.values[v];
     if (made.first < 0) {
@@ -5376,7 +5376,7 @@ GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
     if (!y && !failure) return refuse("its attributes do not fit its inputs");
     return convert(y, x.type);
 }
-GRAFT_INLINE operand element_emitter::value(value_id v, const place& at) {
+GRAFT_INLINE operand element_emitter::value(value_id v, const position& at) {
     if (failure) return {};
     if (depth_ >= detail::longest_chain) return refuse("its chain of operators is too long");
     const std::string key = std::to_string(v) + "@" + at.key() + "?" + guard_.text;
@@ -5388,7 +5388,7 @@ GRAFT_INLINE operand element_emitter::value(value_id v, const place& at) {
     if (!failure) computed_[key] = x;
     return x;
 }
-GRAFT_INLINE void element_emitter::bind(value_id v, const place& at, operand known) {
+GRAFT_INLINE void element_emitter::bind(value_id v, const position& at, operand known) {
     computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[v].type);
 }
 
@@ -5561,7 +5561,7 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
 namespace detail {
 
 // Where the elements of output o go, from a walk in the order of another one.
-inline void emit_store(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y, std::string& packs, std::string& each, std::string& behind) {
+inline void emit_store(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y, std::string& packs, std::string& each, std::string& behind) {
     const std::string name = std::to_string(o), type = memory_name(q.out[o].type), lanes = std::to_string(e.lanes());
     const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
     const std::string element = "stored<" + type + ">(" + y.text + ")";
@@ -5590,7 +5590,7 @@ inline bool updates_state(const kernel_body& body) {
     return false;
 }
 
-// Whether what an update may write over is read there alone, by whichever name: a chain in front of it might look at another place of the
+// Whether what an update may write over is read there alone, by whichever name: a chain in front of it might look at another position of the
 // same state, which another thread has changed by then.
 inline bool updates_safely(const kernel_query& q, int first, const element_emitter& e, const index& i) {
     const kernel_body& body = e.body();
@@ -5616,7 +5616,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     const int lanes = loop_lanes(q.on, total, narrowest(q, first));
     element_emitter e(body, lanes);
     const index i = e.loop_index("i", total);
-    const place at = walk(extents, q.out_layout[first], i);
+    const position at = walk(extents, q.out_layout[first], i);
     std::string packs, each, behind;
     for (int o : outputs) {
         const operand y = e.value(body.outputs[static_cast<std::size_t>(o)], at);
@@ -5721,11 +5721,11 @@ struct fused_node {
     std::vector<layout> in_layout, out_layout;  ///< of its inputs in memory; of what the body computes, the layout that it is walked in
 };
 
-/// A result of a reduction, or what follows from it: an output of the node, at a place.
+/// A result of a reduction, or what follows from it: an output of the node, at a position.
 struct reduction_result {
     int output;
     operand y;
-    place at;
+    position at;
 };
 
 /// One reduction: which elements, by what, and what becomes of the results. Operands of the methods are of `e`.
@@ -5734,12 +5734,12 @@ public:
     inline explicit reduction(const kernel_query& query) : q(query), whole(&query) {}
     inline virtual ~reduction() {}
     /// x0, x1, ... of the element at `at`; `result` is where it goes, with extent 1 along what is reduced.
-    inline virtual std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const = 0;
+    inline virtual std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const = 0;
     /// Says what follows from a result: its fields are in `s`, `at` is where it is, with extent 1 along what was reduced. Outputs of the
     /// node are added to `results`. Returns the statistics that `map` wants.
-    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const = 0;
+    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const = 0;
     /// The elements at `at` of the outputs in `mapped`.
-    inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const place& at) const {
+    inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const position& at) const {
         (void)e, (void)known, (void)at;
         return {};
     }
@@ -5747,7 +5747,7 @@ public:
     /// Reads the body: of the node alone, or of what is fused with it. Null, or why there can be no kernel.
     const char* begin(const fused_node* around);
     /// The element of the node's input i at `at`.
-    operand in(element_emitter& e, int i, const place& at) const { return e.value(inputs[static_cast<std::size_t>(i)], at); }
+    operand in(element_emitter& e, int i, const position& at) const { return e.value(inputs[static_cast<std::size_t>(i)], at); }
     /// Whether somebody reads output o.
     bool writes(int o) const { return q.wants(o) && q.out[o].type != dtype::undefined; }
 
@@ -5787,7 +5787,7 @@ const char* generate_fused_reduction(const kernel_query& q, program& p);
 const char* generate_reduction(const reduction& r, program& p);
 
 /// The statement that stores y to output o at `at`.
-std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y);
+std::string store_statement(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y);
 
 /// A kernel's text as `entry_point` makes it, with pointers into the workspace behind the other parameters.
 struct workspace_parameter {
@@ -6070,7 +6070,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-GRAFT_INLINE std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y) {
+GRAFT_INLINE std::string store_statement(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y) {
     const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
     return "out" + std::to_string(o) + "[" + to.text + "] = stored<" + memory_name(q.out[o].type) + ">(" + y.text + ");\n";
 }
@@ -6101,10 +6101,10 @@ struct reduction_writer {
     program& out;
 
     // Where result number k is, seen as an element of what is summed up with extent 1 along the reduced axes.
-    place result(const index& k) const {
-        place at;
+    position result(const index& k) const {
+        position at;
         at.offset = k;
-        at.from.assign(static_cast<std::size_t>(r.extents.rank()), place::zero);
+        at.from.assign(static_cast<std::size_t>(r.extents.rank()), position::zero);
         at.axes.resize(at.from.size());
         at.extents = r.extents;
         for (int d : memory_order(r.extents.rank(), r.order)) {
@@ -6145,7 +6145,7 @@ struct reduction_writer {
                 e.bind(r.outputs[static_cast<std::size_t>(x.output)], x.at, x.y);
         }
         for (int b : alone ? std::vector<int>() : r.stored_finished) {
-            const place* at = &results[0].at;
+            const position* at = &results[0].at;
             for (const reduction_result& x : results)
                 if (r.outputs[static_cast<std::size_t>(x.output)] == r.body.outputs[static_cast<std::size_t>(b)]) at = &x.at;
             stores += store_statement(e, *r.whole, b, *at, e.value(r.body.outputs[static_cast<std::size_t>(b)], *at));
@@ -6153,7 +6153,7 @@ struct reduction_writer {
         return stores;
     }
     // The outputs that are made of each element and of the statistics.
-    void mapping(element_emitter& e, const std::vector<operand>& stats, const place& at, std::string& packs, std::string& each, std::string& behind) const {
+    void mapping(element_emitter& e, const std::vector<operand>& stats, const position& at, std::string& packs, std::string& each, std::string& behind) const {
         const std::vector<operand> y = r.map(e, stats, at);
         const bool alone = r.whole == &r.q;
         for (std::size_t j = 0; j < y.size() && !e.failure && !alone; ++j) e.bind(r.outputs[static_cast<std::size_t>(r.mapped[j])], at, y[j]);
@@ -6195,7 +6195,7 @@ struct reduction_writer {
 };
 
 // Where the elements of number `number` along the reduced axes are, of the result whose elements begin at `base`.
-inline place reduced_place(element_emitter& e, const reduction_writer& w, const index& base, const index& number) {
+inline position reduced_place(element_emitter& e, const reduction_writer& w, const index& base, const index& number) {
     const std::string name = e.define("i", "index_t", e.add(base, spread(e, number, w.p.joined.reduced)).text, level::pack);
     return walk(w.r.extents, w.r.order, e.loop_index(name.c_str(), w.r.extents.elements()));
 }
@@ -6511,7 +6511,7 @@ inline std::string form(const char* text, bool real) {
 inline operand second_input(const rule_call& r) {
     shape second, out;
     if (!ops::binary_shapes(r.c, second, out).ok()) return r.e.refuse("its shapes do not fit");
-    const place at = broadcast_to(r.at, second);
+    const position at = broadcast_to(r.at, second);
     std::vector<int> axes;
     for (int d = 0; d < r.c.in[1].extents.rank(); ++d) axes.push_back(d);
     return r.in(1, with_axes(at, axes));
@@ -6701,7 +6701,7 @@ inline operand emit_scale_shift(const rule_call& r) {
         if (!r.c.has(i)) continue;
         const std::int64_t n = r.c.in[i].elements();
         if (n != x[1] && n != x[0] * x[1]) return r.e.refuse("its scale or shift has not one number a channel");
-        const place of_channels = with_axes(r.at, n == x[1] ? std::vector<int>{1} : std::vector<int>{0, 1});
+        const position of_channels = with_axes(r.at, n == x[1] ? std::vector<int>{1} : std::vector<int>{0, 1});
         const operand s = r.e.convert(r.in(i, walk(r.c.in[i].extents, layout::row_major, r.e.number(of_channels))), r.type());
         y = r.e.make(r.type(), i == 1 ? "% * %" : "% + %", {y, s});
     }
@@ -6821,8 +6821,8 @@ inline bool all_known(const op_context& c, int first) {
         if (!is_known(c, i)) return false;
     return true;
 }
-// The place in an input of the extents `x` whose coordinate along axis d is `i`, which is in range wherever something is read.
-inline place moved_along(const place& at, int d, index i, const shape& x) {
+// The position in an input of the extents `x` whose coordinate along axis d is `i`, which is in range wherever something is read.
+inline position moved_along(const position& at, int d, index i, const shape& x) {
     if (!i.known) i.bound = x[d];
     return with_axis(at, d, i, x[d]);
 }
@@ -6852,7 +6852,7 @@ inline operand emit_expand(const rule_call& r) { return r.in(0); }
 
 inline operand emit_tile(const rule_call& r) {
     const shape& x = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     for (int d = 0; d < x.rank(); ++d)
         if (x[d] != r.at.extents[d]) from = moved_along(from, d, r.e.remainder(r.e.axis(r.at, d), x[d]), x);
     return r.in(0, from);
@@ -6885,7 +6885,7 @@ inline operand emit_slice(const rule_call& r) {
     ops::slice_range range;
     if (!ops::read_slice(r.c, range).ok()) return r.e.refuse("its bounds do not fit");
     const shape& x = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     for (int d = 0; d < x.rank(); ++d) {
         const std::int64_t step = r.at.extents[d] > 1 ? range.step[d] : 1;
         if (r.at.extents[d] != x[d] || step != 1) from = moved_along(from, d, r.e.add(r.e.multiply(r.e.axis(r.at, d), step), range.first[d]), x);
@@ -6898,7 +6898,7 @@ inline operand emit_slice_grad(const rule_call& r) {
     shape x;
     if (!ops::read_slice_grad(r.c, range, x).ok()) return r.e.refuse("its attributes do not fit");
     const shape& dy = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     operand inside;
     for (int d = 0; d < x.rank(); ++d) {
         const std::int64_t n = range.n[d], step = n > 1 ? range.step[d] : 1, pace = step < 0 ? -step : step;
@@ -6940,7 +6940,7 @@ inline operand emit_pad(const rule_call& r) {
     if (!ops::read_pads(r.c, border, out).ok()) return r.e.refuse("its pads do not fit");
     const shape& x = r.c.in[0].extents;
     const operand fill = r.c.version() < 11 ? r.attribute("value", 0) : r.scalar(2, zero_of(r));
-    place from = r.at;
+    position from = r.at;
     operand inside;
     const char mode = r.c.string("mode", "constant")[0];
     for (int d = 0; d < x.rank(); ++d)
@@ -6950,7 +6950,7 @@ inline operand emit_pad(const rule_call& r) {
 }
 inline operand emit_center_crop_pad(const rule_call& r) {
     const shape& x = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     operand inside;
     for (int d = 0; d < x.rank(); ++d) {
         const std::int64_t n = x[d], m = r.at.extents[d], begin = n > m ? -((n - m) / 2) : (m - n) / 2;
@@ -6971,7 +6971,7 @@ inline operand emit_concat(const rule_call& r) {
         const std::int64_t n = r.c.in[k].extents[axis];
         if (n == 0) continue;
         const operand inside = r.e.both(r.e.at_least(i, first), r.e.less(i, first + n));
-        const place at = moved_along(r.at, axis, r.e.add(i, -first), r.c.in[k].extents);
+        const position at = moved_along(r.at, axis, r.e.add(i, -first), r.c.in[k].extents);
         y = inside ? r.e.where(inside, y ? y : zero_of(r), [&] { return r.in(k, at); }) : r.in(k, at);
         if (!y) return y;
         first += n;
@@ -7001,7 +7001,7 @@ inline operand emit_reverse_sequence(const rule_call& r) {
     const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
     if (!known) r.e.demand(fits, length, {errc::op_index, graft::location(r.c.n), ops::length_out_of_range, x[time]});
     const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
-    const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
+    const position there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
     return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
 }
 // Indices that are out of range name nothing.
@@ -7075,7 +7075,7 @@ inline bool indices_fit(const tensor_view& indices, std::int64_t first, std::int
 
 // The element of input 1 at `where` as an index in [0, extent), counted from the end where it is negative. `inside` gets the condition
 // that it is in range where that is not known; where it does not hold the index is 0, and the run fails.
-inline index resolved_index(const rule_call& r, const place& where, std::int64_t extent, bool known, operand& inside) {
+inline index resolved_index(const rule_call& r, const position& where, std::int64_t extent, bool known, operand& inside) {
     element_emitter& e = r.e;
     const operand k = r.in(1, where);
     if (!k) return {};
@@ -7100,7 +7100,7 @@ inline operand emit_gather(const rule_call& r) {
     for (int d = 0; d < x.rank(); ++d) of_data.push_back(d == axis ? -1 : d < axis ? d : d + indices.rank() - 1);
     operand inside;
     const index chosen = resolved_index(r, with_axes(r.at, of_indices), x[axis], known, inside);
-    const place from = moved_along(with_axes(r.at, of_data), axis, chosen, x);
+    const position from = moved_along(with_axes(r.at, of_data), axis, chosen, x);
     return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
 }
 
@@ -7111,7 +7111,7 @@ inline operand emit_gather_elements(const rule_call& r) {
     if (known && !indices_fit(r.c.in[1], 0, 1, x[axis])) return r.e.refuse(out_of_range);
     operand inside;
     const index chosen = resolved_index(r, r.at, x[axis], known, inside);
-    place from = r.at;
+    position from = r.at;
     from.extents = x;
     from = moved_along(from, axis, chosen, x);
     return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
@@ -7127,8 +7127,8 @@ inline operand emit_gather_nd(const rule_call& r) {
     for (int d = 0; d < lead; ++d) of_indices.push_back(d);
     of_indices.push_back(-1);
     for (int d = 0; d < x.rank(); ++d) of_data.push_back(d < batch ? d : d < batch + k ? -1 : lead + d - batch - static_cast<int>(k));
-    place from = with_axes(r.at, of_data);
-    const place row = with_axes(r.at, of_indices);
+    position from = with_axes(r.at, of_data);
+    const position row = with_axes(r.at, of_indices);
     operand inside;
     for (std::int64_t j = 0; j < k; ++j) {
         const int axis = batch + static_cast<int>(j);
@@ -7444,12 +7444,12 @@ public:
         at = walk(extents, q.out_layout[0], i);
         row = e.offset(at, strides_among(extents, axes));
     }
-    /// The place in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
-    place of_update(const shape& update, const shape& lead, int k) {
-        place from = walk(lead, layout::row_major, e.counter("u", lead.elements(), level::pack));
+    /// The position in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
+    position of_update(const shape& update, const shape& lead, int k) {
+        position from = walk(lead, layout::row_major, e.counter("u", lead.elements(), level::pack));
         from.extents = update;
         for (int d = k; d < extents.rank(); ++d) {
-            from.from.push_back(place::given);
+            from.from.push_back(position::given);
             from.axes.push_back(e.axis(at, d));
         }
         return from;
@@ -7476,7 +7476,7 @@ public:
     shape extents;
     int lanes;
     element_emitter e;
-    place at;
+    position at;
     index row;
 };
 
@@ -7528,7 +7528,7 @@ inline const char* generate_scattering(const kernel_query& q, const kernel_body&
         k.e.next_loop();
     }
     if (s.to.count) {
-        const place from = k.of_update(q.in[s.update].extents, s.lead, s.k);
+        const position from = k.of_update(q.in[s.update].extents, s.lead, s.k);
         const operand v = k.e.value(body.inputs[static_cast<std::size_t>(s.update)], from);
         const std::string take = k.e.text(level::pack) + k.each(combined(s.by, is_float(type), v.text));
         const fillings names = {{"row", k.row.text}, {"count", decimal(s.to.items())}, {"take", take}};
@@ -7586,7 +7586,7 @@ inline const char* generate_scatter_elements(const kernel_query& q, program& p) 
     if (indices.elements() == 0) return generate_scattering(q, body, s, p);
     row_text to(body, indices);
     std::vector<std::int64_t> strides = strides_of(x, layout::row_major);
-    const place at = walk(indices, layout::row_major, to.u);
+    const position at = walk(indices, layout::row_major, to.u);
     to.add(q.n, to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)], is_known(q, 1));
     strides[static_cast<std::size_t>(axis)] = 0;
     to.sum += " + " + to.e.offset(at, strides).text;
@@ -7611,9 +7611,9 @@ inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
     row_text to(body, s.lead);
     for (int j = 0; j < b.k; ++j) {
         if (is_known(q, 1) && !indices_fit(q.in[1], j, b.k, x[j])) return out_of_range;
-        place at = walk(s.lead, layout::row_major, to.u);
+        position at = walk(s.lead, layout::row_major, to.u);
         at.extents = indices;
-        at.from.push_back(place::given);
+        at.from.push_back(position::given);
         at.axes.push_back(index_of(j));
         to.add(q.n, to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k), is_known(q, 1));
     }
@@ -7634,18 +7634,18 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     if (r.c.has(2) && r.c.in[2].data)
         for (std::int64_t b = 0; b < x[0]; ++b)
             if (ops::index_at(r.c.in[2], b) < 0 || (!circular && ops::index_at(r.c.in[2], b) > n - taken)) return e.refuse("one of its places is out of range");
-    const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), position = e.as_value(e.axis(r.at, axis));
+    const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), along = e.as_value(e.axis(r.at, axis));
     const std::string extent = decimal(n), length = decimal(taken);
     if (r.c.has(2) && !r.c.in[2].data) {
         const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
         e.demand(fits, first, {errc::op_index, graft::location(r.c.n), ops::index_out_of_range, n});
     }
-    const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
-                                    : e.make(dtype::int64, "% - %", {position, first});
+    const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {along, first})
+                                    : e.make(dtype::int64, "% - %", {along, first});
     const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
                                      : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
     const index t = e.as_index(e.make(dtype::int64, "% ? % : 0", {written, behind}), taken);
-    place from = r.at;
+    position from = r.at;
     from.extents = update;
     from = moved_along(from, axis, t, update);
     return e.where(written, past, [&] { return r.in(1, from); });
@@ -7779,13 +7779,13 @@ inline dtype sample_type(dtype x, dtype grid) {
     if (grid == dtype::float64 || x == dtype::float64) return dtype::float64;
     return is_float(x) || size_of(x) <= 2 ? dtype::float32 : dtype::float64;
 }
-// The axes of the sample whose place in the output is `at` (its channel does not matter).
-inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const place& at, dtype type) {
+// The axes of the sample whose position in the output is `at` (its channel does not matter).
+inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const position& at, dtype type) {
     std::vector<grid_axis> axes;
     std::vector<int> of{0};
     for (int d = 0; d < p.spatial; ++d) of.push_back(2 + d);
     of.push_back(-1);
-    const place point = with_axes(at, of);
+    const position point = with_axes(at, of);
     for (int d = 0; d < p.spatial; ++d) {
         const operand v = e.value(grid, with_axis(point, p.spatial + 1, index_of(p.spatial - 1 - d), extents.back()));
         if (!v) return {};
@@ -7794,11 +7794,11 @@ inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_pl
     return axes;
 }
 // f(where in x, the weights along the axes, whether that is inside) of every tap.
-template <class F> void for_taps(std::vector<grid_axis>& axes, const place& at, const shape& x, element_emitter& e, const F& f) {
+template <class F> void for_taps(std::vector<grid_axis>& axes, const position& at, const shape& x, element_emitter& e, const F& f) {
     int count = 1;
     for (grid_axis& a : axes) count *= a.taps();
     for (int t = 0; t < count; ++t) {
-        place from = at;
+        position from = at;
         from.extents = x;
         operand inside;
         std::vector<int> k(axes.size());
@@ -7820,7 +7820,7 @@ inline operand emit_grid_sample(const rule_call& r) {
     std::vector<grid_axis> axes = sample_axes(e, p, r.c.n.inputs[1], grid, x, r.at, type);
     if (axes.empty()) return {};
     operand y;
-    for_taps(axes, r.at, x, e, [&](const place& at, const std::vector<int>& k, const operand& inside) {
+    for_taps(axes, r.at, x, e, [&](const position& at, const std::vector<int>& k, const operand& inside) {
         const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0), [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
         operand w;
         for (std::size_t d = 0; d < axes.size(); ++d) w = product(e, w, axes[d].weight(index_of(k[d])));
@@ -7838,7 +7838,7 @@ inline operand emit_affine_grid(const rule_call& r) {
     const int d = o.rank() - 2;
     const dtype type = r.type();
     const bool corners = r.c.integer("align_corners", 0) != 0;
-    const place row = with_axes(r.at, {0, d + 1, -1});
+    const position row = with_axes(r.at, {0, d + 1, -1});
     const auto of_theta = [&](int j) { return r.in(0, with_axis(row, 2, index_of(j), theta[2])); };
     operand y = of_theta(d);
     for (int j = 0; j < d; ++j) {
@@ -7867,9 +7867,9 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38) return "more samples or pixels than are counted";
     made.source = std::string("namespace graft {\n") + index_definition(4 * std::max({most_sorted, x.elements(), dy.elements(), grid.elements()}));
 
-    // The sample of number u, in a place whose channel is `channel`; and its tap's number along axis d.
+    // The sample of number u, in a position whose channel is `channel`; and its tap's number along axis d.
     const auto sample = [&](element_emitter& e, const index& u, const index& channel) {
-        const place split = walk(lead, layout::row_major, u);
+        const position split = walk(lead, layout::row_major, u);
         std::vector<index> axes{e.axis(split, 0), channel};
         for (int d = 2; d < dy.rank(); ++d) axes.push_back(e.axis(split, d - 1));
         return at_axes(dy, axes);
@@ -7883,7 +7883,7 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     if (count) {
         element_emitter e(body, 1);
         const index u = e.counter("u", count, level::thread);
-        const place at = sample(e, u, index());
+        const position at = sample(e, u, index());
         std::vector<grid_axis> axes = sample_axes(e, p, body.inputs[2], grid, x, at, type);
         if (axes.empty()) return e.failure;
         operand inside;
@@ -7900,7 +7900,7 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     std::string text = std::string("    ") + memory_name(type) + " s[" + decimal(k.lanes) + "] = {};\n";
     if (count) {
         const index one = k.e.counter("u", count, level::pack);
-        const place from = sample(k.e, one, k.e.axis(k.at, 1));
+        const position from = sample(k.e, one, k.e.axis(k.at, 1));
         std::vector<grid_axis> own = sample_axes(k.e, p, body.inputs[2], grid, x, from, type);
         if (own.empty()) return k.e.failure;
         operand w;
@@ -7937,13 +7937,13 @@ public:
             by.merge += std::string("a.") + names[d] + " += b." + names[d] + ";\n    ";
         }
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         const shape& x = q.in[1].extents;
         std::vector<operand> sums(by.fields.size());
         std::vector<grid_axis> along = sample_axes(e, plan, inputs[2], q.in[2].extents, x, at, type);
         if (along.empty()) return sums;
         const operand dy = e.convert(in(e, 0, at), type);
-        for_taps(along, at, x, e, [&](const place& from, const std::vector<int>& k, const operand& inside) {
+        for_taps(along, at, x, e, [&](const position& from, const std::vector<int>& k, const operand& inside) {
             const operand v = e.where(inside, e.number(type, 0), [&] { return e.convert(in(e, 1, from), type); });
             for (std::size_t d = 0; d < along.size(); ++d) {
                 operand w = along[d].slope(k[d]);
@@ -7956,7 +7956,7 @@ public:
         for (operand& s : sums) s = e.make(type, "% * %", {s, dy});
         return sums;
     }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         std::vector<int> of{0};
         for (int d = 0; d < plan.spatial; ++d) of.push_back(2 + d);
         of.push_back(-1);
@@ -8108,14 +8108,14 @@ inline std::string define_table(element_emitter& e, dtype type, const std::vecto
     return e.define_table(memory_name(type), list);
 }
 
-// The sum over the axes from `by[which]` on of what the rows say; `from` is the place in the input so far.
+// The sum over the axes from `by[which]` on of what the rows say; `from` is the position in the input so far.
 struct resampling {
     const rule_call& r;
     dtype type;                                    // of the arithmetic
     std::vector<std::pair<int, axis_weights>> by;  // the axes that are resampled
     operand extrapolation;
 
-    operand sum(std::size_t which, const place& from) {
+    operand sum(std::size_t which, const position& from) {
         if (which == by.size()) return r.e.convert(r.in(0, from), type);
         element_emitter& e = r.e;
         const int d = by[which].first;
@@ -8136,7 +8136,7 @@ struct resampling {
                 gaps = gaps || !has;
             }
             const std::string place_table = define_table(e, dtype::int32, places);
-            const place there = moved_along(from, d, e.formula((place_table + "[%]").c_str(), {i}, x[d]), x);
+            const position there = moved_along(from, d, e.formula((place_table + "[%]").c_str(), {i}, x[d]), x);
             operand weight, term;
             if (!ones) {
                 const operand at = e.as_value(i);
@@ -8514,13 +8514,13 @@ public:
         for (int d = 0; d < extents.rank(); ++d)
             if (axes >> d & 1u) total *= extents[d];
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         operand x = e.convert(in(e, 0, at), by.elements[0]);
         if (kind == ops::reduction::l1)
             x = is_float(x.type) ? e.make(x.type, "abs(%)", {x}) : is_unsigned(q.in[0].type) ? x : e.make(x.type, "% >> 63 ? 0 - % : %", {x, x, x});
         return {x};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         operand y = s[0];
         const dtype type = q.out[0].type;
         switch (kind) {
@@ -8610,8 +8610,8 @@ public:
                                  "    const bool no_number = a.best != a.best;\n    if (no_number != (b.best != b.best)) return !no_number;\n"
                                  "    if (no_number || a.best == b.best) return b.at ") + (last ? ">" : "<") + " a.at;\n    return b.best " + (smallest ? "<" : ">") + " a.best;\n}\n";
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         results.push_back({0, s[1], with_axes(at, output_axes)});
         return {};
     }
@@ -8692,11 +8692,11 @@ public:
         for (int o = 1; o < q.outputs; ++o)
             if (q.wants(o) && q.out[o].type != dtype::undefined) finished.push_back(o);
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
     inline operand inverse_root(element_emitter& e, const operand& variance) const {
         return e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, ops::epsilon_of(q))});
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         if (kind == norm_kind::lp) {
             const operand norm = q.integer("p", 2) == 1 ? s[0] : e.make(type, "sqrt(%)", {s[0]});
             return {norm};
@@ -8708,13 +8708,13 @@ public:
         for (int o : finished) results.push_back({o, e.convert(o == 1 ? s[1] : inverse, q.out[o].type), at});
         return {s[1], inverse};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         const operand x = in(e, 0, at);
         switch (kind) {
         case norm_kind::lp: return {e.make(type, "% == 0 ? % : % / %", {s[0], e.number(type, 0), x, s[0]})};
         case norm_kind::mean_variance: return {e.make(type, "(% - %) / %", {x, s[0], s[1]})};
         case norm_kind::channels: {
-            place vector = with_axes(at, {1});
+            position vector = with_axes(at, {1});
             if (groups && q.in[1].extents[0] != extents[1]) vector = at_axes({groups}, {e.divide(e.axis(at, 1), extents[1] / groups)});
             const operand scale = e.convert(in(e, 1, vector), type), shift = e.convert(in(e, 2, vector), type);
             return {e.make(type, "(% - %) * % * % + %", {x, s[0], s[1], scale, shift})};
@@ -8783,7 +8783,7 @@ inline operand emit_batch_norm(const rule_call& r) {
         for (int d = 1; d < r.at.extents.rank(); ++d) axes.push_back(d);
     else
         axes.push_back(r.at.extents.rank() > 1 ? 1 : -1);
-    const place channel = with_axes(r.at, axes);
+    const position channel = with_axes(r.at, axes);
     const operand x = r.in(0), scale = r.e.convert(r.in(1, channel), type), shift = r.e.convert(r.in(2, channel), type), mean = r.e.convert(r.in(3, channel), type),
                   variance = r.e.convert(r.in(4, channel), type), factor = r.e.make(type, "% / sqrt(% + %)", {scale, variance, r.number(ops::epsilon_of(r.c))});
     return r.e.make(type, "(% - %) * % + %", {x, mean, factor, shift});
@@ -8837,7 +8837,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_OPTIMIZER_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_OPTIMIZER_HPP
 // ---- graft/gpu/ops/optimizer.hpp
-// Rules of the optimizers' updates. Their outputs may lie over the inputs that they update: each element is read before it is written.
+// Rules of the optimisers' updates. Their outputs may lie over the inputs that they update: each element is read before it is written.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -9412,7 +9412,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_CODEGEN_MULTI_TENSOR_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_CODEGEN_MULTI_TENSOR_HPP
 // ---- graft/gpu/codegen/multi_tensor.hpp
-// One kernel for many tensors, each of which is computed element by element in the same way: an optimizer's updates are mostly of tensors
+// One kernel for many tensors, each of which is computed element by element in the same way: an optimiser's updates are mostly of tensors
 // so small that launching costs what working does.
 
 
@@ -9477,7 +9477,7 @@ inline int tensor_lanes(const kernel_query& q, int first) {
 inline const char* emit_elements(element_emitter& e, const kernel_query& q, const std::vector<int>& outputs, std::string& text) {
     const int first = outputs[0];
     const index i = e.loop_index("i", q.out[first].elements());
-    const place at = walk(q.out[first].extents, q.out_layout[first], i);
+    const position at = walk(q.out[first].extents, q.out_layout[first], i);
     std::string packs, each, behind;
     for (int o : outputs) {
         const operand y = e.value(e.body().outputs[static_cast<std::size_t>(o)], at);
@@ -9770,7 +9770,7 @@ namespace gpu {
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
-library_rows conv_rows();
+library_table conv_rows();
 
 /// Whether cuDNN's pointwise operations have the function.
 bool conv_epilogue_supported(activation function) noexcept;
@@ -10065,7 +10065,7 @@ GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
     return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
 }
 
-GRAFT_INLINE library_rows conv_rows() {
+GRAFT_INLINE library_table conv_rows() {
     using namespace detail;
     static constexpr library_row rows[] = {
         {"Conv", "", refuse_conv<read_conv>, make_conv<read_conv>},
@@ -10117,8 +10117,8 @@ struct window_kernel {
         while (lanes > 1 && extents[1] % lanes) lanes /= 2;
         return lanes;
     }
-    /// The place of the loops in a tensor with these extents.
-    place there(const shape& other) const {
+    /// The position of the loops in a tensor with these extents.
+    position there(const shape& other) const {
         std::vector<index> axes{own[0], own[1]};
         for (int d = 2; d < other.rank(); ++d) axes.push_back(e.counter(("x" + decimal(d - 2)).c_str(), other[d], level::pack));
         return at_axes(other, axes);
@@ -10215,7 +10215,7 @@ struct window_kernel {
     shape extents;
     int lanes;
     element_emitter e;
-    place at;
+    position at;
     std::vector<index> own;
     std::string bounds, open, close;
 
@@ -10328,11 +10328,11 @@ public:
         by = sum_reducer(compute_type(q.in[0].type));
         finished = {0};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         const operand x = in(e, 0, at);
         return {power == 2 ? e.make(x.type, "% * %", {x, x}) : power == 1 ? e.make(x.type, "abs(%)", {x}) : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         operand y = s[0];
         if (power == 2)
             y = e.make(y.type, "sqrt(%)", {y});
@@ -10383,7 +10383,7 @@ inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
     window_kernel k(q, body, w, x, q.out_layout[0], q.in_layout[0] == q.out_layout[0], size_of(q.in[0].type));
     const std::string lanes = decimal(k.lanes);
     k.loop_over_windows();
-    const place there = k.there(y);
+    const position there = k.there(y);
     const operand dy = k.e.value(body.inputs[0], there);
     const index from = k.e.offset(there, strides_of(y, q.in_layout[0]));
     if (k.e.failure) return k.e.failure;
@@ -12448,9 +12448,9 @@ public:
         axes = ~2u & ((1u << extents.rank()) - 1);
         total = extents.product(0, 1) * extents.product(2, extents.rank());
     }
-    inline operand value(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, at), type); }
-    inline operand channel(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
-    inline void store(element_emitter& e, int o, const place& at, const operand& y, std::vector<reduction_result>& results) const {
+    inline operand value(element_emitter& e, int input, const position& at) const { return e.convert(in(e, input, at), type); }
+    inline operand channel(element_emitter& e, int input, const position& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
+    inline void store(element_emitter& e, int o, const position& at, const operand& y, std::vector<reduction_result>& results) const {
         if (writes(o)) results.push_back({o, e.convert(y, q.out[o].type), with_axes(at, {1})});
     }
     inline const char* read(const fused_node* around) {
@@ -12475,8 +12475,8 @@ public:
         outputs({1, 2, 3, 4}, {0});
         statistics = {type, type};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         const double n = static_cast<double>(total), momentum = decimal_of(q.real("momentum", 0.9f)), epsilon = decimal_of(q.real("epsilon", 1e-5f));
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
@@ -12493,7 +12493,7 @@ public:
         store(e, 4, at, inverse, results);
         return {s[1], e.make(type, "% * %", {channel(e, 1, at), inverse})};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         operand y = e.make(type, "(% - %) * % + %", {value(e, 0, at), s[0], s[1], channel(e, 2, at)});
         if (q.has(5)) y = e.make(type, "% + %", {y, value(e, 5, at)});
         if (!activation.any) return {y};
@@ -12512,25 +12512,25 @@ public:
         outputs({1, 2}, {0, 3});
         statistics = {type, type, type};
     }
-    inline operand masked(element_emitter& e, const place& at) const {
+    inline operand masked(element_emitter& e, const position& at) const {
         const operand dy = value(e, 0, at);
         if (!activation.any) return dy;
         const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
         if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
         return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const override {
         const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
         return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         store(e, 1, at, s[1], results);
         store(e, 2, at, s[0], results);
         // dX = factor * g + constant + slope * (X - mean)
         const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
         return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         std::vector<operand> made;
         const operand g = masked(e, at);
         for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
@@ -12550,8 +12550,8 @@ public:
         by.take = "s.sum += x0;\n    s.along += x0 * x1;";
         by.fields = {{"sum", type, "0"}, {"along", type, "0"}};
     }
-    inline operand value(element_emitter& e, int i, const place& at) const { return e.convert(in(e, i, at), type); }
-    inline operand mean(element_emitter& e, const place& row) const { return q.has(2) ? value(e, 2, row) : e.number(type, 0); }
+    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type); }
+    inline operand mean(element_emitter& e, const position& row) const { return q.has(2) ? value(e, 2, row) : e.number(type, 0); }
     inline const char* read(const fused_node* around, bool over_rows) {
         if (!q.axis(q.integer("axis", -1), extents.rank(), axis).ok()) return "its axis does not fit its input";
         for (int d = 0; d < extents.rank(); ++d)
@@ -12569,20 +12569,20 @@ public:
         mapped = {0};
         statistics = {type, type, type, type};
     }
-    inline operand scaled(element_emitter& e, const place& at) const {
+    inline operand scaled(element_emitter& e, const position& at) const {
         const operand dy = value(e, 0, at);
         return q.has(4) ? e.make(type, "% * %", {dy, value(e, 4, broadcast_to(at, q.in[4].extents))}) : dy;
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& row) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position& row) const override {
         return {scaled(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
     }
     // dX = inverse * g + constant + slope * (X - mean)
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& row, std::vector<reduction_result>&) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& row, std::vector<reduction_result>&) const override {
         const operand inverse = value(e, 3, row), n = e.number(type, static_cast<double>(std::max<std::int64_t>(extents.product(axis, extents.rank()), 1)));
         const operand constant = q.has(2) ? e.make(type, "-% * % / %", {inverse, s[0], n}) : e.number(type, 0);
         return {inverse, constant, e.make(type, "-% * % * % / %", {inverse, inverse, s[1], n}), mean(e, row)};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% * % + (% + % * (% - %))", {s[0], scaled(e, at), s[1], s[2], value(e, 1, at), s[3]})};
     }
 };
@@ -12594,11 +12594,11 @@ public:
         for (int o = 0; o < 2; ++o)
             if (writes(o)) finished.push_back(o);
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
-        const place row = broadcast_to(at, q.in[3].extents);
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
+        const position row = broadcast_to(at, q.in[3].extents);
         return {value(e, 0, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         std::vector<int> kept;
         for (int d = axis; d < extents.rank(); ++d) kept.push_back(d);
         for (int o : finished) results.push_back({o, e.convert(s[o ? 0 : 1], q.out[o].type), with_axes(at, kept)});
@@ -12757,7 +12757,7 @@ inline const char* generate_top_k(const kernel_query& q, program& p) {
     element_emitter e(body, 1);
     index number = e.loop_index("i", y.elements());
     number.level = level::thread;
-    const place at = walk(y, q.out_layout[wanted], number);
+    const position at = walk(y, q.out_layout[wanted], number);
     std::vector<std::int64_t> of_line(static_cast<std::size_t>(y.rank()));
     std::int64_t step = inner;
     for (int d = 0; d < y.rank(); ++d) of_line[static_cast<std::size_t>(d)] = d > axis ? y.product(d + 1, y.rank()) : 0;
@@ -12820,14 +12820,14 @@ public:
         mapped = {0};
         statistics = {type, type};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
         // An infinite element, or one that is no number, makes every element of its line none.
         const operand finite = e.make(dtype::boolean, "is_finite(%)", {s[1]}), none = e.number(type, std::nan(""));
         const std::string of_sum = logarithm ? "log(%)" : std::string("(") + memory_name(type) + ")1 / %";
         return {s[0], e.make(type, "% ? % : %", {finite, e.make(type, of_sum.c_str(), {s[1]}), none})};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         const operand x = in(e, 0, at);
         return {e.make(type, logarithm ? "% - % - %" : "exp(% - %) * %", {x, s[0], s[1]})};
     }
@@ -12845,14 +12845,14 @@ public:
         mapped = {0};
         statistics = {type};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at), value(e, 1, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[0]}; }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at), value(e, 1, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[0]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
     }
 
 private:
-    inline operand value(element_emitter& e, int i, const place& at) const { return e.convert(in(e, i, at), type); }
+    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type); }
     dtype type;
 };
 // The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
@@ -12870,14 +12870,14 @@ public:
         mapped = {0};
         statistics = {dtype::int64};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at), number(e, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[1]}; }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at), number(e, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[1]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
     }
 
 private:
-    operand number(element_emitter& e, const place& at) const {
+    operand number(element_emitter& e, const position& at) const {
         return e.as_value(e.offset(at, strides_among(extents, axes)));
     }
     dtype type;
@@ -13372,7 +13372,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_LOWER_JOIN_UPDATES_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_LOWER_JOIN_UPDATES_HPP
 // ---- graft/gpu/lower/join_updates.hpp
-// Updates of many small parameters become one node MultiTensor and its kernel, and so do other nodes that optimizers need one of for each
+// Updates of many small parameters become one node MultiTensor and its kernel, and so do other nodes that optimisers need one of for each
 // parameter: the scaling of gradients, and the copies of weights in 16 bits.
 
 
@@ -13453,7 +13453,7 @@ private:
             state_[static_cast<std::size_t>(before)] = 1;
             if (s.output >= 0) before_[g.outputs[s.output]] = before;
         }
-        // By value: whether anybody reads it, and whether somebody does who is no optimizer.
+        // By value: whether anybody reads it, and whether somebody does who is no optimiser.
         std::vector<char> read(count, 0), elsewhere(count, 0);
         std::vector<value_id> ids;
         for (const node& n : g.nodes) {
@@ -13609,7 +13609,7 @@ private:
     place_id on_;
     std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
     std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
-    std::vector<char> waits_;              // by node: an optimizer's, or read by those alone
+    std::vector<char> waits_;              // by node: an optimiser's, or read by those alone
     std::vector<group> open_;              // none needs another
     std::int64_t held_ = 0;
 };
@@ -13936,7 +13936,7 @@ namespace gpu {
 /// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
 /// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have attributes here (gpu/decompose.hpp): "scale",
 /// a factor of the product, before all else; "exact" (MatMul of ai.onnx too), which keeps TF32 away.
-library_rows matmul_rows();
+library_table matmul_rows();
 /// Gemm whose C cuBLASLt does not add: a product, and its scaled sum with C.
 decomposition_table matmul_decompositions();
 
@@ -14112,7 +14112,7 @@ inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_quer
 
 }  // namespace detail
 
-GRAFT_INLINE library_rows matmul_rows() {
+GRAFT_INLINE library_table matmul_rows() {
     using namespace detail;
     static constexpr library_row rows[] = {
         {"MatMul", "", refuse_product<read_matmul>, make_product_of<read_matmul>},
@@ -14151,7 +14151,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
-inline const library_row* find_row(const library_rows& rows, const char* op, const char* domain) {
+inline const library_row* find_row(const library_table& rows, const char* op, const char* domain) {
     for (const library_row& row : rows)
         if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
@@ -14497,7 +14497,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZED_HPP
 // ---- graft/gpu/ops/quantized.hpp
-// Arithmetic on quantized tensors as products and convolutions of whole numbers in float32, whose sums are exact.
+// Arithmetic on quantised tensors as products and convolutions of whole numbers in float32, whose sums are exact.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -15188,7 +15188,7 @@ private:
         }
         return found;
     }
-    // What optimizers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
+    // What optimisers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
     void find_gradients(std::vector<char>& found) const {
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size() && here(n) && is_optimizer(n); ++i)

@@ -14204,7 +14204,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_OPS_MATMUL_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_MATMUL_HPP
 // ---- graft/ops/matmul.hpp
-// Matrix products: MatMul and Gemm, and the plain loop that the integer and quantized products share.
+// Matrix products: MatMul and Gemm, and the plain loop that the integer and quantised products share.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -15781,7 +15781,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_OPS_QUANTIZE_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_QUANTIZE_HPP
 // ---- graft/ops/quantize.hpp
-// Between real numbers and their quantized forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear; and graft.FakeQuantize, which
+// Between real numbers and their quantised forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear; and graft.FakeQuantize, which
 // training takes for the two.
 
 
@@ -15790,7 +15790,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// The range of a quantized integer type; false for other types.
+/// The range of a quantised integer type; false for other types.
 inline bool quantized_range(dtype type, double& low, double& high) noexcept {
     switch (type) {
     case dtype::uint8: return low = 0, high = 255, true;
@@ -15805,7 +15805,7 @@ inline bool quantized_range(dtype type, double& low, double& high) noexcept {
     }
 }
 
-/// Whether the type is a float of 8 or 4 bits that values are quantized to.
+/// Whether the type is a float of 8 or 4 bits that values are quantised to.
 inline bool is_quantized_float(dtype type) noexcept {
     return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0;
 }
@@ -15836,7 +15836,7 @@ struct quantization_layout {
     }
 };
 
-/// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantized from or to float64.
+/// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantised from or to float64.
 inline status check_scale_type(const op_context& c, int i) {
     if (c.in[i].type == dtype::float64) return refuse_type(c, i);
     return check_real(c, i);
@@ -16092,14 +16092,14 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_OPS_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_QUANTIZED_HPP
 // ---- graft/ops/quantized.hpp
-// Arithmetic on quantized tensors: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. Products of bytes are summed in
+// Arithmetic on quantised tensors: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. Products of bytes are summed in
 // doubles, which is exact.
 
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Widens a quantized tensor minus its zero point (input `z`, if given): one zero point for all, or one for each of `n` groups of
+/// Widens a quantised tensor minus its zero point (input `z`, if given): one zero point for all, or one for each of `n` groups of
 /// `inner` elements, over and over.
 GRAFT_NOINLINE inline status widen_centred(const run_context& c, int i, int z, std::int64_t n, std::int64_t inner,
                                            widened<double>& out) {
@@ -20762,9 +20762,9 @@ inline void rename_captures(node& n, const std::vector<value_id>& map) {
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_EVALUATE_HPP
-// ---- graft/passes/evaluate.hpp
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_RUN_REFERENCE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_RUN_REFERENCE_HPP
+// ---- graft/passes/run_reference.hpp
 // Runs one node by its reference kernel: what folding and late nodes are made of.
 
 
@@ -20773,8 +20773,8 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What an evaluation needs beside the node.
-struct evaluation {
+/// What runs of reference kernels need beside the node.
+struct reference_options {
     const limits& limit;
     executor& pool;
     subgraph_runner* bodies = nullptr;
@@ -20784,14 +20784,14 @@ struct evaluation {
 
 /// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
 /// for every capture of the node's bodies; `made` gets a tensor for every output.
-status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with);
+status run_reference(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const reference_options& with);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with) {
+GRAFT_INLINE status run_reference(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const reference_options& with) {
     const int outputs = static_cast<int>(n.outputs.size());
     std::vector<tensor_view> out(n.outputs.size());
     made.assign(n.outputs.size(), tensor());
@@ -20824,7 +20824,7 @@ GRAFT_BEGIN_NAMESPACE
 /// bodies of If written out where the condition is known. Nodes whose outputs depend on contents that only a run can tell keep
 /// outputs without a shape, and so do the nodes behind them. An input without a type keeps its default; `inputs` null: nothing is
 /// known of the inputs without a default, and only what is constant for all of them is folded.
-result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
+result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with);
 
 /// The same where only the shape of the first input without a default is new; the others have theirs from the graph. Inputs with a
 /// default become constants.
@@ -20858,7 +20858,7 @@ inline bool is_copy(const node& n) {
 
 class specializer {
 public:
-    specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
+    specializer(graph& g, const reference_options& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
 
     status run() {
         std::int64_t given = 0;
@@ -20967,7 +20967,7 @@ private:
                 GRAFT_TRY_ASSIGN(read[i], at(n.inputs[i]).constant.to_read_once());
                 in_[i] = view(read[i]);
             }
-            GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+            GRAFT_TRY(run_reference(n, in_.data(), inputs, made, with_));
             for (std::size_t i = 0; i < made.size(); ++i)
                 if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
         }
@@ -21024,7 +21024,7 @@ private:
     }
 
     graph& g_;
-    const evaluation& with_;
+    const reference_options& with_;
     const op_row* identity_;
     std::vector<value_id> ids_;
     std::vector<tensor_view> in_;
@@ -21035,7 +21035,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
             if (id != no_value) detail::forget(g.at(id));
@@ -21072,7 +21072,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
         open.push_back(id);
     }
     g.inputs = std::move(open);
-    return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
+    return specialize(std::move(g), views.data(), reference_options{limit, pool, nullptr, 0});
 }
 GRAFT_MEMORY_CATCH("specialize_first_input")
 
@@ -22250,7 +22250,7 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
 GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
     auto p = std::make_shared<plan>();
     if (how.packed) how.packed->sweep();
-    const evaluation with{how.limit, pool, nullptr, how.seed, how.budget};
+    const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
@@ -22604,7 +22604,7 @@ GRAFT_INLINE status context::run_late(const node& n) {
     std::vector<tensor_view> in;
     for (value_id id : ids) in.push_back(late_view(id));
     std::vector<tensor> made;
-    GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
     for (std::size_t i = 0; i < made.size(); ++i)
         if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
     return {};
@@ -22698,7 +22698,7 @@ private:
         std::string_view name;
         int number = -1;
     };
-    std::size_t place(std::string_view name) const noexcept;
+    std::size_t hash(std::string_view name) const noexcept;
     std::vector<slot> slots_; // a power of two of them, at most half full
     std::size_t used_ = 0;
 };
@@ -22708,7 +22708,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::size_t name_table::place(std::string_view name) const noexcept {
+GRAFT_INLINE std::size_t name_table::hash(std::string_view name) const noexcept {
     std::uint64_t h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this)) * 0x9e3779b97f4a7c15ull ^ name.size();
     const char* p = name.data();
     std::size_t n = name.size();
@@ -22728,7 +22728,7 @@ GRAFT_INLINE std::size_t name_table::place(std::string_view name) const noexcept
 GRAFT_INLINE int name_table::find(std::string_view name) const noexcept {
     if (slots_.empty()) return -1;
     const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = place(name) & mask; slots_[i].number >= 0; i = (i + 1) & mask)
+    for (std::size_t i = hash(name) & mask; slots_[i].number >= 0; i = (i + 1) & mask)
         if (slots_[i].name == name) return slots_[i].number;
     return -1;
 }
@@ -22740,13 +22740,13 @@ GRAFT_INLINE bool name_table::insert(std::string_view name, int number) {
         const std::size_t mask = slots_.size() - 1;
         for (const slot& s : old) {
             if (s.number < 0) continue;
-            std::size_t i = place(s.name) & mask;
+            std::size_t i = hash(s.name) & mask;
             while (slots_[i].number >= 0) i = (i + 1) & mask;
             slots_[i] = s;
         }
     }
     const std::size_t mask = slots_.size() - 1;
-    std::size_t i = place(name) & mask;
+    std::size_t i = hash(name) & mask;
     for (; slots_[i].number >= 0; i = (i + 1) & mask)
         if (slots_[i].name == name) return false;
     slots_[i].name = name;
@@ -24632,14 +24632,14 @@ namespace detail {
 struct onnx_scope {
     struct entry {
         value_id id;
-        int maker; ///< place of the node that makes it, -1 where none does
+        int maker; ///< index of the node that makes it, -1 where none does
     };
     graph* target = nullptr;
     onnx_scope* parent = nullptr; ///< of a body: what it may capture from
     onnx_scope* owner = nullptr;  ///< the scope of the graph that a function is written into; itself for graphs
     name_table names;
     std::vector<entry> entries;
-    int current = 0; ///< place of the node at work
+    int current = 0; ///< index of the node at work
     int depth = 0;   ///< graphs in graphs
     const onnx_function* function = nullptr;
     std::vector<attribute> bound; ///< attributes that the call gave
@@ -24892,7 +24892,7 @@ inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& 
 
 // Makes the values that nodes make, before any node is read: names may be used before they are made.
 inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
-    int place = 0;
+    int index = 0;
     for (const wire_bytes& part : nodes) {
         wire_reader r(c_.source, part);
         while (r.next()) {
@@ -24904,7 +24904,7 @@ inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& n
                 // A function's outputs are values of the caller, waiting for the node that makes them.
                 onnx_scope::entry& e = scope.entries[static_cast<std::size_t>(known)];
                 if (e.maker != -2) return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'", "it is made twice");
-                e.maker = place;
+                e.maker = index;
                 continue;
             }
             for (onnx_scope* outer = scope.parent; outer; outer = outer->parent) {
@@ -24915,10 +24915,10 @@ inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& n
             }
             value_id id = no_value;
             GRAFT_TRY(new_value(scope, scope.function ? fresh(scope, scope.prefix + b.string()) : b.string(), id));
-            scope.define(name, id, place);
+            scope.define(name, id, index);
         }
         GRAFT_TRY(r.finish());
-        ++place;
+        ++index;
     }
     return {};
 }
@@ -28587,7 +28587,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
 #define GRAFT_SINGLE_GRAFT_LOWER_FUSE_HPP
 // ---- graft/lower/fuse.hpp
-// Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
+// Fusion for the CPU: batch normalisation into weights; activations and residual sums into the kernels that make their input.
 
 #ifndef GRAFT_SINGLE_GRAFT_OPS_PRODUCT_BATCHES_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_PRODUCT_BATCHES_HPP

@@ -3088,7 +3088,7 @@ public:
         return {};
     }
 
-    // One color all over: such pictures are alike without being copies.
+    // One colour all over: such pictures are alike without being copies.
     static bool is_blank(const sample_bytes& contents, const image* picture) noexcept {
         if (!contents.height && !picture) return false;
         const std::uint8_t* const data = contents.height ? contents.data : picture->data();
@@ -3201,7 +3201,7 @@ private:
         return va > 0 && vb > 0 ? static_cast<double>(ab * n - sa * sb) / std::sqrt(va * vb) : 0;
     }
 
-    // Hashes collide, for simple pictures often: what is alike at 32 x 32, in masses, detail and color, is a copy.
+    // Hashes collide, for simple pictures often: what is alike at 32 x 32, in masses, detail and colour, is a copy.
     static bool alike(const picture_print& a, const picture_print& b) noexcept {
         constexpr int side = picture_print::side, inner = (side - 2) * (side - 2);
         std::int32_t product = 0;
@@ -17559,7 +17559,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPTIMIZER_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_TRAINING_OPTIMIZER_HPP
 // ---- graft/cpu/ops/training/optimizer.hpp
-// Kernels of the optimizers, which update weights and their state in place.
+// Kernels of the optimisers, which update weights and their state in place.
 
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_OPTIMIZER_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_TRAINING_OPTIMIZER_HPP
@@ -23786,7 +23786,7 @@ private:
         // The logits stay a value of their own, and so do the new statistics.
         g_.outputs = {logits_};
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-        const evaluation with{o_.limits, pool, nullptr, o_.seed};
+        const reference_options with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
         GRAFT_TRY(rows_of_logits());
         if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
@@ -24463,7 +24463,7 @@ struct trainer_options {
     double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
     double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
     graft::schedule schedule;          ///< default: cosine with a short warm-up
-    step_options step;                 ///< loss, optimizer, shards, ...
+    step_options step;                 ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
     std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen

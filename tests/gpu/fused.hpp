@@ -144,7 +144,7 @@ private:
             std::vector<graft::tensor_view> in;
             for (value_id id : n.inputs) in.push_back(id == graft::no_value ? graft::tensor_view{} : graft::view(values[at(id)]));
             std::vector<tensor> made;
-            const graft::status s = graft::evaluate(n, in.data(), static_cast<int>(in.size()), made, {limit_, serial, nullptr, 7});
+            const graft::status s = graft::run_reference(n, in.data(), static_cast<int>(in.size()), made, {limit_, serial, nullptr, 7});
             REQUIRE(s.ok());
             for (std::size_t k = 0; k < made.size(); ++k)
                 if (n.outputs[k] != graft::no_value) values[at(n.outputs[k])] = made[k];

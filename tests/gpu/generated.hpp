@@ -7,7 +7,7 @@
 
 #include <graft/gpu/codegen/prelude.hpp>
 #include <graft/gpu/ops/ops.hpp>
-#include <graft/passes/evaluate.hpp>
+#include <graft/passes/run_reference.hpp>
 #include <graft/train.hpp>
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ inline std::string reference(example& x) {
     graft::executor serial;
     std::vector<graft::tensor_view> in;
     for (const tensor& t : x.in) in.push_back(t ? graft::view(t) : graft::tensor_view{});
-    const graft::status s = graft::evaluate(x.n, in.data(), static_cast<int>(in.size()), x.want, {limit, serial, nullptr, 7});
+    const graft::status s = graft::run_reference(x.n, in.data(), static_cast<int>(in.size()), x.want, {limit, serial, nullptr, 7});
     return s.ok() ? std::string() : s.error().what();
 }
 

@@ -4,7 +4,7 @@
 #include "../ops/problems.hpp"
 
 #include <graft/gpu/runtime/handles.hpp>
-#include <graft/passes/evaluate.hpp>
+#include <graft/passes/run_reference.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -78,7 +78,7 @@ inline void answer(problem& p, const graft::op_row& row) {
     for (const tensor& t : wide) in.push_back(t ? graft::view(t) : graft::tensor_view{});
     const graft::limits limit;
     graft::executor serial;
-    const graft::status s = graft::evaluate(n, in.data(), static_cast<int>(in.size()), p.wanted, {limit, serial, nullptr, 0});
+    const graft::status s = graft::run_reference(n, in.data(), static_cast<int>(in.size()), p.wanted, {limit, serial, nullptr, 0});
     if (!s.ok()) p.error = s.error().what();
 }
 

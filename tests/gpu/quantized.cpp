@@ -1,4 +1,4 @@
-// Arithmetic on quantized tensors on the CUDA simulator: the reference's answers, to the last bit.
+// Arithmetic on quantised tensors on the CUDA simulator: the reference's answers, to the last bit.
 #include "placed.hpp"
 
 namespace {
@@ -51,7 +51,7 @@ TEST_CASE("values are quantized on the CUDA simulator by scales that are compute
     expect(read("DynamicQuantizeLinear", "f32[3,17]"), device);
     expect(read("DynamicQuantizeLinear", "f32[900]~0.5:2"), device);
     expect(read("DynamicQuantizeLinear", "f32[30,41]~-7:-1"), device);
-    // As exporters write it: quantized by what is in the batch, multiplied as integers, scaled back.
+    // As exporters write it: quantised by what is in the batch, multiplied as integers, scaled back.
     problems::problem p = read("DynamicQuantizeLinear", "f32[6,50]");
     graft::graph& g = p.g;
     const auto apply = [&](const char* op, std::vector<graft::value_id> inputs) {

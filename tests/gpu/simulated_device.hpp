@@ -86,7 +86,7 @@ public:
 };
 
 /// The row of a family for a node, or null.
-inline const graft::gpu::library_row* row_of(graft::gpu::library_rows rows, const char* op, const char* domain) {
+inline const graft::gpu::library_row* row_of(graft::gpu::library_table rows, const char* op, const char* domain) {
     for (const graft::gpu::library_row& row : rows)
         if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;
@@ -97,7 +97,7 @@ inline const graft::op_row* op_row_of(const std::string& op, const std::string& 
 }
 
 /// The kernel that a family makes for a problem.
-inline graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(graft::gpu::library_rows rows, const library_problem::problem& p, const device& on,
+inline graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(graft::gpu::library_table rows, const library_problem::problem& p, const device& on,
                                                                        graft::gpu::kernel_options options) {
     const library_problem::asked a(p, on.traits, options);
     const graft::gpu::library_row* row = row_of(rows, p.n.op_type.c_str(), p.n.domain.c_str());
@@ -105,7 +105,7 @@ inline graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(graft::gp
     return row->make(a.query, on.with);
 }
 /// The difference of its answer, or the reason why there is none.
-inline double answered(graft::gpu::library_rows rows, const library_problem::problem& p, const device& on, std::string& why, graft::gpu::kernel_options options, std::string* note = nullptr) {
+inline double answered(graft::gpu::library_table rows, const library_problem::problem& p, const device& on, std::string& why, graft::gpu::kernel_options options, std::string* note = nullptr) {
     auto kernel = make(rows, p, on, options);
     if (!kernel.ok()) {
         why = kernel.error().what();

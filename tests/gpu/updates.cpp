@@ -53,7 +53,7 @@ public:
             std::vector<graft::tensor_view> views;
             for (value_id id : n.inputs) views.push_back(id == graft::no_value ? graft::tensor_view{} : graft::view(values[at(id)]));
             std::vector<tensor> made;
-            const graft::status s = graft::evaluate(n, views.data(), static_cast<int>(views.size()), made, {limit_, serial, nullptr, 7});
+            const graft::status s = graft::run_reference(n, views.data(), static_cast<int>(views.size()), made, {limit_, serial, nullptr, 7});
             REQUIRE(s.ok());
             for (std::size_t k = 0; k < made.size(); ++k) {
                 values[at(n.outputs[k])] = made[k];

@@ -1,4 +1,4 @@
-// Quantization by its reference kernels: rounding, saturation, scales by axis and by block, and arithmetic on quantized tensors.
+// Quantization by its reference kernels: rounding, saturation, scales by axis and by block, and arithmetic on quantised tensors.
 #include "one_node.hpp"
 
 #include <doctest/doctest.h>

@@ -49,7 +49,7 @@ std::vector<tensor> run(const char* op_type, const std::vector<tensor>& inputs, 
     const graft::limits limit;
     graft::executor serial;
     std::vector<tensor> made;
-    const graft::status s = graft::evaluate(n, in.data(), static_cast<int>(in.size()), made, {limit, serial, nullptr, 0});
+    const graft::status s = graft::run_reference(n, in.data(), static_cast<int>(in.size()), made, {limit, serial, nullptr, 0});
     const std::string error = s.ok() ? "" : s.error().what();
     CHECK_MESSAGE(s.ok(), error);
     return made;

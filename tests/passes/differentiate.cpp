@@ -212,7 +212,7 @@ TEST_CASE("sums over the batch are the tree of shards, whose leaves are whole sa
         graft::executor serial;
         const graft::tensor_view in = graft::view(dy);
         std::vector<tensor> made;
-        REQUIRE(graft::evaluate(node, &in, 1, made, {limit, serial, nullptr, 0}).ok());
+        REQUIRE(graft::run_reference(node, &in, 1, made, {limit, serial, nullptr, 0}).ok());
         for (std::int64_t j = 0; j < width; ++j) {
             std::vector<double> leaves;
             const graft::shards cut{count};

@@ -10,7 +10,7 @@
 #include <graft/graph/verify.hpp>
 #include <graft/ops/gradients.hpp>
 #include <graft/passes/differentiate.hpp>
-#include <graft/passes/evaluate.hpp>
+#include <graft/passes/run_reference.hpp>
 #include <graft/passes/specialize.hpp>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ inline std::string run_nodes(const graft::graph& g, std::size_t count, std::vect
         std::vector<graft::tensor_view> in;
         for (value_id id : n.inputs) in.push_back(id == no_value ? graft::tensor_view{} : graft::view(values[id]));
         std::vector<tensor> made;
-        const graft::status s = graft::evaluate(n, in.data(), static_cast<int>(in.size()), made, {limit, serial, nullptr, 7});
+        const graft::status s = graft::run_reference(n, in.data(), static_cast<int>(in.size()), made, {limit, serial, nullptr, 7});
         if (!s.ok()) return s.error().what();
         for (std::size_t k = 0; k < made.size(); ++k)
             if (n.outputs[k] != no_value) values[n.outputs[k]] = made[k];

@@ -28,7 +28,7 @@ private:
         std::string_view name;
         int number = -1;
     };
-    std::size_t place(std::string_view name) const noexcept;
+    std::size_t hash(std::string_view name) const noexcept;
     std::vector<slot> slots_; // a power of two of them, at most half full
     std::size_t used_ = 0;
 };
@@ -38,7 +38,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::size_t name_table::place(std::string_view name) const noexcept {
+GRAFT_INLINE std::size_t name_table::hash(std::string_view name) const noexcept {
     std::uint64_t h = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(this)) * 0x9e3779b97f4a7c15ull ^ name.size();
     const char* p = name.data();
     std::size_t n = name.size();
@@ -58,7 +58,7 @@ GRAFT_INLINE std::size_t name_table::place(std::string_view name) const noexcept
 GRAFT_INLINE int name_table::find(std::string_view name) const noexcept {
     if (slots_.empty()) return -1;
     const std::size_t mask = slots_.size() - 1;
-    for (std::size_t i = place(name) & mask; slots_[i].number >= 0; i = (i + 1) & mask)
+    for (std::size_t i = hash(name) & mask; slots_[i].number >= 0; i = (i + 1) & mask)
         if (slots_[i].name == name) return slots_[i].number;
     return -1;
 }
@@ -70,13 +70,13 @@ GRAFT_INLINE bool name_table::insert(std::string_view name, int number) {
         const std::size_t mask = slots_.size() - 1;
         for (const slot& s : old) {
             if (s.number < 0) continue;
-            std::size_t i = place(s.name) & mask;
+            std::size_t i = hash(s.name) & mask;
             while (slots_[i].number >= 0) i = (i + 1) & mask;
             slots_[i] = s;
         }
     }
     const std::size_t mask = slots_.size() - 1;
-    std::size_t i = place(name) & mask;
+    std::size_t i = hash(name) & mask;
     for (; slots_[i].number >= 0; i = (i + 1) & mask)
         if (slots_[i].name == name) return false;
     slots_[i].name = name;

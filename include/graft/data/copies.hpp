@@ -87,7 +87,7 @@ public:
         return {};
     }
 
-    // One color all over: such pictures are alike without being copies.
+    // One colour all over: such pictures are alike without being copies.
     static bool is_blank(const sample_bytes& contents, const image* picture) noexcept {
         if (!contents.height && !picture) return false;
         const std::uint8_t* const data = contents.height ? contents.data : picture->data();
@@ -200,7 +200,7 @@ private:
         return va > 0 && vb > 0 ? static_cast<double>(ab * n - sa * sb) / std::sqrt(va * vb) : 0;
     }
 
-    // Hashes collide, for simple pictures often: what is alike at 32 x 32, in masses, detail and color, is a copy.
+    // Hashes collide, for simple pictures often: what is alike at 32 x 32, in masses, detail and colour, is a copy.
     static bool alike(const picture_print& a, const picture_print& b) noexcept {
         constexpr int side = picture_print::side, inner = (side - 2) * (side - 2);
         std::int32_t product = 0;

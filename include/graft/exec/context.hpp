@@ -333,7 +333,7 @@ GRAFT_INLINE status context::run_late(const node& n) {
     std::vector<tensor_view> in;
     for (value_id id : ids) in.push_back(late_view(id));
     std::vector<tensor> made;
-    GRAFT_TRY(evaluate(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
     for (std::size_t i = 0; i < made.size(); ++i)
         if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
     return {};

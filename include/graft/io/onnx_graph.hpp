@@ -10,14 +10,14 @@ namespace detail {
 struct onnx_scope {
     struct entry {
         value_id id;
-        int maker; ///< place of the node that makes it, -1 where none does
+        int maker; ///< index of the node that makes it, -1 where none does
     };
     graph* target = nullptr;
     onnx_scope* parent = nullptr; ///< of a body: what it may capture from
     onnx_scope* owner = nullptr;  ///< the scope of the graph that a function is written into; itself for graphs
     name_table names;
     std::vector<entry> entries;
-    int current = 0; ///< place of the node at work
+    int current = 0; ///< index of the node at work
     int depth = 0;   ///< graphs in graphs
     const onnx_function* function = nullptr;
     std::vector<attribute> bound; ///< attributes that the call gave
@@ -270,7 +270,7 @@ inline status onnx_graph_reader::read_dimensions(const std::vector<wire_bytes>& 
 
 // Makes the values that nodes make, before any node is read: names may be used before they are made.
 inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& nodes, onnx_scope& scope) {
-    int place = 0;
+    int index = 0;
     for (const wire_bytes& part : nodes) {
         wire_reader r(c_.source, part);
         while (r.next()) {
@@ -282,7 +282,7 @@ inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& n
                 // A function's outputs are values of the caller, waiting for the node that makes them.
                 onnx_scope::entry& e = scope.entries[static_cast<std::size_t>(known)];
                 if (e.maker != -2) return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'", "it is made twice");
-                e.maker = place;
+                e.maker = index;
                 continue;
             }
             for (onnx_scope* outer = scope.parent; outer; outer = outer->parent) {
@@ -293,10 +293,10 @@ inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& n
             }
             value_id id = no_value;
             GRAFT_TRY(new_value(scope, scope.function ? fresh(scope, scope.prefix + b.string()) : b.string(), id));
-            scope.define(name, id, place);
+            scope.define(name, id, index);
         }
         GRAFT_TRY(r.finish());
-        ++place;
+        ++index;
     }
     return {};
 }

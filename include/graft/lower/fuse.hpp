@@ -1,4 +1,4 @@
-// Fusion for the CPU: batch normalization into weights; activations and residual sums into the kernels that make their input.
+// Fusion for the CPU: batch normalisation into weights; activations and residual sums into the kernels that make their input.
 #pragma once
 
 #include "../graph/activation.hpp"

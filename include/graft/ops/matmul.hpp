@@ -1,4 +1,4 @@
-// Matrix products: MatMul and Gemm, and the plain loop that the integer and quantized products share.
+// Matrix products: MatMul and Gemm, and the plain loop that the integer and quantised products share.
 #pragma once
 
 #include "gradient_common.hpp"

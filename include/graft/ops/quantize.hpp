@@ -1,4 +1,4 @@
-// Between real numbers and their quantized forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear; and graft.FakeQuantize, which
+// Between real numbers and their quantised forms: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear; and graft.FakeQuantize, which
 // training takes for the two.
 #pragma once
 
@@ -10,7 +10,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// The range of a quantized integer type; false for other types.
+/// The range of a quantised integer type; false for other types.
 inline bool quantized_range(dtype type, double& low, double& high) noexcept {
     switch (type) {
     case dtype::uint8: return low = 0, high = 255, true;
@@ -25,7 +25,7 @@ inline bool quantized_range(dtype type, double& low, double& high) noexcept {
     }
 }
 
-/// Whether the type is a float of 8 or 4 bits that values are quantized to.
+/// Whether the type is a float of 8 or 4 bits that values are quantised to.
 inline bool is_quantized_float(dtype type) noexcept {
     return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0;
 }
@@ -56,7 +56,7 @@ struct quantization_layout {
     }
 };
 
-/// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantized from or to float64.
+/// Fails with op.type unless input i is float16, bfloat16 or float32: nothing is quantised from or to float64.
 inline status check_scale_type(const op_context& c, int i) {
     if (c.in[i].type == dtype::float64) return refuse_type(c, i);
     return check_real(c, i);

@@ -1,4 +1,4 @@
-// Arithmetic on quantized tensors: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. Products of bytes are summed in
+// Arithmetic on quantised tensors: QLinearConv, QLinearMatMul, ConvInteger, MatMulInteger. Products of bytes are summed in
 // doubles, which is exact.
 #pragma once
 
@@ -9,7 +9,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-/// Widens a quantized tensor minus its zero point (input `z`, if given): one zero point for all, or one for each of `n` groups of
+/// Widens a quantised tensor minus its zero point (input `z`, if given): one zero point for all, or one for each of `n` groups of
 /// `inner` elements, over and over.
 GRAFT_NOINLINE inline status widen_centred(const run_context& c, int i, int z, std::int64_t n, std::int64_t inner,
                                            widened<double>& out) {

@@ -3,7 +3,7 @@
 
 #include "../graph/captures.hpp"
 #include "count.hpp"
-#include "evaluate.hpp"
+#include "run_reference.hpp"
 #include "../ops/ops.hpp"
 
 #include <deque>
@@ -15,7 +15,7 @@ GRAFT_BEGIN_NAMESPACE
 /// bodies of If written out where the condition is known. Nodes whose outputs depend on contents that only a run can tell keep
 /// outputs without a shape, and so do the nodes behind them. An input without a type keeps its default; `inputs` null: nothing is
 /// known of the inputs without a default, and only what is constant for all of them is folded.
-result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with);
+result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with);
 
 /// The same where only the shape of the first input without a default is new; the others have theirs from the graph. Inputs with a
 /// default become constants.
@@ -49,7 +49,7 @@ inline bool is_copy(const node& n) {
 
 class specializer {
 public:
-    specializer(graph& g, const evaluation& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
+    specializer(graph& g, const reference_options& with, const op_row* identity) : g_(g), with_(with), identity_(identity) {}
 
     status run() {
         std::int64_t given = 0;
@@ -158,7 +158,7 @@ private:
                 GRAFT_TRY_ASSIGN(read[i], at(n.inputs[i]).constant.to_read_once());
                 in_[i] = view(read[i]);
             }
-            GRAFT_TRY(evaluate(n, in_.data(), inputs, made, with_));
+            GRAFT_TRY(run_reference(n, in_.data(), inputs, made, with_));
             for (std::size_t i = 0; i < made.size(); ++i)
                 if (n.outputs[i] != no_value) made_bytes_ += made_here(n.outputs[i]) = static_cast<std::int64_t>(made[i].bytes());
         }
@@ -215,7 +215,7 @@ private:
     }
 
     graph& g_;
-    const evaluation& with_;
+    const reference_options& with_;
     const op_row* identity_;
     std::vector<value_id> ids_;
     std::vector<tensor_view> in_;
@@ -226,7 +226,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const evaluation& with) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<graph> specialize(graph g, const tensor_view* inputs, const reference_options& with) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         for (value_id id : n.outputs)
             if (id != no_value) detail::forget(g.at(id));
@@ -263,7 +263,7 @@ GRAFT_INLINE result<graph> specialize_first_input(graph g, const shape& first, e
         open.push_back(id);
     }
     g.inputs = std::move(open);
-    return specialize(std::move(g), views.data(), evaluation{limit, pool, nullptr, 0});
+    return specialize(std::move(g), views.data(), reference_options{limit, pool, nullptr, 0});
 }
 GRAFT_MEMORY_CATCH("specialize_first_input")
 

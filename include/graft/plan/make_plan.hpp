@@ -310,7 +310,7 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
 GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool) {
     auto p = std::make_shared<plan>();
     if (how.packed) how.packed->sweep();
-    const evaluation with{how.limit, pool, nullptr, how.seed, how.budget};
+    const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});

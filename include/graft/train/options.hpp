@@ -24,7 +24,7 @@ struct trainer_options {
     double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
     double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
     graft::schedule schedule;          ///< default: cosine with a short warm-up
-    step_options step;                 ///< loss, optimizer, shards, ...
+    step_options step;                 ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
     std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen

@@ -94,7 +94,7 @@ private:
         // The logits stay a value of their own, and so do the new statistics.
         g_.outputs = {logits_};
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-        const evaluation with{o_.limits, pool, nullptr, o_.seed};
+        const reference_options with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
         GRAFT_TRY(rows_of_logits());
         if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());

@@ -4,7 +4,7 @@
 
 #include <graft/cpu/ops/training/ops.hpp>
 #include <graft/ops/gradients.hpp>
-#include <graft/passes/evaluate.hpp>
+#include <graft/passes/run_reference.hpp>
 
 #include <doctest/doctest.h>
 
@@ -131,7 +131,7 @@ TEST_CASE("the kernels of training's operators give the reference's answers, in 
                 for (const tensor& x : inputs) views.push_back(x ? view(x) : tensor_view{});
                 std::vector<tensor> made;
                 const limits limit;
-                const status s = evaluate(n, views.data(), static_cast<int>(views.size()), made, {limit, alone, nullptr, 0});
+                const status s = run_reference(n, views.data(), static_cast<int>(views.size()), made, {limit, alone, nullptr, 0});
                 const std::string error = s.ok() ? "" : s.error().what();
                 REQUIRE_MESSAGE(s.ok(), error);
                 if (n.op_type == "SGD" && !inputs[2]) made[1] = tensor();

@@ -57,9 +57,9 @@ public:
     int lanes() const noexcept { return lanes_; }
 
     /// The element of `v` at `at`, in v's compute type. An empty operand after a failure.
-    operand value(value_id v, const place& at);
+    operand value(value_id v, const position& at);
     /// Says that the element of `v` at `at` is `known`, which the kernel has computed by itself.
-    void bind(value_id v, const place& at, operand known);
+    void bind(value_id v, const position& at, operand known);
 
     /// A counter of the kernel in [0, bound): of its loop over packs where `consecutive` (a multiple of the number of lanes), else
     /// of whatever is at `where`.
@@ -75,11 +75,11 @@ public:
     /// The index whose text is `text`, made of the indices in `of`: for what the others do not cover. % in it stands for each in turn.
     index formula(const char* text, std::initializer_list<index> of, std::int64_t bound);
     /// Coordinate of axis d.
-    index axis(const place& at, int d);
+    index axis(const position& at, int d);
     /// Offset of the element in a tensor of these strides, by axis.
-    index offset(const place& at, const std::vector<std::int64_t>& strides);
+    index offset(const position& at, const std::vector<std::int64_t>& strides);
     /// Number of the element in row-major order.
-    index number(const place& at) { return offset(at, strides_of(at.extents, layout::row_major)); }
+    index number(const position& at) { return offset(at, strides_of(at.extents, layout::row_major)); }
     /// Whether a < k.
     operand less(const index& a, std::int64_t k);
     /// Whether a >= k; a may be negative.
@@ -145,8 +145,8 @@ private:
         std::string name;
         level where;
     };
-    operand compute(value_id v, const place& at);
-    operand load(int input, const place& at);
+    operand compute(value_id v, const position& at);
+    operand load(int input, const position& at);
     index each(const index& a);
     index named_index(const std::string& expression, level where);
 
@@ -156,7 +156,7 @@ private:
     std::vector<std::string> offsets_;  // by input: the one offset that it is read at; "many" where there are others
     std::string text_[3];
     std::map<std::string, named> names_;      // by type and expression
-    std::map<std::string, operand> computed_;  // by value, place and condition
+    std::map<std::string, operand> computed_;  // by value, position and condition
     operand guard_;
     bool reports_ = false, asks_ = false;
     int count_ = 0, depth_ = 0;
@@ -168,11 +168,11 @@ struct rule_call {
     const op_context& c;
     const char* text;  ///< of the rule's row
     int output;
-    const place& at;
+    const position& at;
 
     /// The element of input i that is broadcast to here.
     operand in(int i) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], broadcast_to(at, c.in[i].extents)); }
-    operand in(int i, const place& where) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], where); }
+    operand in(int i, const position& where) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], where); }
     /// The one element of input i, or `otherwise` where it is left out.
     operand scalar(int i, const operand& otherwise) const {
         return c.has(i) ? in(i, walk(c.in[i].extents, layout::row_major, index())) : otherwise;
@@ -191,8 +191,8 @@ struct element_rule {
     operand (*build)(const rule_call&);
     const char* text;                       ///< for `build`: what tells operators of one rule apart
 
-    static constexpr unsigned same = 0;     ///< input elements at the output's place, broadcasting aside
-    static constexpr unsigned moved = 1;    ///< at most one element of an input, at another place
+    static constexpr unsigned same = 0;     ///< input elements at the output's position, broadcasting aside
+    static constexpr unsigned moved = 1;    ///< at most one element of an input, at another position
     static constexpr unsigned several = 2;  ///< several elements of an input
     static constexpr unsigned state = 4;    ///< beside those: outputs may lie over the inputs that they update
 };

@@ -128,18 +128,18 @@ GRAFT_INLINE index element_emitter::formula(const char* text, std::initializer_l
     return i;
 }
 
-GRAFT_INLINE index element_emitter::axis(const place& at, int d) {
+GRAFT_INLINE index element_emitter::axis(const position& at, int d) {
     const int f = at.from[static_cast<std::size_t>(d)];
-    if (f == place::zero || at.extents[d] == 1) return index();
-    if (f == place::given) return at.axes[static_cast<std::size_t>(d)];
+    if (f == position::zero || at.extents[d] == 1) return index();
+    if (f == position::given) return at.axes[static_cast<std::size_t>(d)];
     return remainder(divide(at.offset, at.walk.product(f + 1, at.walk.rank())), at.walk[f]);
 }
-GRAFT_INLINE index element_emitter::offset(const place& at, const std::vector<std::int64_t>& strides) {
+GRAFT_INLINE index element_emitter::offset(const position& at, const std::vector<std::int64_t>& strides) {
     index sum;
     std::vector<std::int64_t> by_walk(static_cast<std::size_t>(at.walk.rank()));
     for (std::size_t d = 0; d < at.from.size(); ++d) {
-        if (at.extents[static_cast<int>(d)] == 1 || at.from[d] == place::zero) continue;
-        if (at.from[d] == place::given)
+        if (at.extents[static_cast<int>(d)] == 1 || at.from[d] == position::zero) continue;
+        if (at.from[d] == position::given)
             sum = add(sum, multiply(at.axes[d], strides[d]));
         else
             by_walk[static_cast<std::size_t>(at.from[d])] += strides[d];
@@ -242,7 +242,7 @@ GRAFT_INLINE std::string element_emitter::define_table(const char* type, const s
     return n.name;
 }
 
-GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
+GRAFT_INLINE operand element_emitter::load(int input, const position& at) {
     const auto k = static_cast<std::size_t>(input);
     const value_id v = body_.inputs[k];
     const tensor_view& x = body_.values[v];
@@ -270,7 +270,7 @@ GRAFT_INLINE operand element_emitter::load(int input, const place& at) {
     return convert({define("v", compute_name(body_.memory[k]), "load" + arguments, where), compute_type(body_.memory[k]), where}, type);
 }
 
-GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
+GRAFT_INLINE operand element_emitter::compute(value_id v, const position& at) {
     const auto made = body_.maker[v];
     const tensor_view& x = body_.values[v];
     if (made.first < 0) {
@@ -290,7 +290,7 @@ GRAFT_INLINE operand element_emitter::compute(value_id v, const place& at) {
     if (!y && !failure) return refuse("its attributes do not fit its inputs");
     return convert(y, x.type);
 }
-GRAFT_INLINE operand element_emitter::value(value_id v, const place& at) {
+GRAFT_INLINE operand element_emitter::value(value_id v, const position& at) {
     if (failure) return {};
     if (depth_ >= detail::longest_chain) return refuse("its chain of operators is too long");
     const std::string key = std::to_string(v) + "@" + at.key() + "?" + guard_.text;
@@ -302,7 +302,7 @@ GRAFT_INLINE operand element_emitter::value(value_id v, const place& at) {
     if (!failure) computed_[key] = x;
     return x;
 }
-GRAFT_INLINE void element_emitter::bind(value_id v, const place& at, operand known) {
+GRAFT_INLINE void element_emitter::bind(value_id v, const position& at, operand known) {
     computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[v].type);
 }
 

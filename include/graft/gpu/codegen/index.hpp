@@ -54,7 +54,7 @@ struct operand {
 /// A walk is a counter's way through memory: element number `offset` of the extents `walk`, outermost first. Axis d of the value is
 /// axis from[d] of the walk, or what from[d] says else. So a walk in the order of memory costs no division, broadcasting and permuting
 /// axes are notes and not text, and an operator that moves elements along one axis leaves the others walked.
-struct place {
+struct position {
     static constexpr int zero = -1;   ///< the coordinate is 0
     static constexpr int given = -2;  ///< the coordinate is axes[d]
 
@@ -64,20 +64,20 @@ struct place {
     std::vector<int> from;
     std::vector<index> axes;
 
-    /// The same text for the same place.
+    /// The same text for the same position.
     std::string key() const;
 };
 
-/// The place that is element number `offset` in the order in which a tensor lies in memory.
-place walk(const shape& extents, layout order, const index& offset);
-/// The place with these coordinates, one for each axis.
-place at_axes(const shape& extents, std::vector<index> axes);
-/// The place whose coordinate along axis d is `i`, in a value that has the extent `extent` there.
-place with_axis(place at, int d, const index& i, std::int64_t extent);
+/// The position that is element number `offset` in the order in which a tensor lies in memory.
+position walk(const shape& extents, layout order, const index& offset);
+/// The position with these coordinates, one for each axis.
+position at_axes(const shape& extents, std::vector<index> axes);
+/// The position whose coordinate along axis d is `i`, in a value that has the extent `extent` there.
+position with_axis(position at, int d, const index& i, std::int64_t extent);
 /// The same element of a value whose axes are `axes` of this one's, in that order; -1 is a new axis of extent 1.
-place with_axes(const place& at, const std::vector<int>& axes);
+position with_axes(const position& at, const std::vector<int>& axes);
 /// Where a value of the extents `in` is read that is broadcast to the value at `at`.
-place broadcast_to(const place& at, const shape& in);
+position broadcast_to(const position& at, const shape& in);
 
 /// Strides in elements of a tensor in memory, by axis of its extents.
 std::vector<std::int64_t> strides_of(const shape& extents, layout order);
@@ -122,15 +122,15 @@ GRAFT_INLINE std::vector<std::int64_t> strides_among(const shape& extents, std::
     return strides;
 }
 
-GRAFT_INLINE std::string place::key() const {
+GRAFT_INLINE std::string position::key() const {
     std::string s = offset.text;
     for (std::int64_t e : walk) s += "," + std::to_string(e);
     for (std::size_t d = 0; d < from.size(); ++d) s += from[d] == given ? (axes[d].consecutive ? ":+" : ":") + axes[d].text : ":" + std::to_string(from[d]);
     return s;
 }
 
-GRAFT_INLINE place walk(const shape& extents, layout order, const index& offset) {
-    place p;
+GRAFT_INLINE position walk(const shape& extents, layout order, const index& offset) {
+    position p;
     p.extents = extents;
     p.offset = offset;
     p.from.resize(static_cast<std::size_t>(extents.rank()));
@@ -142,34 +142,34 @@ GRAFT_INLINE place walk(const shape& extents, layout order, const index& offset)
     return p;
 }
 
-GRAFT_INLINE place at_axes(const shape& extents, std::vector<index> axes) {
-    place p;
+GRAFT_INLINE position at_axes(const shape& extents, std::vector<index> axes) {
+    position p;
     p.extents = extents;
-    p.from.assign(axes.size(), place::given);
+    p.from.assign(axes.size(), position::given);
     p.axes = std::move(axes);
     return p;
 }
 
-GRAFT_INLINE place with_axis(place at, int d, const index& i, std::int64_t extent) {
+GRAFT_INLINE position with_axis(position at, int d, const index& i, std::int64_t extent) {
     at.extents[d] = extent;
-    at.from[static_cast<std::size_t>(d)] = place::given;
+    at.from[static_cast<std::size_t>(d)] = position::given;
     at.axes[static_cast<std::size_t>(d)] = i;
     return at;
 }
 
-GRAFT_INLINE place with_axes(const place& at, const std::vector<int>& axes) {
-    place p;
+GRAFT_INLINE position with_axes(const position& at, const std::vector<int>& axes) {
+    position p;
     p.walk = at.walk;
     p.offset = at.offset;
     for (int a : axes) {
         p.extents.push_back(a < 0 ? 1 : at.extents[a]);
-        p.from.push_back(a < 0 ? place::zero : at.from[static_cast<std::size_t>(a)]);
+        p.from.push_back(a < 0 ? position::zero : at.from[static_cast<std::size_t>(a)]);
         p.axes.push_back(a < 0 ? index() : at.axes[static_cast<std::size_t>(a)]);
     }
     return p;
 }
 
-GRAFT_INLINE place broadcast_to(const place& at, const shape& in) {
+GRAFT_INLINE position broadcast_to(const position& at, const shape& in) {
     if (in == at.extents) return at;
     std::vector<int> axes;
     for (int d = 0; d < in.rank(); ++d) {

@@ -83,7 +83,7 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
 namespace detail {
 
 // Where the elements of output o go, from a walk in the order of another one.
-inline void emit_store(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y, std::string& packs, std::string& each, std::string& behind) {
+inline void emit_store(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y, std::string& packs, std::string& each, std::string& behind) {
     const std::string name = std::to_string(o), type = memory_name(q.out[o].type), lanes = std::to_string(e.lanes());
     const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
     const std::string element = "stored<" + type + ">(" + y.text + ")";
@@ -112,7 +112,7 @@ inline bool updates_state(const kernel_body& body) {
     return false;
 }
 
-// Whether what an update may write over is read there alone, by whichever name: a chain in front of it might look at another place of the
+// Whether what an update may write over is read there alone, by whichever name: a chain in front of it might look at another position of the
 // same state, which another thread has changed by then.
 inline bool updates_safely(const kernel_query& q, int first, const element_emitter& e, const index& i) {
     const kernel_body& body = e.body();
@@ -138,7 +138,7 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     const int lanes = loop_lanes(q.on, total, narrowest(q, first));
     element_emitter e(body, lanes);
     const index i = e.loop_index("i", total);
-    const place at = walk(extents, q.out_layout[first], i);
+    const position at = walk(extents, q.out_layout[first], i);
     std::string packs, each, behind;
     for (int o : outputs) {
         const operand y = e.value(body.outputs[static_cast<std::size_t>(o)], at);

@@ -1,4 +1,4 @@
-// One kernel for many tensors, each of which is computed element by element in the same way: an optimizer's updates are mostly of tensors
+// One kernel for many tensors, each of which is computed element by element in the same way: an optimiser's updates are mostly of tensors
 // so small that launching costs what working does.
 #pragma once
 
@@ -67,7 +67,7 @@ inline int tensor_lanes(const kernel_query& q, int first) {
 inline const char* emit_elements(element_emitter& e, const kernel_query& q, const std::vector<int>& outputs, std::string& text) {
     const int first = outputs[0];
     const index i = e.loop_index("i", q.out[first].elements());
-    const place at = walk(q.out[first].extents, q.out_layout[first], i);
+    const position at = walk(q.out[first].extents, q.out_layout[first], i);
     std::string packs, each, behind;
     for (int o : outputs) {
         const operand y = e.value(e.body().outputs[static_cast<std::size_t>(o)], at);

@@ -49,11 +49,11 @@ struct fused_node {
     std::vector<layout> in_layout, out_layout;  ///< of its inputs in memory; of what the body computes, the layout that it is walked in
 };
 
-/// A result of a reduction, or what follows from it: an output of the node, at a place.
+/// A result of a reduction, or what follows from it: an output of the node, at a position.
 struct reduction_result {
     int output;
     operand y;
-    place at;
+    position at;
 };
 
 /// One reduction: which elements, by what, and what becomes of the results. Operands of the methods are of `e`.
@@ -62,12 +62,12 @@ public:
     inline explicit reduction(const kernel_query& query) : q(query), whole(&query) {}
     inline virtual ~reduction() {}
     /// x0, x1, ... of the element at `at`; `result` is where it goes, with extent 1 along what is reduced.
-    inline virtual std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const = 0;
+    inline virtual std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const = 0;
     /// Says what follows from a result: its fields are in `s`, `at` is where it is, with extent 1 along what was reduced. Outputs of the
     /// node are added to `results`. Returns the statistics that `map` wants.
-    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const = 0;
+    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const = 0;
     /// The elements at `at` of the outputs in `mapped`.
-    inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const place& at) const {
+    inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const position& at) const {
         (void)e, (void)known, (void)at;
         return {};
     }
@@ -75,7 +75,7 @@ public:
     /// Reads the body: of the node alone, or of what is fused with it. Null, or why there can be no kernel.
     const char* begin(const fused_node* around);
     /// The element of the node's input i at `at`.
-    operand in(element_emitter& e, int i, const place& at) const { return e.value(inputs[static_cast<std::size_t>(i)], at); }
+    operand in(element_emitter& e, int i, const position& at) const { return e.value(inputs[static_cast<std::size_t>(i)], at); }
     /// Whether somebody reads output o.
     bool writes(int o) const { return q.wants(o) && q.out[o].type != dtype::undefined; }
 
@@ -115,7 +115,7 @@ const char* generate_fused_reduction(const kernel_query& q, program& p);
 const char* generate_reduction(const reduction& r, program& p);
 
 /// The statement that stores y to output o at `at`.
-std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y);
+std::string store_statement(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y);
 
 /// A kernel's text as `entry_point` makes it, with pointers into the workspace behind the other parameters.
 struct workspace_parameter {

@@ -8,7 +8,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-GRAFT_INLINE std::string store_statement(element_emitter& e, const kernel_query& q, int o, const place& at, const operand& y) {
+GRAFT_INLINE std::string store_statement(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y) {
     const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
     return "out" + std::to_string(o) + "[" + to.text + "] = stored<" + memory_name(q.out[o].type) + ">(" + y.text + ");\n";
 }
@@ -39,10 +39,10 @@ struct reduction_writer {
     program& out;
 
     // Where result number k is, seen as an element of what is summed up with extent 1 along the reduced axes.
-    place result(const index& k) const {
-        place at;
+    position result(const index& k) const {
+        position at;
         at.offset = k;
-        at.from.assign(static_cast<std::size_t>(r.extents.rank()), place::zero);
+        at.from.assign(static_cast<std::size_t>(r.extents.rank()), position::zero);
         at.axes.resize(at.from.size());
         at.extents = r.extents;
         for (int d : memory_order(r.extents.rank(), r.order)) {
@@ -83,7 +83,7 @@ struct reduction_writer {
                 e.bind(r.outputs[static_cast<std::size_t>(x.output)], x.at, x.y);
         }
         for (int b : alone ? std::vector<int>() : r.stored_finished) {
-            const place* at = &results[0].at;
+            const position* at = &results[0].at;
             for (const reduction_result& x : results)
                 if (r.outputs[static_cast<std::size_t>(x.output)] == r.body.outputs[static_cast<std::size_t>(b)]) at = &x.at;
             stores += store_statement(e, *r.whole, b, *at, e.value(r.body.outputs[static_cast<std::size_t>(b)], *at));
@@ -91,7 +91,7 @@ struct reduction_writer {
         return stores;
     }
     // The outputs that are made of each element and of the statistics.
-    void mapping(element_emitter& e, const std::vector<operand>& stats, const place& at, std::string& packs, std::string& each, std::string& behind) const {
+    void mapping(element_emitter& e, const std::vector<operand>& stats, const position& at, std::string& packs, std::string& each, std::string& behind) const {
         const std::vector<operand> y = r.map(e, stats, at);
         const bool alone = r.whole == &r.q;
         for (std::size_t j = 0; j < y.size() && !e.failure && !alone; ++j) e.bind(r.outputs[static_cast<std::size_t>(r.mapped[j])], at, y[j]);
@@ -133,7 +133,7 @@ struct reduction_writer {
 };
 
 // Where the elements of number `number` along the reduced axes are, of the result whose elements begin at `base`.
-inline place reduced_place(element_emitter& e, const reduction_writer& w, const index& base, const index& number) {
+inline position reduced_place(element_emitter& e, const reduction_writer& w, const index& base, const index& number) {
     const std::string name = e.define("i", "index_t", e.add(base, spread(e, number, w.p.joined.reduced)).text, level::pack);
     return walk(w.r.extents, w.r.order, e.loop_index(name.c_str(), w.r.extents.elements()));
 }

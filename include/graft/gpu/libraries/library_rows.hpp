@@ -23,7 +23,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
-inline const library_row* find_row(const library_rows& rows, const char* op, const char* domain) {
+inline const library_row* find_row(const library_table& rows, const char* op, const char* domain) {
     for (const library_row& row : rows)
         if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
     return nullptr;

@@ -1,4 +1,4 @@
-// Updates of many small parameters become one node MultiTensor and its kernel, and so do other nodes that optimizers need one of for each
+// Updates of many small parameters become one node MultiTensor and its kernel, and so do other nodes that optimisers need one of for each
 // parameter: the scaling of gradients, and the copies of weights in 16 bits.
 #pragma once
 
@@ -84,7 +84,7 @@ private:
             state_[static_cast<std::size_t>(before)] = 1;
             if (s.output >= 0) before_[g.outputs[s.output]] = before;
         }
-        // By value: whether anybody reads it, and whether somebody does who is no optimizer.
+        // By value: whether anybody reads it, and whether somebody does who is no optimiser.
         std::vector<char> read(count, 0), elsewhere(count, 0);
         std::vector<value_id> ids;
         for (const node& n : g.nodes) {
@@ -240,7 +240,7 @@ private:
     place_id on_;
     std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
     std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
-    std::vector<char> waits_;              // by node: an optimizer's, or read by those alone
+    std::vector<char> waits_;              // by node: an optimiser's, or read by those alone
     std::vector<group> open_;              // none needs another
     std::int64_t held_ = 0;
 };

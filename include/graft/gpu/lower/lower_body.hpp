@@ -173,7 +173,7 @@ private:
         }
         return found;
     }
-    // What optimizers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
+    // What optimisers read: a gradient that the loss's scale was taken out of may be too small for 16 bits.
     void find_gradients(std::vector<char>& found) const {
         for (const node& n : g.nodes)
             for (std::size_t i = 0; i < n.inputs.size() && here(n) && is_optimizer(n); ++i)

@@ -86,7 +86,7 @@ inline operand emit_scale_shift(const rule_call& r) {
         if (!r.c.has(i)) continue;
         const std::int64_t n = r.c.in[i].elements();
         if (n != x[1] && n != x[0] * x[1]) return r.e.refuse("its scale or shift has not one number a channel");
-        const place of_channels = with_axes(r.at, n == x[1] ? std::vector<int>{1} : std::vector<int>{0, 1});
+        const position of_channels = with_axes(r.at, n == x[1] ? std::vector<int>{1} : std::vector<int>{0, 1});
         const operand s = r.e.convert(r.in(i, walk(r.c.in[i].extents, layout::row_major, r.e.number(of_channels))), r.type());
         y = r.e.make(r.type(), i == 1 ? "% * %" : "% + %", {y, s});
     }

@@ -18,7 +18,7 @@ decomposition_table attention_decompositions();
 /// `scale`. The mask is [1 or batch, 1 or heads, queries, keys or more], row-major: what is behind the keys is not read.
 ///
 /// cuDNN compiles the kernel when it is asked for it. Where it has none, the answer is op.unsupported.
-library_rows attention_rows();
+library_table attention_rows();
 /// So many elements make 16 bytes, at which heads and rows have to begin.
 constexpr std::int64_t attention_pack = 8;
 /// The operator of that row, which no model can name.
@@ -319,7 +319,7 @@ inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel
 
 }  // namespace detail
 
-GRAFT_INLINE library_rows attention_rows() {
+GRAFT_INLINE library_table attention_rows() {
     static constexpr library_row rows[] = {{"Attention", "graft", detail::refuse_fused_attention, detail::make_fused_attention}};
     return rows;
 }

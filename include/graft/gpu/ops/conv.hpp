@@ -15,7 +15,7 @@ namespace gpu {
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
-library_rows conv_rows();
+library_table conv_rows();
 
 /// Whether cuDNN's pointwise operations have the function.
 bool conv_epilogue_supported(activation function) noexcept;
@@ -312,7 +312,7 @@ GRAFT_INLINE bool conv_epilogue_supported(activation function) noexcept {
     return function == activation::none || detail::activation_operation({function}).mode != api::cudnn::pointwise::identity;
 }
 
-GRAFT_INLINE library_rows conv_rows() {
+GRAFT_INLINE library_table conv_rows() {
     using namespace detail;
     static constexpr library_row rows[] = {
         {"Conv", "", refuse_conv<read_conv>, make_conv<read_conv>},

@@ -48,7 +48,7 @@ inline std::string form(const char* text, bool real) {
 inline operand second_input(const rule_call& r) {
     shape second, out;
     if (!ops::binary_shapes(r.c, second, out).ok()) return r.e.refuse("its shapes do not fit");
-    const place at = broadcast_to(r.at, second);
+    const position at = broadcast_to(r.at, second);
     std::vector<int> axes;
     for (int d = 0; d < r.c.in[1].extents.rank(); ++d) axes.push_back(d);
     return r.in(1, with_axes(at, axes));

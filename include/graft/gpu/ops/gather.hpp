@@ -30,7 +30,7 @@ inline bool indices_fit(const tensor_view& indices, std::int64_t first, std::int
 
 // The element of input 1 at `where` as an index in [0, extent), counted from the end where it is negative. `inside` gets the condition
 // that it is in range where that is not known; where it does not hold the index is 0, and the run fails.
-inline index resolved_index(const rule_call& r, const place& where, std::int64_t extent, bool known, operand& inside) {
+inline index resolved_index(const rule_call& r, const position& where, std::int64_t extent, bool known, operand& inside) {
     element_emitter& e = r.e;
     const operand k = r.in(1, where);
     if (!k) return {};
@@ -55,7 +55,7 @@ inline operand emit_gather(const rule_call& r) {
     for (int d = 0; d < x.rank(); ++d) of_data.push_back(d == axis ? -1 : d < axis ? d : d + indices.rank() - 1);
     operand inside;
     const index chosen = resolved_index(r, with_axes(r.at, of_indices), x[axis], known, inside);
-    const place from = moved_along(with_axes(r.at, of_data), axis, chosen, x);
+    const position from = moved_along(with_axes(r.at, of_data), axis, chosen, x);
     return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
 }
 
@@ -66,7 +66,7 @@ inline operand emit_gather_elements(const rule_call& r) {
     if (known && !indices_fit(r.c.in[1], 0, 1, x[axis])) return r.e.refuse(out_of_range);
     operand inside;
     const index chosen = resolved_index(r, r.at, x[axis], known, inside);
-    place from = r.at;
+    position from = r.at;
     from.extents = x;
     from = moved_along(from, axis, chosen, x);
     return r.e.where(inside, nothing_there(r), [&] { return r.in(0, from); });
@@ -82,8 +82,8 @@ inline operand emit_gather_nd(const rule_call& r) {
     for (int d = 0; d < lead; ++d) of_indices.push_back(d);
     of_indices.push_back(-1);
     for (int d = 0; d < x.rank(); ++d) of_data.push_back(d < batch ? d : d < batch + k ? -1 : lead + d - batch - static_cast<int>(k));
-    place from = with_axes(r.at, of_data);
-    const place row = with_axes(r.at, of_indices);
+    position from = with_axes(r.at, of_data);
+    const position row = with_axes(r.at, of_indices);
     operand inside;
     for (std::int64_t j = 0; j < k; ++j) {
         const int axis = batch + static_cast<int>(j);

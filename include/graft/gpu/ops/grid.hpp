@@ -127,13 +127,13 @@ inline dtype sample_type(dtype x, dtype grid) {
     if (grid == dtype::float64 || x == dtype::float64) return dtype::float64;
     return is_float(x) || size_of(x) <= 2 ? dtype::float32 : dtype::float64;
 }
-// The axes of the sample whose place in the output is `at` (its channel does not matter).
-inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const place& at, dtype type) {
+// The axes of the sample whose position in the output is `at` (its channel does not matter).
+inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const position& at, dtype type) {
     std::vector<grid_axis> axes;
     std::vector<int> of{0};
     for (int d = 0; d < p.spatial; ++d) of.push_back(2 + d);
     of.push_back(-1);
-    const place point = with_axes(at, of);
+    const position point = with_axes(at, of);
     for (int d = 0; d < p.spatial; ++d) {
         const operand v = e.value(grid, with_axis(point, p.spatial + 1, index_of(p.spatial - 1 - d), extents.back()));
         if (!v) return {};
@@ -142,11 +142,11 @@ inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_pl
     return axes;
 }
 // f(where in x, the weights along the axes, whether that is inside) of every tap.
-template <class F> void for_taps(std::vector<grid_axis>& axes, const place& at, const shape& x, element_emitter& e, const F& f) {
+template <class F> void for_taps(std::vector<grid_axis>& axes, const position& at, const shape& x, element_emitter& e, const F& f) {
     int count = 1;
     for (grid_axis& a : axes) count *= a.taps();
     for (int t = 0; t < count; ++t) {
-        place from = at;
+        position from = at;
         from.extents = x;
         operand inside;
         std::vector<int> k(axes.size());
@@ -168,7 +168,7 @@ inline operand emit_grid_sample(const rule_call& r) {
     std::vector<grid_axis> axes = sample_axes(e, p, r.c.n.inputs[1], grid, x, r.at, type);
     if (axes.empty()) return {};
     operand y;
-    for_taps(axes, r.at, x, e, [&](const place& at, const std::vector<int>& k, const operand& inside) {
+    for_taps(axes, r.at, x, e, [&](const position& at, const std::vector<int>& k, const operand& inside) {
         const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0), [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
         operand w;
         for (std::size_t d = 0; d < axes.size(); ++d) w = product(e, w, axes[d].weight(index_of(k[d])));
@@ -186,7 +186,7 @@ inline operand emit_affine_grid(const rule_call& r) {
     const int d = o.rank() - 2;
     const dtype type = r.type();
     const bool corners = r.c.integer("align_corners", 0) != 0;
-    const place row = with_axes(r.at, {0, d + 1, -1});
+    const position row = with_axes(r.at, {0, d + 1, -1});
     const auto of_theta = [&](int j) { return r.in(0, with_axis(row, 2, index_of(j), theta[2])); };
     operand y = of_theta(d);
     for (int j = 0; j < d; ++j) {
@@ -215,9 +215,9 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38) return "more samples or pixels than are counted";
     made.source = std::string("namespace graft {\n") + index_definition(4 * std::max({most_sorted, x.elements(), dy.elements(), grid.elements()}));
 
-    // The sample of number u, in a place whose channel is `channel`; and its tap's number along axis d.
+    // The sample of number u, in a position whose channel is `channel`; and its tap's number along axis d.
     const auto sample = [&](element_emitter& e, const index& u, const index& channel) {
-        const place split = walk(lead, layout::row_major, u);
+        const position split = walk(lead, layout::row_major, u);
         std::vector<index> axes{e.axis(split, 0), channel};
         for (int d = 2; d < dy.rank(); ++d) axes.push_back(e.axis(split, d - 1));
         return at_axes(dy, axes);
@@ -231,7 +231,7 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     if (count) {
         element_emitter e(body, 1);
         const index u = e.counter("u", count, level::thread);
-        const place at = sample(e, u, index());
+        const position at = sample(e, u, index());
         std::vector<grid_axis> axes = sample_axes(e, p, body.inputs[2], grid, x, at, type);
         if (axes.empty()) return e.failure;
         operand inside;
@@ -248,7 +248,7 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     std::string text = std::string("    ") + memory_name(type) + " s[" + decimal(k.lanes) + "] = {};\n";
     if (count) {
         const index one = k.e.counter("u", count, level::pack);
-        const place from = sample(k.e, one, k.e.axis(k.at, 1));
+        const position from = sample(k.e, one, k.e.axis(k.at, 1));
         std::vector<grid_axis> own = sample_axes(k.e, p, body.inputs[2], grid, x, from, type);
         if (own.empty()) return k.e.failure;
         operand w;
@@ -285,13 +285,13 @@ public:
             by.merge += std::string("a.") + names[d] + " += b." + names[d] + ";\n    ";
         }
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         const shape& x = q.in[1].extents;
         std::vector<operand> sums(by.fields.size());
         std::vector<grid_axis> along = sample_axes(e, plan, inputs[2], q.in[2].extents, x, at, type);
         if (along.empty()) return sums;
         const operand dy = e.convert(in(e, 0, at), type);
-        for_taps(along, at, x, e, [&](const place& from, const std::vector<int>& k, const operand& inside) {
+        for_taps(along, at, x, e, [&](const position& from, const std::vector<int>& k, const operand& inside) {
             const operand v = e.where(inside, e.number(type, 0), [&] { return e.convert(in(e, 1, from), type); });
             for (std::size_t d = 0; d < along.size(); ++d) {
                 operand w = along[d].slope(k[d]);
@@ -304,7 +304,7 @@ public:
         for (operand& s : sums) s = e.make(type, "% * %", {s, dy});
         return sums;
     }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         std::vector<int> of{0};
         for (int d = 0; d < plan.spatial; ++d) of.push_back(2 + d);
         of.push_back(-1);

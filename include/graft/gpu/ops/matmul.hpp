@@ -14,7 +14,7 @@ namespace gpu {
 /// Of epilogues, a bias along the last axis, a residual before the activation, ReLU and the approximate GELU are taken; the others
 /// are refused, so that the caller splits them off into a node of their own. graft's MatMul may have attributes here (gpu/decompose.hpp): "scale",
 /// a factor of the product, before all else; "exact" (MatMul of ai.onnx too), which keeps TF32 away.
-library_rows matmul_rows();
+library_table matmul_rows();
 /// Gemm whose C cuBLASLt does not add: a product, and its scaled sum with C.
 decomposition_table matmul_decompositions();
 
@@ -191,7 +191,7 @@ inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_quer
 
 }  // namespace detail
 
-GRAFT_INLINE library_rows matmul_rows() {
+GRAFT_INLINE library_table matmul_rows() {
     using namespace detail;
     static constexpr library_row rows[] = {
         {"MatMul", "", refuse_product<read_matmul>, make_product_of<read_matmul>},

@@ -28,8 +28,8 @@ inline bool all_known(const op_context& c, int first) {
         if (!is_known(c, i)) return false;
     return true;
 }
-// The place in an input of the extents `x` whose coordinate along axis d is `i`, which is in range wherever something is read.
-inline place moved_along(const place& at, int d, index i, const shape& x) {
+// The position in an input of the extents `x` whose coordinate along axis d is `i`, which is in range wherever something is read.
+inline position moved_along(const position& at, int d, index i, const shape& x) {
     if (!i.known) i.bound = x[d];
     return with_axis(at, d, i, x[d]);
 }
@@ -59,7 +59,7 @@ inline operand emit_expand(const rule_call& r) { return r.in(0); }
 
 inline operand emit_tile(const rule_call& r) {
     const shape& x = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     for (int d = 0; d < x.rank(); ++d)
         if (x[d] != r.at.extents[d]) from = moved_along(from, d, r.e.remainder(r.e.axis(r.at, d), x[d]), x);
     return r.in(0, from);
@@ -92,7 +92,7 @@ inline operand emit_slice(const rule_call& r) {
     ops::slice_range range;
     if (!ops::read_slice(r.c, range).ok()) return r.e.refuse("its bounds do not fit");
     const shape& x = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     for (int d = 0; d < x.rank(); ++d) {
         const std::int64_t step = r.at.extents[d] > 1 ? range.step[d] : 1;
         if (r.at.extents[d] != x[d] || step != 1) from = moved_along(from, d, r.e.add(r.e.multiply(r.e.axis(r.at, d), step), range.first[d]), x);
@@ -105,7 +105,7 @@ inline operand emit_slice_grad(const rule_call& r) {
     shape x;
     if (!ops::read_slice_grad(r.c, range, x).ok()) return r.e.refuse("its attributes do not fit");
     const shape& dy = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     operand inside;
     for (int d = 0; d < x.rank(); ++d) {
         const std::int64_t n = range.n[d], step = n > 1 ? range.step[d] : 1, pace = step < 0 ? -step : step;
@@ -147,7 +147,7 @@ inline operand emit_pad(const rule_call& r) {
     if (!ops::read_pads(r.c, border, out).ok()) return r.e.refuse("its pads do not fit");
     const shape& x = r.c.in[0].extents;
     const operand fill = r.c.version() < 11 ? r.attribute("value", 0) : r.scalar(2, zero_of(r));
-    place from = r.at;
+    position from = r.at;
     operand inside;
     const char mode = r.c.string("mode", "constant")[0];
     for (int d = 0; d < x.rank(); ++d)
@@ -157,7 +157,7 @@ inline operand emit_pad(const rule_call& r) {
 }
 inline operand emit_center_crop_pad(const rule_call& r) {
     const shape& x = r.c.in[0].extents;
-    place from = r.at;
+    position from = r.at;
     operand inside;
     for (int d = 0; d < x.rank(); ++d) {
         const std::int64_t n = x[d], m = r.at.extents[d], begin = n > m ? -((n - m) / 2) : (m - n) / 2;
@@ -178,7 +178,7 @@ inline operand emit_concat(const rule_call& r) {
         const std::int64_t n = r.c.in[k].extents[axis];
         if (n == 0) continue;
         const operand inside = r.e.both(r.e.at_least(i, first), r.e.less(i, first + n));
-        const place at = moved_along(r.at, axis, r.e.add(i, -first), r.c.in[k].extents);
+        const position at = moved_along(r.at, axis, r.e.add(i, -first), r.c.in[k].extents);
         y = inside ? r.e.where(inside, y ? y : zero_of(r), [&] { return r.in(k, at); }) : r.in(k, at);
         if (!y) return y;
         first += n;
@@ -208,7 +208,7 @@ inline operand emit_reverse_sequence(const rule_call& r) {
     const operand fits = r.e.make(dtype::boolean, ("% >= 0 && % <= " + std::to_string(x[time])).c_str(), {length, length});
     if (!known) r.e.demand(fits, length, {errc::op_index, graft::location(r.c.n), ops::length_out_of_range, x[time]});
     const operand from = r.e.make(dtype::int64, "% && % < % ? % - 1 - % : %", {fits, t, length, length, t, t});
-    const place there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
+    const position there = moved_along(r.at, time, r.e.as_index(from, x[time]), x);
     return r.e.where(known ? operand{} : fits, nothing_there(r), [&] { return r.in(0, there); });
 }
 // Indices that are out of range name nothing.

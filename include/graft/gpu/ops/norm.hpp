@@ -55,11 +55,11 @@ public:
         for (int o = 1; o < q.outputs; ++o)
             if (q.wants(o) && q.out[o].type != dtype::undefined) finished.push_back(o);
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
     inline operand inverse_root(element_emitter& e, const operand& variance) const {
         return e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, ops::epsilon_of(q))});
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         if (kind == norm_kind::lp) {
             const operand norm = q.integer("p", 2) == 1 ? s[0] : e.make(type, "sqrt(%)", {s[0]});
             return {norm};
@@ -71,13 +71,13 @@ public:
         for (int o : finished) results.push_back({o, e.convert(o == 1 ? s[1] : inverse, q.out[o].type), at});
         return {s[1], inverse};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         const operand x = in(e, 0, at);
         switch (kind) {
         case norm_kind::lp: return {e.make(type, "% == 0 ? % : % / %", {s[0], e.number(type, 0), x, s[0]})};
         case norm_kind::mean_variance: return {e.make(type, "(% - %) / %", {x, s[0], s[1]})};
         case norm_kind::channels: {
-            place vector = with_axes(at, {1});
+            position vector = with_axes(at, {1});
             if (groups && q.in[1].extents[0] != extents[1]) vector = at_axes({groups}, {e.divide(e.axis(at, 1), extents[1] / groups)});
             const operand scale = e.convert(in(e, 1, vector), type), shift = e.convert(in(e, 2, vector), type);
             return {e.make(type, "(% - %) * % * % + %", {x, s[0], s[1], scale, shift})};
@@ -146,7 +146,7 @@ inline operand emit_batch_norm(const rule_call& r) {
         for (int d = 1; d < r.at.extents.rank(); ++d) axes.push_back(d);
     else
         axes.push_back(r.at.extents.rank() > 1 ? 1 : -1);
-    const place channel = with_axes(r.at, axes);
+    const position channel = with_axes(r.at, axes);
     const operand x = r.in(0), scale = r.e.convert(r.in(1, channel), type), shift = r.e.convert(r.in(2, channel), type), mean = r.e.convert(r.in(3, channel), type),
                   variance = r.e.convert(r.in(4, channel), type), factor = r.e.make(type, "% / sqrt(% + %)", {scale, variance, r.number(ops::epsilon_of(r.c))});
     return r.e.make(type, "(% - %) * % + %", {x, mean, factor, shift});

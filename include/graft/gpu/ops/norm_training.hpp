@@ -30,9 +30,9 @@ public:
         axes = ~2u & ((1u << extents.rank()) - 1);
         total = extents.product(0, 1) * extents.product(2, extents.rank());
     }
-    inline operand value(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, at), type); }
-    inline operand channel(element_emitter& e, int input, const place& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
-    inline void store(element_emitter& e, int o, const place& at, const operand& y, std::vector<reduction_result>& results) const {
+    inline operand value(element_emitter& e, int input, const position& at) const { return e.convert(in(e, input, at), type); }
+    inline operand channel(element_emitter& e, int input, const position& at) const { return e.convert(in(e, input, with_axes(at, {1})), type); }
+    inline void store(element_emitter& e, int o, const position& at, const operand& y, std::vector<reduction_result>& results) const {
         if (writes(o)) results.push_back({o, e.convert(y, q.out[o].type), with_axes(at, {1})});
     }
     inline const char* read(const fused_node* around) {
@@ -57,8 +57,8 @@ public:
         outputs({1, 2, 3, 4}, {0});
         statistics = {type, type};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         const double n = static_cast<double>(total), momentum = decimal_of(q.real("momentum", 0.9f)), epsilon = decimal_of(q.real("epsilon", 1e-5f));
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
@@ -75,7 +75,7 @@ public:
         store(e, 4, at, inverse, results);
         return {s[1], e.make(type, "% * %", {channel(e, 1, at), inverse})};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         operand y = e.make(type, "(% - %) * % + %", {value(e, 0, at), s[0], s[1], channel(e, 2, at)});
         if (q.has(5)) y = e.make(type, "% + %", {y, value(e, 5, at)});
         if (!activation.any) return {y};
@@ -94,25 +94,25 @@ public:
         outputs({1, 2}, {0, 3});
         statistics = {type, type, type};
     }
-    inline operand masked(element_emitter& e, const place& at) const {
+    inline operand masked(element_emitter& e, const position& at) const {
         const operand dy = value(e, 0, at);
         if (!activation.any) return dy;
         const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
         if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
         return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& result) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const override {
         const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
         return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         store(e, 1, at, s[1], results);
         store(e, 2, at, s[0], results);
         // dX = factor * g + constant + slope * (X - mean)
         const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
         return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         std::vector<operand> made;
         const operand g = masked(e, at);
         for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
@@ -132,8 +132,8 @@ public:
         by.take = "s.sum += x0;\n    s.along += x0 * x1;";
         by.fields = {{"sum", type, "0"}, {"along", type, "0"}};
     }
-    inline operand value(element_emitter& e, int i, const place& at) const { return e.convert(in(e, i, at), type); }
-    inline operand mean(element_emitter& e, const place& row) const { return q.has(2) ? value(e, 2, row) : e.number(type, 0); }
+    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type); }
+    inline operand mean(element_emitter& e, const position& row) const { return q.has(2) ? value(e, 2, row) : e.number(type, 0); }
     inline const char* read(const fused_node* around, bool over_rows) {
         if (!q.axis(q.integer("axis", -1), extents.rank(), axis).ok()) return "its axis does not fit its input";
         for (int d = 0; d < extents.rank(); ++d)
@@ -151,20 +151,20 @@ public:
         mapped = {0};
         statistics = {type, type, type, type};
     }
-    inline operand scaled(element_emitter& e, const place& at) const {
+    inline operand scaled(element_emitter& e, const position& at) const {
         const operand dy = value(e, 0, at);
         return q.has(4) ? e.make(type, "% * %", {dy, value(e, 4, broadcast_to(at, q.in[4].extents))}) : dy;
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place& row) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position& row) const override {
         return {scaled(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
     }
     // dX = inverse * g + constant + slope * (X - mean)
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& row, std::vector<reduction_result>&) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& row, std::vector<reduction_result>&) const override {
         const operand inverse = value(e, 3, row), n = e.number(type, static_cast<double>(std::max<std::int64_t>(extents.product(axis, extents.rank()), 1)));
         const operand constant = q.has(2) ? e.make(type, "-% * % / %", {inverse, s[0], n}) : e.number(type, 0);
         return {inverse, constant, e.make(type, "-% * % * % / %", {inverse, inverse, s[1], n}), mean(e, row)};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% * % + (% + % * (% - %))", {s[0], scaled(e, at), s[1], s[2], value(e, 1, at), s[3]})};
     }
 };
@@ -176,11 +176,11 @@ public:
         for (int o = 0; o < 2; ++o)
             if (writes(o)) finished.push_back(o);
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
-        const place row = broadcast_to(at, q.in[3].extents);
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
+        const position row = broadcast_to(at, q.in[3].extents);
         return {value(e, 0, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         std::vector<int> kept;
         for (int d = axis; d < extents.rank(); ++d) kept.push_back(d);
         for (int o : finished) results.push_back({o, e.convert(s[o ? 0 : 1], q.out[o].type), with_axes(at, kept)});

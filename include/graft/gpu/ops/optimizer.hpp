@@ -1,4 +1,4 @@
-// Rules of the optimizers' updates. Their outputs may lie over the inputs that they update: each element is read before it is written.
+// Rules of the optimisers' updates. Their outputs may lie over the inputs that they update: each element is read before it is written.
 #pragma once
 
 #include "../codegen/element.hpp"

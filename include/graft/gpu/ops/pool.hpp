@@ -34,8 +34,8 @@ struct window_kernel {
         while (lanes > 1 && extents[1] % lanes) lanes /= 2;
         return lanes;
     }
-    /// The place of the loops in a tensor with these extents.
-    place there(const shape& other) const {
+    /// The position of the loops in a tensor with these extents.
+    position there(const shape& other) const {
         std::vector<index> axes{own[0], own[1]};
         for (int d = 2; d < other.rank(); ++d) axes.push_back(e.counter(("x" + decimal(d - 2)).c_str(), other[d], level::pack));
         return at_axes(other, axes);
@@ -132,7 +132,7 @@ struct window_kernel {
     shape extents;
     int lanes;
     element_emitter e;
-    place at;
+    position at;
     std::vector<index> own;
     std::string bounds, open, close;
 
@@ -245,11 +245,11 @@ public:
         by = sum_reducer(compute_type(q.in[0].type));
         finished = {0};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         const operand x = in(e, 0, at);
         return {power == 2 ? e.make(x.type, "% * %", {x, x}) : power == 1 ? e.make(x.type, "abs(%)", {x}) : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         operand y = s[0];
         if (power == 2)
             y = e.make(y.type, "sqrt(%)", {y});
@@ -300,7 +300,7 @@ inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
     window_kernel k(q, body, w, x, q.out_layout[0], q.in_layout[0] == q.out_layout[0], size_of(q.in[0].type));
     const std::string lanes = decimal(k.lanes);
     k.loop_over_windows();
-    const place there = k.there(y);
+    const position there = k.there(y);
     const operand dy = k.e.value(body.inputs[0], there);
     const index from = k.e.offset(there, strides_of(y, q.in_layout[0]));
     if (k.e.failure) return k.e.failure;

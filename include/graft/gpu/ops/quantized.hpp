@@ -1,4 +1,4 @@
-// Arithmetic on quantized tensors as products and convolutions of whole numbers in float32, whose sums are exact.
+// Arithmetic on quantised tensors as products and convolutions of whole numbers in float32, whose sums are exact.
 #pragma once
 
 #include "quantize.hpp"

@@ -90,13 +90,13 @@ public:
         for (int d = 0; d < extents.rank(); ++d)
             if (axes >> d & 1u) total *= extents[d];
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         operand x = e.convert(in(e, 0, at), by.elements[0]);
         if (kind == ops::reduction::l1)
             x = is_float(x.type) ? e.make(x.type, "abs(%)", {x}) : is_unsigned(q.in[0].type) ? x : e.make(x.type, "% >> 63 ? 0 - % : %", {x, x, x});
         return {x};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         operand y = s[0];
         const dtype type = q.out[0].type;
         switch (kind) {
@@ -186,8 +186,8 @@ public:
                                  "    const bool no_number = a.best != a.best;\n    if (no_number != (b.best != b.best)) return !no_number;\n"
                                  "    if (no_number || a.best == b.best) return b.at ") + (last ? ">" : "<") + " a.at;\n    return b.best " + (smallest ? "<" : ">") + " a.best;\n}\n";
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
         results.push_back({0, s[1], with_axes(at, output_axes)});
         return {};
     }

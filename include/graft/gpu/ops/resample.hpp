@@ -76,14 +76,14 @@ inline std::string define_table(element_emitter& e, dtype type, const std::vecto
     return e.define_table(memory_name(type), list);
 }
 
-// The sum over the axes from `by[which]` on of what the rows say; `from` is the place in the input so far.
+// The sum over the axes from `by[which]` on of what the rows say; `from` is the position in the input so far.
 struct resampling {
     const rule_call& r;
     dtype type;                                    // of the arithmetic
     std::vector<std::pair<int, axis_weights>> by;  // the axes that are resampled
     operand extrapolation;
 
-    operand sum(std::size_t which, const place& from) {
+    operand sum(std::size_t which, const position& from) {
         if (which == by.size()) return r.e.convert(r.in(0, from), type);
         element_emitter& e = r.e;
         const int d = by[which].first;
@@ -104,7 +104,7 @@ struct resampling {
                 gaps = gaps || !has;
             }
             const std::string place_table = define_table(e, dtype::int32, places);
-            const place there = moved_along(from, d, e.formula((place_table + "[%]").c_str(), {i}, x[d]), x);
+            const position there = moved_along(from, d, e.formula((place_table + "[%]").c_str(), {i}, x[d]), x);
             operand weight, term;
             if (!ones) {
                 const operand at = e.as_value(i);

@@ -43,12 +43,12 @@ public:
         at = walk(extents, q.out_layout[0], i);
         row = e.offset(at, strides_among(extents, axes));
     }
-    /// The place in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
-    place of_update(const shape& update, const shape& lead, int k) {
-        place from = walk(lead, layout::row_major, e.counter("u", lead.elements(), level::pack));
+    /// The position in an update tensor whose axes are `lead`, numbered by `u`, and behind them the axes of the output from the k-th on.
+    position of_update(const shape& update, const shape& lead, int k) {
+        position from = walk(lead, layout::row_major, e.counter("u", lead.elements(), level::pack));
         from.extents = update;
         for (int d = k; d < extents.rank(); ++d) {
-            from.from.push_back(place::given);
+            from.from.push_back(position::given);
             from.axes.push_back(e.axis(at, d));
         }
         return from;
@@ -75,7 +75,7 @@ public:
     shape extents;
     int lanes;
     element_emitter e;
-    place at;
+    position at;
     index row;
 };
 
@@ -127,7 +127,7 @@ inline const char* generate_scattering(const kernel_query& q, const kernel_body&
         k.e.next_loop();
     }
     if (s.to.count) {
-        const place from = k.of_update(q.in[s.update].extents, s.lead, s.k);
+        const position from = k.of_update(q.in[s.update].extents, s.lead, s.k);
         const operand v = k.e.value(body.inputs[static_cast<std::size_t>(s.update)], from);
         const std::string take = k.e.text(level::pack) + k.each(combined(s.by, is_float(type), v.text));
         const fillings names = {{"row", k.row.text}, {"count", decimal(s.to.items())}, {"take", take}};
@@ -185,7 +185,7 @@ inline const char* generate_scatter_elements(const kernel_query& q, program& p) 
     if (indices.elements() == 0) return generate_scattering(q, body, s, p);
     row_text to(body, indices);
     std::vector<std::int64_t> strides = strides_of(x, layout::row_major);
-    const place at = walk(indices, layout::row_major, to.u);
+    const position at = walk(indices, layout::row_major, to.u);
     to.add(q.n, to.e.value(body.inputs[1], at), x[axis], strides[static_cast<std::size_t>(axis)], is_known(q, 1));
     strides[static_cast<std::size_t>(axis)] = 0;
     to.sum += " + " + to.e.offset(at, strides).text;
@@ -210,9 +210,9 @@ inline const char* generate_scatter_nd(const kernel_query& q, program& p) {
     row_text to(body, s.lead);
     for (int j = 0; j < b.k; ++j) {
         if (is_known(q, 1) && !indices_fit(q.in[1], j, b.k, x[j])) return out_of_range;
-        place at = walk(s.lead, layout::row_major, to.u);
+        position at = walk(s.lead, layout::row_major, to.u);
         at.extents = indices;
-        at.from.push_back(place::given);
+        at.from.push_back(position::given);
         at.axes.push_back(index_of(j));
         to.add(q.n, to.e.value(body.inputs[1], at), x[j], x.product(j + 1, b.k), is_known(q, 1));
     }
@@ -233,18 +233,18 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     if (r.c.has(2) && r.c.in[2].data)
         for (std::int64_t b = 0; b < x[0]; ++b)
             if (ops::index_at(r.c.in[2], b) < 0 || (!circular && ops::index_at(r.c.in[2], b) > n - taken)) return e.refuse("one of its places is out of range");
-    const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), position = e.as_value(e.axis(r.at, axis));
+    const operand first = r.c.has(2) ? r.in(2, with_axes(r.at, {0})) : e.number(dtype::int64, 0), along = e.as_value(e.axis(r.at, axis));
     const std::string extent = decimal(n), length = decimal(taken);
     if (r.c.has(2) && !r.c.in[2].data) {
         const operand fits = e.make(dtype::boolean, circular ? "% >= 0" : ("% >= 0 && % <= " + decimal(n - taken)).c_str(), {first, first});
         e.demand(fits, first, {errc::op_index, graft::location(r.c.n), ops::index_out_of_range, n});
     }
-    const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {position, first})
-                                    : e.make(dtype::int64, "% - %", {position, first});
+    const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {along, first})
+                                    : e.make(dtype::int64, "% - %", {along, first});
     const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
                                      : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
     const index t = e.as_index(e.make(dtype::int64, "% ? % : 0", {written, behind}), taken);
-    place from = r.at;
+    position from = r.at;
     from.extents = update;
     from = moved_along(from, axis, t, update);
     return e.where(written, past, [&] { return r.in(1, from); });

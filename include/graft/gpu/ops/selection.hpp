@@ -124,7 +124,7 @@ inline const char* generate_top_k(const kernel_query& q, program& p) {
     element_emitter e(body, 1);
     index number = e.loop_index("i", y.elements());
     number.level = level::thread;
-    const place at = walk(y, q.out_layout[wanted], number);
+    const position at = walk(y, q.out_layout[wanted], number);
     std::vector<std::int64_t> of_line(static_cast<std::size_t>(y.rank()));
     std::int64_t step = inner;
     for (int d = 0; d < y.rank(); ++d) of_line[static_cast<std::size_t>(d)] = d > axis ? y.product(d + 1, y.rank()) : 0;

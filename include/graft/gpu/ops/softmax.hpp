@@ -29,14 +29,14 @@ public:
         mapped = {0};
         statistics = {type, type};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
         // An infinite element, or one that is no number, makes every element of its line none.
         const operand finite = e.make(dtype::boolean, "is_finite(%)", {s[1]}), none = e.number(type, std::nan(""));
         const std::string of_sum = logarithm ? "log(%)" : std::string("(") + memory_name(type) + ")1 / %";
         return {s[0], e.make(type, "% ? % : %", {finite, e.make(type, of_sum.c_str(), {s[1]}), none})};
     }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         const operand x = in(e, 0, at);
         return {e.make(type, logarithm ? "% - % - %" : "exp(% - %) * %", {x, s[0], s[1]})};
     }
@@ -54,14 +54,14 @@ public:
         mapped = {0};
         statistics = {type};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {value(e, 0, at), value(e, 1, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[0]}; }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at), value(e, 1, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[0]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
     }
 
 private:
-    inline operand value(element_emitter& e, int i, const place& at) const { return e.convert(in(e, i, at), type); }
+    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type); }
     dtype type;
 };
 // The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
@@ -79,14 +79,14 @@ public:
         mapped = {0};
         statistics = {dtype::int64};
     }
-    inline std::vector<operand> elements(element_emitter& e, const place& at, const place&) const override { return {in(e, 0, at), number(e, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const place&, std::vector<reduction_result>&) const override { return {s[1]}; }
-    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const place& at) const override {
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at), number(e, at)}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[1]}; }
+    inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
     }
 
 private:
-    operand number(element_emitter& e, const place& at) const {
+    operand number(element_emitter& e, const position& at) const {
         return e.as_value(e.offset(at, strides_among(extents, axes)));
     }
     dtype type;

@@ -54,7 +54,7 @@ struct libraries {
 };
 
 /// The rows of a family.
-using library_rows = row_table<library_row>;
+using library_table = row_table<library_row>;
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

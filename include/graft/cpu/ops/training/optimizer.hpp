@@ -1,4 +1,4 @@
-// Kernels of the optimizers, which update weights and their state in place.
+// Kernels of the optimisers, which update weights and their state in place.
 #pragma once
 
 #include "../../training/optimizer.hpp"

@@ -8,8 +8,8 @@
 
 GRAFT_BEGIN_NAMESPACE
 
-/// What an evaluation needs beside the node.
-struct evaluation {
+/// What runs of reference kernels need beside the node.
+struct reference_options {
     const limits& limit;
     executor& pool;
     subgraph_runner* bodies = nullptr;
@@ -19,14 +19,14 @@ struct evaluation {
 
 /// Infers shapes with contents at hand, allocates, and runs the reference kernel. `in` has an entry for every input and then
 /// for every capture of the node's bodies; `made` gets a tensor for every output.
-status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with);
+status run_reference(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const reference_options& with);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE status evaluate(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const evaluation& with) {
+GRAFT_INLINE status run_reference(const node& n, const tensor_view* in, int inputs, std::vector<tensor>& made, const reference_options& with) {
     const int outputs = static_cast<int>(n.outputs.size());
     std::vector<tensor_view> out(n.outputs.size());
     made.assign(n.outputs.size(), tensor());
