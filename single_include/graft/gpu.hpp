@@ -8855,41 +8855,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/ops/optimizer.hpp
 // Optimisers as operators of the domain graft: the updates of torch.optim, a running average of weights, and clipping by the norm.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_DECIMAL_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_DECIMAL_HPP
-// ---- graft/core/decimal.hpp
-// Numbers of optimisers: those that a user wrote in decimal and a file keeps as float32, and those that change with the step.
-
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-/// The decimal number of fewest digits that rounds to x, as a double: 0.9 for the float nearest to 0.9. So an optimiser computes
-/// 1 - 0.999 as those do that were given 0.999 in double. x itself where no nine digits at a usual size are it.
-inline double decimal_of(float x) {
-    const double wide = static_cast<double>(x), size = std::fabs(wide);
-    if (!(size >= 1e-12 && size <= 1e6)) return wide;
-    // A whole number below 2^53 over a power of ten up to 10^22 is rounded once, as a decimal read from text is.
-    double power = 1;
-    for (int digits = 0; digits <= 21; ++digits, power *= 10) {
-        const double whole = std::floor(size * power + 0.5);
-        if (whole > 4e15) break;
-        if (static_cast<float>(whole / power) == static_cast<float>(size)) return wide < 0 ? -whole / power : whole / power;
-    }
-    return wide;
-}
-
-// The decay of a running average at its step t, counted from 1. It begins low, so that the random weights that learning starts from are soon
-// forgotten: min(decay, (1 + t) / (10 + t)), as tf.train.ExponentialMovingAverage has it with num_updates.
-inline double warm_decay(double decay, std::int64_t step) {
-    const double t = static_cast<double>(std::max<std::int64_t>(step, 1));
-    return std::min(decay, (1 + t) / (10 + t));
-}
-
-GRAFT_END_NAMESPACE
-#endif
 
 #include <cmath>
 
@@ -14759,26 +14724,13 @@ private:
         return d.constant(sums_, {p.batch, p.hidden});
     }
     inline value_id active(value_id x, const ops::recurrent_activation& f) {
-        using kind = ops::recurrent_activation::kind;
-        const auto named = [&](const char* op, bool alpha, bool beta) {
-            std::vector<attribute> attributes;
-            if (alpha) attributes.push_back(real_attribute("alpha", static_cast<float>(f.alpha)));
-            if (beta) attributes.push_back(real_attribute("beta", static_cast<float>(f.beta)));
-            return e.apply(op, {x}, std::move(attributes));
-        };
-        switch (f.k) {
-        case kind::relu: return named("Relu", false, false);
-        case kind::tanh: return named("Tanh", false, false);
-        case kind::sigmoid: return named("Sigmoid", false, false);
-        case kind::affine: return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
-        case kind::leaky_relu: return named("LeakyRelu", true, false);
-        case kind::thresholded_relu: return d.where(e.apply("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
-        case kind::scaled_tanh: return e.mul(e.apply("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
-        case kind::hard_sigmoid: return named("HardSigmoid", true, true);
-        case kind::elu: return named("Elu", true, false);
-        case kind::softsign: return named("Softsign", false, false);
-        default: return named("Softplus", false, false);
-        }
+        if (f.entry == &ops::recurrent_affine) return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
+        if (f.entry == &ops::recurrent_thresholded_relu) return d.where(e.apply("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
+        if (f.entry == &ops::recurrent_scaled_tanh) return e.mul(e.apply("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
+        std::vector<attribute> attributes;
+        if (f.entry->alpha.name) attributes.push_back(real_attribute(f.entry->alpha.name, static_cast<float>(f.alpha)));
+        if (f.entry->beta.name) attributes.push_back(real_attribute(f.entry->beta.name, static_cast<float>(f.beta)));
+        return e.apply(f.op, {x}, std::move(attributes));
     }
     inline value_id clipped(value_id x, const ops::recurrent_activation& f) {
         return active(p.clip > 0 ? e.apply("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);

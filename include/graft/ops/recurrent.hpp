@@ -1,6 +1,8 @@
 // Recurrent layers: RNN, GRU, LSTM, in one or both directions, with the activations that ONNX names.
 #pragma once
 
+#include "../core/decimal.hpp"
+#include "activation.hpp"
 #include "window.hpp"
 
 #include <cmath>
@@ -8,39 +10,23 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+// Activations that recurrent layers alone have, or have in a form of their own.
+inline constexpr activation_entry recurrent_affine = {activation::none, "affine", {"alpha", 1}, {"beta", 0},
+    [](double x, double alpha, double beta) { return alpha * x + beta; }, nullptr, nullptr, nullptr};
+inline constexpr activation_entry recurrent_thresholded_relu = {activation::none, "thresholded_relu", {"alpha", 1}, {},
+    [](double x, double alpha, double) { return x >= alpha ? x : 0; }, nullptr, nullptr, nullptr};
+inline constexpr activation_entry recurrent_scaled_tanh = {activation::none, "scaled_tanh", {"alpha", 1}, {"beta", 1},
+    [](double x, double alpha, double beta) { return alpha * std::tanh(beta * x); }, nullptr, nullptr, nullptr};
+inline constexpr activation_entry recurrent_softsign = {activation::none, "softsign", {}, {},
+    [](double x, double, double) { return x / (1 + std::fabs(x)); }, nullptr, nullptr, nullptr};
+
 /// An activation of a recurrent layer.
 struct recurrent_activation {
-    enum class kind : std::uint8_t {
-        relu,
-        tanh,
-        sigmoid,
-        affine,
-        leaky_relu,
-        thresholded_relu,
-        scaled_tanh,
-        hard_sigmoid,
-        elu,
-        softsign,
-        softplus
-    };
-    kind k = kind::tanh;
+    const char* op = nullptr;  ///< as the layer names it
+    const activation_entry* entry = nullptr;
     double alpha = 0, beta = 0;
 
-    double operator()(double x) const noexcept {
-        switch (k) {
-        case kind::relu: return x > 0 ? x : 0;
-        case kind::tanh: return std::tanh(x);
-        case kind::sigmoid: return 1 / (1 + std::exp(-x));
-        case kind::affine: return alpha * x + beta;
-        case kind::leaky_relu: return x >= 0 ? x : alpha * x;
-        case kind::thresholded_relu: return x >= alpha ? x : 0;
-        case kind::scaled_tanh: return alpha * std::tanh(beta * x);
-        case kind::hard_sigmoid: return std::min(std::max(alpha * x + beta, 0.0), 1.0);
-        case kind::elu: return x >= 0 ? x : alpha * std::expm1(x);
-        case kind::softsign: return x / (1 + std::fabs(x));
-        default: return std::log1p(std::exp(-std::fabs(x))) + std::max(x, 0.0);
-        }
-    }
+    double operator()(double x) const noexcept { return entry->value(x, alpha, beta); }
 };
 
 /// An RNN (1 gate), GRU (3) or LSTM (4).
@@ -69,16 +55,13 @@ struct recurrent_plan {
 /// Reads names, alphas and betas. Both lists are used up in order by those activations that have such a parameter.
 GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_plan& p) {
     struct row {
-        const char* name;
-        double alpha, beta;
-        int parameters;
+        const char* op;
+        const activation_entry& entry;
     };
-    static constexpr row known[] = {{"Relu", 0, 0, 0},         {"Tanh", 0, 0, 0},
-                                    {"Sigmoid", 0, 0, 0},      {"Affine", 1, 0, 2},
-                                    {"LeakyRelu", 0.01, 0, 1}, {"ThresholdedRelu", 1, 0, 1},
-                                    {"ScaledTanh", 1, 1, 2},   {"HardSigmoid", 0.2, 0.5, 2},
-                                    {"Elu", 1, 0, 1},          {"Softsign", 0, 0, 0},
-                                    {"Softplus", 0, 0, 0}};
+    const auto listed = [](activation kind) -> const activation_entry& { return activation_entries[static_cast<int>(kind)]; };
+    const row known[] = {{"Relu", listed(activation::relu)}, {"Tanh", listed(activation::tanh)}, {"Sigmoid", listed(activation::sigmoid)}, {"LeakyRelu", listed(activation::leaky_relu)},
+                         {"HardSigmoid", listed(activation::hard_sigmoid)}, {"Elu", listed(activation::elu)}, {"Softplus", listed(activation::softplus)}, {"Affine", recurrent_affine},
+                         {"ThresholdedRelu", recurrent_thresholded_relu}, {"ScaledTanh", recurrent_scaled_tanh}, {"Softsign", recurrent_softsign}};
     static constexpr const char* defaults[3][3] = {{"Tanh", "", ""}, {"Sigmoid", "Tanh", ""}, {"Sigmoid", "Tanh", "Tanh"}};
     const attribute *names = c.n.find("activations"), *alphas = c.n.find("activation_alpha"),
                     *betas = c.n.find("activation_beta");
@@ -90,21 +73,18 @@ GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_pla
     for (std::size_t i = 0; i < count; ++i) {
         const char* name =
             names ? names->strings[i].c_str() : defaults[p.functions - 1][i % static_cast<std::size_t>(p.functions)];
-        int found = -1;
-        for (int k = 0; k < 11; ++k) {
-            const char *a = name, *b = known[k].name;
-            while (*a && *b && (*a | 32) == (*b | 32)) ++a, ++b;
-            if (!*a && !*b) found = k;
-        }
-        if (found < 0) return c.fail(errc::op_attribute, "activation %lld is unknown", static_cast<std::int64_t>(i));
         recurrent_activation& f = p.activation[i];
-        f.k = static_cast<recurrent_activation::kind>(found);
-        f.alpha = known[found].alpha;
-        f.beta = known[found].beta;
-        if (known[found].parameters > 0 && alphas && alpha < alphas->reals.size())
-            f.alpha = static_cast<double>(alphas->reals[alpha++]);
-        if (known[found].parameters > 1 && betas && beta < betas->reals.size())
-            f.beta = static_cast<double>(betas->reals[beta++]);
+        for (const row& r : known) {
+            const char *a = name, *b = r.op;
+            while (*a && *b && (*a | 32) == (*b | 32)) ++a, ++b;
+            if (!*a && !*b) f.op = r.op, f.entry = &r.entry;
+        }
+        if (!f.entry) return c.fail(errc::op_attribute, "activation %lld is unknown", static_cast<std::int64_t>(i));
+        const auto given = [](const activation_entry::parameter& one, const attribute* list, std::size_t& next) {
+            return one.name && list && next < list->reals.size() ? static_cast<double>(list->reals[next++]) : decimal_of(one.otherwise);
+        };
+        f.alpha = given(f.entry->alpha, alphas, alpha);
+        f.beta = given(f.entry->beta, betas, beta);
     }
     return {};
 }

@@ -63,26 +63,13 @@ private:
         return d.constant(sums_, {p.batch, p.hidden});
     }
     inline value_id active(value_id x, const ops::recurrent_activation& f) {
-        using kind = ops::recurrent_activation::kind;
-        const auto named = [&](const char* op, bool alpha, bool beta) {
-            std::vector<attribute> attributes;
-            if (alpha) attributes.push_back(real_attribute("alpha", static_cast<float>(f.alpha)));
-            if (beta) attributes.push_back(real_attribute("beta", static_cast<float>(f.beta)));
-            return e.apply(op, {x}, std::move(attributes));
-        };
-        switch (f.k) {
-        case kind::relu: return named("Relu", false, false);
-        case kind::tanh: return named("Tanh", false, false);
-        case kind::sigmoid: return named("Sigmoid", false, false);
-        case kind::affine: return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
-        case kind::leaky_relu: return named("LeakyRelu", true, false);
-        case kind::thresholded_relu: return d.where(e.apply("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
-        case kind::scaled_tanh: return e.mul(e.apply("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
-        case kind::hard_sigmoid: return named("HardSigmoid", true, true);
-        case kind::elu: return named("Elu", true, false);
-        case kind::softsign: return named("Softsign", false, false);
-        default: return named("Softplus", false, false);
-        }
+        if (f.entry == &ops::recurrent_affine) return e.add(e.mul(x, e.number(f.alpha, x)), e.number(f.beta, x));
+        if (f.entry == &ops::recurrent_thresholded_relu) return d.where(e.apply("GreaterOrEqual", {x, e.number(f.alpha, x)}), x, 0);
+        if (f.entry == &ops::recurrent_scaled_tanh) return e.mul(e.apply("Tanh", {e.mul(x, e.number(f.beta, x))}), e.number(f.alpha, x));
+        std::vector<attribute> attributes;
+        if (f.entry->alpha.name) attributes.push_back(real_attribute(f.entry->alpha.name, static_cast<float>(f.alpha)));
+        if (f.entry->beta.name) attributes.push_back(real_attribute(f.entry->beta.name, static_cast<float>(f.beta)));
+        return e.apply(f.op, {x}, std::move(attributes));
     }
     inline value_id clipped(value_id x, const ops::recurrent_activation& f) {
         return active(p.clip > 0 ? e.apply("Clip", {x, e.number(-p.clip, x), e.number(p.clip, x)}) : x, f);
