@@ -38,6 +38,7 @@ struct graph;
 struct node;
 struct opset;
 struct value;
+struct batch_carrier;
 struct op_row;
 template <class Row>
 struct row_table;

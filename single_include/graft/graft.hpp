@@ -5261,11 +5261,13 @@ struct op_context;
 struct infer_context;
 struct run_context;
 struct gradient_context;
+struct batch_carrier;
 class status;
 using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
 using gradient_function = status (*)(gradient_context&);
 using work_function = std::int64_t (*)(const op_context&);
+using batch_rule = bool (*)(batch_carrier&);
 using activation_reader = bool (*)(const op_context&, epilogue&);
 
 /// Properties of an operator that passes and the executor act on.
@@ -5326,6 +5328,7 @@ struct op_traits {
     std::uint8_t checked_inputs = 0;   ///< inputs whose contents its kernels may refuse
     std::uint8_t made_once = 0;        ///< outputs that must not be made a second time
     work_function work = nullptr;      ///< its multiply-adds, where its kind is counted by those
+    batch_rule carries = nullptr;      ///< where its outputs hold the samples of a batch; null: as its flags say, or it may mix them
     activation_reader activates = nullptr;  ///< whether a node of it is an activation that other kernels apply, and which
 };
 
@@ -5426,6 +5429,10 @@ public:
     }
     constexpr make_op& made_once_from(int output) { return row_.traits.made_once = mask_from(output), *this; }
     constexpr make_op& work(work_function multiply_adds) { return row_.traits.work = multiply_adds, *this; }
+    constexpr make_op& carries(batch_rule rule) {
+        if (here_) row_.traits.carries = rule;
+        return *this;
+    }
     constexpr make_op& activates(activation_reader reads) { return row_.traits.activates = reads, *this; }
 
     constexpr operator op_row() const { return row_; }
@@ -6915,6 +6922,293 @@ GRAFT_END_NAMESPACE
 // ---- graft/ops/common.hpp
 // What the operator families share: checks of types, broadcasting, and the block loops of element-wise reference kernels.
 
+#ifndef GRAFT_SINGLE_GRAFT_OPS_BATCH_RULES_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_BATCH_RULES_HPP
+// ---- graft/ops/batch_rules.hpp
+// How operators carry a batch: where their outputs hold the samples once it is told of their inputs. By a rule every slice of the output that
+// belongs to a sample is what the operator makes of that sample's slices alone; whatever has no such rule is a conflict. Here stand those that
+// families share, the others beside the kernels.
+
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_BATCH_CARRIER_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_BATCH_CARRIER_HPP
+// ---- graft/graph/batch_carrier.hpp
+// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+/// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
+/// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
+struct batch_axis {
+    int axis = -1;
+    std::int64_t outer = 1;
+    bool none() const { return axis < 0; }
+    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
+    bool operator!=(const batch_axis& o) const { return !(*this == o); }
+};
+
+/// How a node has to be changed, beside repeating inputs, to take any number of samples.
+enum class batch_change : std::uint8_t {
+    none,
+    view,       // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
+    reshape,    // a Reshape whose target does not do that gets such a one
+    identity,   // becomes such a Reshape in any case
+    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
+    slice,      // it takes all there is along the axis of the input
+    sizes,      // of Resize: those along the axis of the input follow the batch
+    gather,     // along the samples' own axis: within each sample, and then reshaped
+};
+
+/// What a rule (op_traits::carries) is asked of, and answers to. It is asked where an input of the node holds samples.
+struct batch_carrier {
+    struct repeated {
+        int input, axis;
+    };
+
+    const graph& g;
+    const node& n;
+    const std::vector<batch_axis>& states;  // of every value
+    std::int64_t samples;                   // that the graph is fixed to
+
+    std::vector<batch_axis> out;       // answers, one an output
+    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
+    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
+    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
+    batch_change change = batch_change::none;
+    std::string why;                   // the samples cannot pass
+
+    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
+        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
+
+    int inputs() const { return static_cast<int>(n.inputs.size()); }
+    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
+    bool has(int i) const { return in(i) != no_value; }
+    const value& value_in(int i) const { return g.at(in(i)); }
+    const shape& extents(int i) const { return value_in(i).extents; }
+    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
+    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
+    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
+    bool carries(int i) const { return !state(i).none(); }
+    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
+    // The product of the extents before the place of the samples in memory.
+    std::int64_t before(int i) const {
+        std::int64_t p = state(i).outer;
+        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
+        return p;
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise) const {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    // The integers of an attribute, or else of a constant input; false where neither is known.
+    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
+        values.clear();
+        if (const attribute* a = n.find(name)) return values = a->integers, true;
+        if (!has(input) || !value_in(input).constant) return false;
+        const tensor& t = value_in(input).constant;
+        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        return true;
+    }
+
+    bool conflict(std::string text) { return why = std::move(text), false; }
+    // Output i holds the samples there.
+    bool answer(int i, batch_axis where) {
+        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
+        return true;
+    }
+    bool answer_all(batch_axis where) {
+        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
+        return true;
+    }
+    // All inputs but those in `data` have to be without samples.
+    bool only(unsigned data) {
+        for (int i = 0; i < inputs(); ++i)
+            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
+        return true;
+    }
+    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
+    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
+    }
+    // The same where there is no broadcasting.
+    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
+        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
+        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
+        repeats.push_back({i, axis});
+        return true;
+    }
+
+private:
+    // Whether a constant holds the same for each of the samples along an axis.
+    bool alike(int i, int axis) const {
+        const tensor& t = value_in(i).constant;
+        if (!t || t.shape()[axis] % samples) return false;
+        std::int64_t rows = 1, inner = 1;
+        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
+        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
+        const std::int64_t part = t.shape()[axis] / samples * inner;
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t k = part; k < part * samples; ++k)
+                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
+        return true;
+    }
+};
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// Axes counted from the front; false where one is out of range.
+inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
+    bool fits = true;
+    for (std::int64_t& a : axes) a += a < 0 ? rank : 0, fits &= a >= 0 && a < rank;
+    return fits;
+}
+inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
+
+// Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
+inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
+    std::int64_t extent = 0;
+    from_right = 0;
+    for (int i = first; i < last; ++i) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = first; i < last && from_right; ++i) {
+        if (!c.has(i) || c.carries(i)) continue;
+        const int axis = c.extents(i).rank() + from_right;
+        if (axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    return true;
+}
+
+// The first `count` inputs meet element by element.
+inline bool carry_elements(batch_carrier& c, int count) {
+    int from_right = 0;
+    batch_axis where;
+    if (!carry_broadcast(c, 0, count, from_right, where)) return false;
+    return from_right == 0 || c.answer_all({c.output_extents().rank() + from_right, where.outer});
+}
+inline bool carry_elementwise(batch_carrier& c) { return carry_elements(c, c.inputs()); }
+
+// The samples stay along the first axis, and each of its entries is computed apart.
+template <unsigned Data>
+inline bool carry_first_axis(batch_carrier& c) {
+    if (!c.only(Data)) return false;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i)
+        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
+    for (int i = 0; i < c.inputs() && i < 32; ++i) {
+        if (!c.has(i) || !(Data >> i & 1)) continue;
+        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
+        // Where one entry stood for all, it is repeated for each.
+        if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
+    }
+    return c.answer_all(where);
+}
+
+// Something is done along `axes` of input 0; the samples have to lie along another.
+inline bool carry_beside(batch_carrier& c, std::vector<std::int64_t> axes) {
+    if (!c.only(1)) return false;
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (is_among(axes, c.state(0).axis)) return c.conflict("it works along the axis of the samples");
+    return c.answer_all(c.state(0));
+}
+inline bool carry_axis_last(batch_carrier& c) { return carry_beside(c, {c.integer("axis", -1)}); }
+inline bool carry_axis_first(batch_carrier& c) { return carry_beside(c, {c.integer("axis", 0)}); }
+inline bool carry_matrix(batch_carrier& c) { return carry_beside(c, {-2, -1}); }
+
+// All axes from one on are normalised together.
+inline bool carry_from_axis(batch_carrier& c, std::int64_t otherwise) {
+    if (!c.only(1)) return false;
+    std::int64_t axis = c.integer("axis", otherwise);
+    axis += axis < 0 ? c.extents(0).rank() : 0;
+    if (c.state(0).axis >= axis) return c.conflict("it normalises over the samples");
+    return c.answer_all(c.state(0));
+}
+
+// Axes that are summed over go, or keep an extent of 1.
+inline bool carry_dropping(batch_carrier& c, std::vector<std::int64_t> axes, bool keep) {
+    if (!carry_beside(c, axes)) return false;
+    count_from_front(axes, c.extents(0).rank());
+    batch_axis where = c.state(0);
+    int gone = 0;
+    for (int a = 0; a < where.axis; ++a) gone += is_among(axes, a);
+    if (!keep) where.axis -= gone;
+    return c.answer_all(where);
+}
+
+inline bool carry_expand(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis + c.output_extents().rank() - c.extents(0).rank();
+    if (!c.value_in(1).constant) return c.conflict("its shape depends on contents");
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it broadcasts the axis of the samples");
+    c.change = batch_change::expand;
+    return c.answer(0, {axis, c.state(0).outer});
+}
+
+// Where the samples may lie in a view of input 0, best first: alone along the axis where they were (`natural`), alone elsewhere, within an axis.
+inline void list_places(batch_carrier& c, int natural) {
+    const shape& to = c.output_extents();
+    const std::int64_t before = c.before(0);
+    c.natural = natural;
+    struct ranked {
+        int tier;
+        batch_axis where;
+    };
+    std::vector<ranked> found;
+    std::int64_t prefix = 1;
+    for (int a = 0; a < to.rank() && prefix > 0 && prefix <= before; prefix *= to[a], ++a) {
+        if (before % prefix) continue;
+        const std::int64_t outer = before / prefix;
+        if (to[a] < 1 || to[a] % (outer * c.samples)) continue;
+        const bool alone = to[a] == c.samples && outer == 1;
+        const int tier = alone ? (a == natural ? 0 : 1) : 2 + 2 * (a == to.rank() - 1) + (outer != 1);
+        found.push_back({tier, {a, outer}});
+    }
+    std::stable_sort(found.begin(), found.end(), [](const ranked& a, const ranked& b) { return a.tier < b.tier; });
+    for (const ranked& r : found) c.options.push_back(r.where);
+}
+
+// An axis that the samples' own becomes in a view of input 0, -1 where it goes, by what the operator does to axes.
+using natural_axis = int (*)(batch_carrier& c, int axis);
+inline bool carry_view_by(batch_carrier& c, natural_axis natural, batch_change change) {
+    if (!c.only(1)) return false;
+    if (c.extents(0).elements() < 1) return c.conflict("it is empty");
+    list_places(c, natural(c, c.state(0).axis));
+    c.change = change;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
+}
+inline bool carry_view(batch_carrier& c) { return carry_view_by(c, [](batch_carrier&, int axis) { return axis; }, batch_change::view); }
+
+// Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
+inline bool carry_indexed(batch_carrier& c) {
+    std::vector<std::int64_t> axis{c.integer("axis", 0)};
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i)
+        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
+    if (!count_from_front(axis, c.extents(0).rank()) || axis[0] == where.axis) return c.conflict("it works along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.carries(i) && (c.state(i) != where || c.extent(i) != extent)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+
+} // namespace ops
+GRAFT_END_NAMESPACE
+#endif
 
 #include <algorithm>
 #include <cmath>
@@ -7938,12 +8232,15 @@ GRAFT_NOINLINE inline status arg_kernel(run_context& c, bool smallest) {
 inline status arg_max_run(run_context& c) { return arg_kernel(c, false); }
 inline status arg_min_run(run_context& c) { return arg_kernel(c, true); }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
+
 inline op_table arg_ops() {
     static constexpr op_row rows[] = {
-        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).attributes("axis:i keepdims:i select_last_index:i")
+        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).carries(carry_arg).attributes("axis:i keepdims:i select_last_index:i")
             .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
                       "axis=-1; f16[0,2] axis=1"),
-        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).attributes("axis:i keepdims:i select_last_index:i")
+        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).carries(carry_arg).attributes("axis:i keepdims:i select_last_index:i")
             .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
                       "axis=-1; f16[0,2] axis=1"),
     };
@@ -8474,21 +8771,24 @@ inline status log_softmax_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
+
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).plays(op_role::softmax)
+        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).carries(carry_softmax).plays(op_role::softmax)
             .exact_outputs_from(0).widens().attributes("axis:i").problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).plays(op_role::softmax).exact_outputs_from(0)
+        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).carries(carry_softmax).plays(op_role::softmax).exact_outputs_from(0)
             .widens().attributes("axis:i")
             .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).plays(op_role::log_softmax)
+        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).carries(carry_softmax).plays(op_role::log_softmax)
             .exact_outputs_from(0).widens().attributes("axis:i").problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).plays(op_role::log_softmax)
+        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).carries(carry_softmax).plays(op_role::log_softmax)
             .exact_outputs_from(0).widens().attributes("axis:i")
             .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).carries(carry_softmax).attributes("axis:i")
             .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).carries(carry_softmax).attributes("axis:i")
             .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -8827,7 +9127,7 @@ inline gradient_table attention_gradients() {
 
 inline op_table attention_ops() {
     static constexpr op_row rows[] = {
-        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).combines()
+        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).carries(carry_first_axis<7>).combines()
             .plays(op_role::product)
             .attributes("is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
                         "scale:f softcap:f softmax_precision:i")
@@ -8990,6 +9290,10 @@ inline status cast_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+// The second input of CastLike only names a type.
+inline bool carry_cast_like(batch_carrier& c) { return carry_elements(c, 1); }
+
 inline op_table cast_ops() {
     static constexpr op_row rows[] = {
         onnx("Cast").opsets(1, 5).inputs(1).functions(named_cast_infer, cast_kernel).elementwise().converts()
@@ -8998,7 +9302,7 @@ inline op_table cast_ops() {
             .attributes("round_mode:s saturate:i to:i")
             .problems("f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
                       "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
-        onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).elementwise()
+        onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).carries(carry_cast_like).elementwise()
             .attributes("round_mode:s saturate:i").problems("f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
         onnx("BitCast").opsets(26).inputs(1).functions(bit_cast_infer, bit_cast_run).elementwise().reads_bits()
             .attributes("to:i").problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
@@ -9971,7 +10275,7 @@ inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1);
 
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).combines().plays(op_role::convolution).weights(1, 2).widens()
+        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).carries(carry_first_axis<1>).combines().plays(op_role::convolution).weights(1, 2).widens()
             .work(conv_work).attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                       "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
@@ -10204,7 +10508,7 @@ inline std::int64_t conv_transpose_work(const op_context& c) {
 
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
-        onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).combines()
+        onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).carries(carry_first_axis<1>).combines()
             .plays(op_role::convolution).weights(1, 2).widens().work(conv_transpose_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is")
             .problems("f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
@@ -10283,12 +10587,19 @@ inline status cum_sum_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_cumulative(batch_carrier& c) {
+    std::vector<std::int64_t> axis;
+    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
+    return carry_beside(c, axis);
+}
+
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
-        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).attributes("exclusive:i reverse:i")
+        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).carries(carry_cumulative).attributes("exclusive:i reverse:i")
             .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
                       "reverse=1; f32[0,2] i64(0)"),
-        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).attributes("exclusive:i reverse:i")
+        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).carries(carry_cumulative).attributes("exclusive:i reverse:i")
             .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
                       "reverse=1; f32[0,2] i64(0)"),
     };
@@ -10588,14 +10899,45 @@ inline status gather_nd_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_gather(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
+    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
+    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    const int along = static_cast<int>(axis[0]);
+    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
+    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
+    // Along the samples' own axis, whose index is (sample, inner): within each of them.
+    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
+    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
+    std::int64_t next = 0;
+    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
+    for (const std::int64_t i : indices) all &= i == next++;
+    list_places(c, c.extents(1).rank() ? along : -1);
+    c.change = all ? batch_change::identity : batch_change::gather;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
+}
+// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
+inline bool carry_gather_nd(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
+    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
+    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
+    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
+    for (int i : {0, 1})
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
+    return c.answer(0, where);
+}
+
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
-        onnx("Gather").inputs(2).functions(gather_infer, gather_run).moves(motion::choose).weights(0).checks(1)
+        onnx("Gather").inputs(2).functions(gather_infer, gather_run).carries(carry_gather).moves(motion::choose).weights(0).checks(1)
             .attributes("axis:i")
             .problems("f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
-        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).moves(motion::choose)
+        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).carries(carry_indexed).moves(motion::choose)
             .checks(1).attributes("axis:i").problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
-        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).moves(motion::choose).checks(1)
+        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).carries(carry_gather_nd).moves(motion::choose).checks(1)
             .attributes("batch_dims:i").problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
         onnx("Compress").opsets(9).inputs(2).functions(compress_infer, compress_run).allocates().attributes("axis:i")
             .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
@@ -10803,7 +11145,7 @@ inline op_table scatter_ops() {
     static constexpr op_row rows[] = {
         onnx("Scatter").opsets(9, 10).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
             .attributes("axis:i").problems("f32[5] i64{1,-1} f32[2] @10"),
-        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
+        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run).carries(carry_indexed).checks(1)
             .attributes("axis:i reduction:s")
             .problems("f32[5] i64{1,-1} f32[2]; f32[4] i64{0,0,3} f32[3] reduction=add; i8[4] i32{2,2} i8[2] reduction=max; f32[3] "
                       "i64[0] f32[0]; " "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),
@@ -11025,7 +11367,7 @@ inline gradient_table unfold_gradients() {
 
 inline op_table unfold_ops() {
     static constexpr op_row rows[] = {
-        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).attributes("dilations:is pads:is strides:is")
+        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).carries(carry_first_axis<1>).attributes("dilations:is pads:is strides:is")
             .problems("f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
                       "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
         onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run).checks(1)
@@ -11296,7 +11638,7 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).combines()
+        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).carries(carry_first_axis<21>).combines()
             .plays(op_role::convolution).weights(1, 3).exact_inputs(2)
             .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is")
             .problems("f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
@@ -11528,9 +11870,9 @@ inline status top_k_gradient(gradient_context& c) {
 
 inline op_table selection_ops() {
     static constexpr op_row rows[] = {
-        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i k:i")
+        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).carries(carry_axis_last).attributes("axis:i k:i")
             .problems("f32[3,5] k=2 @9"),
-        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i largest:i sorted:i")
+        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).carries(carry_axis_last).attributes("axis:i largest:i sorted:i")
             .problems("f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
                       "f32[4] i64{0}"),
         onnx("NonZero").opsets(9).inputs(1).functions(non_zero_infer, non_zero_run).allocates()
@@ -12239,9 +12581,40 @@ inline status einsum_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_einsum(batch_carrier& c) {
+    std::vector<tensor_view> in(c.n.inputs.size());
+    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
+    tensor_view made;
+    const limits none;
+    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
+    einsum_plan plan;
+    if (!plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
+    int label = -1;
+    batch_axis where;
+    std::int64_t extent = 0;
+    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
+        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = 0; i < c.inputs(); ++i) {
+        const einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
+        int times = 0;
+        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
+        if (times > 1) return c.conflict("it takes a diagonal of the samples");
+        const int axis = term.find(static_cast<std::uint8_t>(label));
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
+    if (axis < 0) return c.conflict("it sums over the samples");
+    return c.answer(0, {axis, where.outer});
+}
+
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
-        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).combines().plays(op_role::product)
+        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).carries(carry_einsum).combines().plays(op_role::product)
             .weights_from(0).attributes("equation:s")
             .problems("f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
                       "f32[7] equation=i,j; "
@@ -13448,7 +13821,7 @@ inline op_table grid_training_ops() {
 
 inline op_table grid_ops() {
     static constexpr op_row rows[] = {
-        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run).exact_inputs(1)
+        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run).carries(carry_first_axis<3>).exact_inputs(1)
             .attributes("align_corners:i mode:s padding_mode:s")
             .problems("f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
                       "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
@@ -13590,9 +13963,9 @@ inline op_table legacy_ops() {
             .attributes("alpha:f beta:f").problems("f32[2,3] alpha=2 beta=0.5 @7; f16[7] @7"),
         onnx("ParametricSoftplus").opsets(1, 9).inputs(1).functions(real_infer, parametric_softplus_run).elementwise()
             .attributes("alpha:f beta:f").problems("f32[2,3] alpha=2 beta=0.5 @7; f32[1] @7"),
-        onnx("ImageScaler").opsets(1, 9).inputs(1).functions(image_scaler_infer, image_scaler_run).attributes("bias:fs scale:f")
+        onnx("ImageScaler").opsets(1, 9).inputs(1).functions(image_scaler_infer, image_scaler_run).carries(carry_first_axis<1>).attributes("bias:fs scale:f")
             .problems("f32[2,3,4,5] scale=2 bias=1,2,3 @7; f16[1,1,3,3] scale=0.5 @7"),
-        onnx("Crop").opsets(1, 9).inputs(1).functions(crop_infer, crop_run).attributes("border:is scale:is")
+        onnx("Crop").opsets(1, 9).inputs(1).functions(crop_infer, crop_run).carries(carry_first_axis<1>).attributes("border:is scale:is")
             .problems("f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -13697,9 +14070,9 @@ inline status det_run(run_context& c) {
 
 inline op_table linear_algebra_ops() {
     static constexpr op_row rows[] = {
-        onnx("Trilu").opsets(14).inputs(1, 2).functions(trilu_infer, trilu_run).attributes("upper:i")
+        onnx("Trilu").opsets(14).inputs(1, 2).functions(trilu_infer, trilu_run).carries(carry_matrix).attributes("upper:i")
             .problems("f32[3,5]; f32[2,4,3] i64(1) upper=0; i64[3,3] i64(-2); u8[4,4] i64(99); f16[0,3]"),
-        onnx("Det").opsets(11).inputs(1).functions(det_infer, det_run).combines()
+        onnx("Det").opsets(11).inputs(1).functions(det_infer, det_run).carries(carry_matrix).combines()
             .problems("f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -13907,7 +14280,7 @@ inline op_table linear_attention_ops() {
                       "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
                       "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
                       "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
-        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run)
+        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run).carries(carry_first_axis<9>)
             .attributes("interleaved:i num_heads:i rotary_embedding_dim:i")
             .problems("f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
                       "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
@@ -14443,13 +14816,59 @@ inline std::int64_t gemm_work(const op_context& c) {
     return c.has(1) && a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+// The product of two operands of numpy's matmul, at inputs a and b.
+inline bool carry_product(batch_carrier& c, int a, int b) {
+    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
+    const bool vector[] = {rank[0] == 1, rank[1] == 1};
+    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
+    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
+    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
+    if (row || column) {
+        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
+        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
+        return c.answer(0, {axis, c.state(row ? a : b).outer});
+    }
+    // Along the axes of many products: both have them at one place from the right.
+    int from_right = 0;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i : {a, b}) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i : {a, b}) {
+        const int axis = c.extents(i).rank() + from_right;
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
+    return c.answer(0, {out_rank + from_right + shift, where.outer});
+}
+inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
+inline bool carry_gemm(batch_carrier& c) {
+    const bool a = c.carries(0), b = c.carries(1);
+    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
+    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
+    if (a && b) return c.conflict("its inputs hold the samples along different axes");
+    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
+    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
+    if (!c.has(2)) return c.answer(0, where);
+    const int axis = where.axis + c.extents(2).rank() - 2;
+    const std::int64_t extent = c.output_extents()[where.axis];
+    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
+    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
+    return c.answer(0, where);
+}
+
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).combines().plays(op_role::product).weights(0, 1).widens()
+        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).carries(carry_matmul).combines().plays(op_role::product).weights(0, 1).widens()
             .work(matmul_work)
             .problems("f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
                       "f32[4,3]; f32[2,0] f32[0,3]; " "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).combines().plays(op_role::product).weights(0, 1, 2).widens()
+        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).carries(carry_gemm).combines().plays(op_role::product).weights(0, 1, 2).widens()
             .work(gemm_work).attributes("alpha:f beta:f broadcast:i transA:i transB:i")
             .problems("f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                       "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
@@ -15017,40 +15436,52 @@ inline gradient_table norm_gradients() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_batch_norm(batch_carrier& c) {
+    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
+    return carry_first_axis<1>(c);
+}
+inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
+inline bool carry_mean_variance(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
+    return carry_beside(c, axes);
+}
+
 inline op_table norm_ops() {
     // Exporters write attributes of other versions too.
     static constexpr char batch_norm_attributes[] = "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i";
     static constexpr op_row rows[] = {
-        onnx("BatchNormalization").opsets(1, 8).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).weights(1, 2)
+        onnx("BatchNormalization").opsets(1, 8).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm).weights(1, 2)
             .statistics(3, 4).widens().attributes(batch_norm_attributes)
             .problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
-        onnx("BatchNormalization").opsets(9, 13).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run)
+        onnx("BatchNormalization").opsets(9, 13).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm)
             .weights(1, 2).statistics(3, 4).widens().attributes(batch_norm_attributes)
             .problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
-        onnx("BatchNormalization").opsets(14).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).weights(1, 2)
+        onnx("BatchNormalization").opsets(14).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm).weights(1, 2)
             .statistics(3, 4).widens().attributes(batch_norm_attributes)
             .problems("f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
                       "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
-        onnx("InstanceNormalization").inputs(3).functions(group_norm_infer, group_norm_run).weights(1, 2).widens()
+        onnx("InstanceNormalization").inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
             .attributes("consumed_inputs:is epsilon:f")
             .problems("f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        onnx("GroupNormalization").opsets(18, 20).inputs(3).functions(group_norm_infer, group_norm_run).weights(1, 2).widens()
+        onnx("GroupNormalization").opsets(18, 20).inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
             .attributes("epsilon:f num_groups:i stash_type:i").problems("f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
-        onnx("GroupNormalization").opsets(21).inputs(3).functions(group_norm_infer, group_norm_run).weights(1, 2).widens()
+        onnx("GroupNormalization").opsets(21).inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
             .attributes("epsilon:f num_groups:i stash_type:i")
             .problems("f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
-        onnx("LayerNormalization").opsets(17).inputs(2, 3).outputs(1, 3).functions(layer_norm_infer, layer_norm_run)
+        onnx("LayerNormalization").opsets(17).inputs(2, 3).outputs(1, 3).functions(layer_norm_infer, layer_norm_run).carries(carry_layer_norm)
             .weights(1, 2).exact_outputs_from(1).widens().attributes("axis:i epsilon:f stash_type:i")
             .problems("f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
                       "f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
-        onnx("RMSNormalization").opsets(23).inputs(2).functions(layer_norm_infer, layer_norm_run).weights(1)
+        onnx("RMSNormalization").opsets(23).inputs(2).functions(layer_norm_infer, layer_norm_run).carries(carry_layer_norm).weights(1)
             .attributes("axis:i epsilon:f stash_type:i")
             .problems("f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
-        onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run)
+        onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run).carries(carry_mean_variance)
             .attributes("axes:is").problems("f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
-        onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).combines().widens().attributes("alpha:f beta:f bias:f size:i")
+        onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).carries(carry_first_axis<1>).combines().widens().attributes("alpha:f beta:f bias:f size:i")
             .problems("f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
-        onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).attributes("axis:i p:i")
+        onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).carries(carry_axis_last).attributes("axis:i p:i")
             .problems("f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -15258,13 +15689,27 @@ inline status center_crop_pad_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_pad(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
+    std::vector<std::int64_t> pads, axes;
+    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
+    if (!c.has(3) || !c.integers("", 3, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
+    return c.answer(0, c.state(0));
+}
+
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
-        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).attributes("mode:s paddings:is value:f")
+        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s paddings:is value:f")
             .problems("f32[2,3] paddings=1,0,0,2 @1"),
-        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).attributes("mode:s pads:is value:f")
+        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s pads:is value:f")
             .problems("f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
-        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).attributes("mode:s")
+        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s")
             .problems("f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
                       "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
         onnx("CenterCropPad").opsets(18).inputs(2).functions(center_crop_pad_infer, center_crop_pad_run).attributes("axes:is")
@@ -15746,29 +16191,37 @@ inline op_table pool_training_ops() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_pool(batch_carrier& c) {
+    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
+    if (!c.only(1)) return false;
+    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
+    return c.answer(0, c.state(0));
+}
+
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).combines().moves(motion::choose)
+        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).carries(carry_pool).combines().moves(motion::choose)
             .plays(op_role::pool).widens()
             .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
                       "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
                       "kernel_shape=2,3,2; " "f32[0,3,5,5] kernel_shape=2,2"),
-        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).combines().plays(op_role::pool).widens()
+        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).carries(carry_pool).combines().plays(op_role::pool).widens()
             .attributes("auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
                       "count_include_pad=1; "
                       "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
                       "kernel_shape=3 dilations=2; " "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).combines().plays(op_role::pool)
+        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).carries(carry_pool).combines().plays(op_role::pool)
             .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
                       "f32[1,1,4,4] kernel_shape=2,2 p=1"),
-        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run).moves(motion::choose).widens()
+        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run).carries(carry_pool).moves(motion::choose).widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
-        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run).widens()
+        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run).carries(carry_pool).widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
-        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).attributes("p:i")
+        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).carries(carry_pool).attributes("p:i")
             .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -16068,14 +16521,21 @@ inline op_table quantize_training_ops() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_quantize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
+    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
+}
+
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
-        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run).plays(op_role::quantize).rounds()
+        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run).carries(carry_quantize).plays(op_role::quantize).rounds()
             .attributes("axis:i block_size:i output_dtype:i precision:i saturate:i")
             .problems("f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
                       "block_size=3 output_dtype=3; "
                       "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
-        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run).plays(op_role::dequantize)
+        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run).carries(carry_quantize).plays(op_role::dequantize)
             .attributes("axis:i block_size:i output_dtype:i")
             .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                       "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
@@ -16302,23 +16762,26 @@ inline status qlinear_matmul_run(run_context& c) {
 inline std::int64_t conv_integer_work(const op_context& c) { return filtered_work(c, 1); }
 inline std::int64_t qlinear_conv_work(const op_context& c) { return filtered_work(c, 3); }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
+
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
-        onnx("QLinearConv").opsets(10).inputs(8, 9).functions(qlinear_conv_infer, qlinear_conv_run).combines()
+        onnx("QLinearConv").opsets(10).inputs(8, 9).functions(qlinear_conv_infer, qlinear_conv_run).carries(carry_first_axis<1>).combines()
             .plays(op_role::convolution).rounds().work(qlinear_conv_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("u8[1,3,9,7] f32(0.02) u8(128) i8[5,3,3,3] f32[5]~0.01:0.02 i8[5] f32(0.05) u8(100) i32[5] pads=1,1,1,1; "
                       "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
                       "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
-        onnx("ConvInteger").opsets(10).inputs(2, 4).functions(conv_integer_infer, conv_integer_run).combines()
+        onnx("ConvInteger").opsets(10).inputs(2, 4).functions(conv_integer_infer, conv_integer_run).carries(carry_first_axis<1>).combines()
             .plays(op_role::convolution).work(conv_integer_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
                       "i8[3]"),
-        onnx("MatMulInteger").opsets(10).inputs(2, 4).functions(matmul_integer_infer, matmul_integer_run).combines()
+        onnx("MatMulInteger").opsets(10).inputs(2, 4).functions(matmul_integer_infer, matmul_integer_run).carries(carry_matmul).combines()
             .plays(op_role::product).work(matmul_work)
             .problems("u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
-        onnx("QLinearMatMul").opsets(10).inputs(8).functions(qlinear_matmul_infer, qlinear_matmul_run).combines()
+        onnx("QLinearMatMul").opsets(10).inputs(8).functions(qlinear_matmul_infer, qlinear_matmul_run).carries(carry_qlinear_matmul).combines()
             .plays(op_role::product).rounds().work(matmul_work)
             .problems("u8[7,13] f32(0.02) u8(113) u8[13,5] f32(0.01) u8(114) f32(0.05) u8(118); i8[2,3,4] f32(0.02) i8(1) i8[2,4,5] "
                       "f32(0.01) i8(0) f32(0.05) i8(0); " "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
@@ -16557,10 +17020,10 @@ inline op_table random_ops() {
             .problems("f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
         onnx("Multinomial").opsets(7).inputs(1).functions(multinomial_infer, multinomial_run).random()
             .attributes("dtype:i sample_size:i seed:f").problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).plays(op_role::drop).widens()
+        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).carries(carry_elementwise).plays(op_role::drop).widens()
             .attributes("consumed_inputs:is is_test:i ratio:f")
             .problems("f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).plays(op_role::drop).widens()
+        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).carries(carry_elementwise).plays(op_role::drop).widens()
             .copies().attributes("ratio:f").problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
         onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().plays(op_role::drop)
             .widens().copies().attributes("seed:i")
@@ -16793,20 +17256,39 @@ inline status reverse_sequence_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_transpose(batch_carrier& c) {
+    std::vector<std::int64_t> order;
+    const int rank = c.extents(0).rank();
+    if (!c.integers("perm", -1, order))
+        for (int a = rank; a-- > 0;) order.push_back(a);
+    for (int a = 0; a < static_cast<int>(order.size()); ++a)
+        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
+    return c.conflict("its order of axes is not legal");
+}
+// The old index becomes the inner one.
+inline bool carry_tile(batch_carrier& c) {
+    std::vector<std::int64_t> repeats;
+    if (!c.only(1)) return false;
+    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
+    const batch_axis where = c.state(0);
+    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
+}
+
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
-        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).moves(motion::permute).widens()
+        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).carries(carry_transpose).moves(motion::permute).widens()
             .attributes("perm:is")
             .problems("f32[2,3,4]; f32[2,3,4] perm=0,2,1; u8[1,5,3,2] perm=0,2,3,1; i64[3,1,4] perm=2,0,1; f16[0,3]; f32[]"),
-        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run).moves(motion::repeat)
+        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run).carries(carry_expand).moves(motion::repeat)
             .problems("f32[3,1] i64{2,3,4}; f32[3,4] i64{1}; i8[] i64{2,3}; f64[1,5] i64{0,1}; f32[2] i64[0]"),
-        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run).moves(motion::repeat)
+        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run).carries(carry_tile).moves(motion::repeat)
             .problems("f32[2,3] i64{2,2}; f32[3,1,2] i64{1,3,1}; u8[5] i64{0}; f32[] i64[0]; f32[0,2] i64{2,2}; i64[4] i64{3}"),
-        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).moves(motion::regroup)
+        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).carries(carry_first_axis<1>).moves(motion::regroup)
             .attributes("blocksize:i mode:s")
             .problems("f32[1,8,2,3] blocksize=2; f32[2,9,1,2] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2; f32[1,12,3,2] "
                       "blocksize=2 mode=DCR"),
-        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).moves(motion::regroup)
+        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).carries(carry_first_axis<1>).moves(motion::regroup)
             .attributes("blocksize:i mode:s")
             .problems("f32[1,2,4,6] blocksize=2; f32[2,1,3,6] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2"),
         onnx("ReverseSequence").opsets(10).inputs(2).functions(reverse_sequence_infer, reverse_sequence_run).checks(1)
@@ -17110,20 +17592,38 @@ inline status recurrent_run(run_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
+inline bool carry_recurrent(batch_carrier& c) {
+    const bool batch_first = c.integer("layout", 0) != 0;
+    const int axis = batch_first ? 0 : 1;
+    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
+    const batch_axis where = c.state(0);
+    for (int i : {4, 5, 6}) {
+        if (!c.has(i)) continue;
+        const int along = i == 4 ? 0 : axis;
+        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
+    }
+    c.answer(0, {batch_first ? 0 : 2, where.outer});
+    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
+    return true;
+}
+
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
-        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i")
             .problems("f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
                       "direction=bidirectional layout=1; "
                       "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
-        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
                         "linear_before_reset:i output_sequence:i")
             .problems("f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
                       "hidden_size=4 direction=bidirectional "
                       "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
-        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).combines()
+        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
                         "output_sequence:i")
             .problems("f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
@@ -17506,27 +18006,37 @@ inline status sum_to_gradient(gradient_context& c) {
     " i64{1,3}; "                                                                                                                \
     "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range                                              \
     " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_reduce(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
+    c.integers("axes", 1, axes);
+    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
+    if (axes.empty()) return c.conflict("it reduces over the samples");
+    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
+}
+
 inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
-        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).widens().attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).carries(carry_reduce).widens().attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run)
+        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run).carries(carry_reduce)
             .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("~0.1:2")),
-        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run)
+        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run).carries(carry_reduce)
             .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -18059,15 +18569,30 @@ inline op_table resize_training_ops() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_resize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis;
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
+    std::vector<std::int64_t> sizes, axes;
+    const bool sized = c.has(3) && c.value_in(3).extents.elements() > 0;
+    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
+    if (!c.integers("axes", -1, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
+    return c.answer(0, c.state(0));
+}
+
 inline op_table resize_ops() {
     static constexpr op_row rows[] = {
-        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).attributes("mode:s scales:fs")
+        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s scales:fs")
             .problems("f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
-        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s")
             .problems("u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
-        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s")
             .problems("f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
-        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run)
+        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run).carries(carry_resize)
             .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
                         "keep_aspect_ratio_policy:s mode:s nearest_mode:s")
             .problems("f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
@@ -18202,22 +18727,48 @@ inline status view_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_reshape(batch_carrier& c) { return carry_view_by(c, [](batch_carrier&, int axis) { return axis; }, batch_change::reshape); }
+inline bool carry_flatten(batch_carrier& c) { return carry_view_by(c, [](batch_carrier& of, int axis) { return axis < of.integer("axis", 1) ? 0 : 1; }, batch_change::view); }
+inline bool carry_squeeze(batch_carrier& c) {
+    return carry_view_by(c, [](batch_carrier& of, int axis) {
+        const shape& from = of.extents(0);
+        std::vector<std::int64_t> axes;
+        if (!of.integers("axes", 1, axes))
+            for (int a = 0; a < from.rank(); ++a)
+                if (from[a] == 1) axes.push_back(a);
+        count_from_front(axes, from.rank());
+        int gone = 0;
+        for (int a = 0; a < axis; ++a) gone += is_among(axes, a);
+        return is_among(axes, axis) ? -1 : axis - gone;
+    }, batch_change::view);
+}
+inline bool carry_unsqueeze(batch_carrier& c) {
+    return carry_view_by(c, [](batch_carrier& of, int axis) {
+        std::vector<std::int64_t> axes;
+        if (!of.integers("axes", 1, axes)) return axis;
+        count_from_front(axes, of.output_extents().rank());
+        for (int a = 0; a <= axis; ++a) axis += is_among(axes, a);
+        return axis;
+    }, batch_change::view);
+}
+
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
-        onnx("Reshape").opsets(1, 4).inputs(1).functions(reshape_infer, view_run).view().widens()
+        onnx("Reshape").opsets(1, 4).inputs(1).functions(reshape_infer, view_run).carries(carry_reshape).view().widens()
             .attributes("shape:is consumed_inputs:is").problems("f32[2,3] shape=3,-1 @4"),
-        onnx("Reshape").opsets(5).inputs(2).functions(reshape_infer, view_run).view().widens().attributes("allowzero:i")
+        onnx("Reshape").opsets(5).inputs(2).functions(reshape_infer, view_run).carries(carry_reshape).view().widens().attributes("allowzero:i")
             .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
                       "f32[0,3,4] i64{0,-1}"),
-        onnx("Flatten").inputs(1).functions(flatten_infer, view_run).view().widens().attributes("axis:i")
+        onnx("Flatten").inputs(1).functions(flatten_infer, view_run).carries(carry_flatten).view().widens().attributes("axis:i")
             .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
-        onnx("Squeeze").opsets(1, 12).inputs(1).functions(squeeze_infer, view_run).view().widens().attributes("axes:is")
+        onnx("Squeeze").opsets(1, 12).inputs(1).functions(squeeze_infer, view_run).carries(carry_squeeze).view().widens().attributes("axes:is")
             .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
-        onnx("Squeeze").opsets(13).inputs(1, 2).functions(squeeze_infer, view_run).view().widens()
+        onnx("Squeeze").opsets(13).inputs(1, 2).functions(squeeze_infer, view_run).carries(carry_squeeze).view().widens()
             .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
-        onnx("Unsqueeze").opsets(1, 12).inputs(1).functions(unsqueeze_infer, view_run).view().widens().attributes("axes:is")
+        onnx("Unsqueeze").opsets(1, 12).inputs(1).functions(unsqueeze_infer, view_run).carries(carry_unsqueeze).view().widens().attributes("axes:is")
             .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
-        onnx("Unsqueeze").opsets(13).inputs(2).functions(unsqueeze_infer, view_run).view().widens()
+        onnx("Unsqueeze").opsets(13).inputs(2).functions(unsqueeze_infer, view_run).carries(carry_unsqueeze).view().widens()
             .problems("f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -18777,22 +19328,54 @@ inline status slice_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_concat(batch_carrier& c) {
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (where.none()) where = c.state(i), extent = c.extent(i);
+        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    std::vector<std::int64_t> axis{c.integer("axis", 1)};
+    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+inline bool carry_slice(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    std::vector<std::int64_t> starts, ends, axes, steps;
+    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
+    if (!c.integers("axes", 3, axes))
+        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    c.integers("steps", 4, steps);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i] != c.state(0).axis) continue;
+        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
+        c.change = batch_change::slice;
+    }
+    return c.answer(0, c.state(0));
+}
+
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
-        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).moves(motion::join).weights_from(0).widens()
+        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).carries(carry_concat).moves(motion::join).weights_from(0).widens()
             .attributes("axis:i")
             .problems("f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
                       "f32[0,2] f32[0,3] axis=1"),
-        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
             .attributes("axis:i split:is").problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
             .attributes("axis:i").problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
-        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
             .attributes("axis:i num_outputs:i").problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
-        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).moves(motion::part)
+        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).carries(carry_slice).moves(motion::part)
             .attributes("starts:is ends:is axes:is")
             .problems("f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
-        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run).moves(motion::part)
+        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run).carries(carry_slice).moves(motion::part)
             .problems("f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
                       "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };
@@ -19529,11 +20112,13 @@ struct op_context;
 struct infer_context;
 struct run_context;
 struct gradient_context;
+struct batch_carrier;
 class status;
 using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
 using gradient_function = status (*)(gradient_context&);
 using work_function = std::int64_t (*)(const op_context&);
+using batch_rule = bool (*)(batch_carrier&);
 using activation_reader = bool (*)(const op_context&, epilogue&);
 
 /// Properties of an operator that passes and the executor act on.
@@ -19594,6 +20179,7 @@ struct op_traits {
     std::uint8_t checked_inputs = 0;   ///< inputs whose contents its kernels may refuse
     std::uint8_t made_once = 0;        ///< outputs that must not be made a second time
     work_function work = nullptr;      ///< its multiply-adds, where its kind is counted by those
+    batch_rule carries = nullptr;      ///< where its outputs hold the samples of a batch; null: as its flags say, or it may mix them
     activation_reader activates = nullptr;  ///< whether a node of it is an activation that other kernels apply, and which
 };
 
@@ -19694,6 +20280,10 @@ public:
     }
     constexpr make_op& made_once_from(int output) { return row_.traits.made_once = mask_from(output), *this; }
     constexpr make_op& work(work_function multiply_adds) { return row_.traits.work = multiply_adds, *this; }
+    constexpr make_op& carries(batch_rule rule) {
+        if (here_) row_.traits.carries = rule;
+        return *this;
+    }
     constexpr make_op& activates(activation_reader reads) { return row_.traits.activates = reads, *this; }
 
     constexpr operator op_row() const { return row_; }
@@ -25661,136 +26251,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/passes/batch_rewriter.hpp
 // Writes a graph for any number of samples, once it is known where every value holds them.
 
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_CARRIER_HPP
-// ---- graft/passes/batch_carrier.hpp
-// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
-// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
-struct batch_axis {
-    int axis = -1;
-    std::int64_t outer = 1;
-    bool none() const { return axis < 0; }
-    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
-    bool operator!=(const batch_axis& o) const { return !(*this == o); }
-};
-
-// How a node has to be changed, beside repeating inputs, to take any number of samples.
-enum class batch_change : std::uint8_t {
-    none,
-    reshape,    // to its extents of now, with -1 along the axis of the output
-    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
-    slice,      // it takes all there is along the axis of the input
-    sizes,      // of Resize: those along the axis of the input follow the batch
-    gather,     // along the samples' own axis: within each sample, and then reshaped
-};
-
-struct batch_carrier {
-    struct repeated {
-        int input, axis;
-    };
-
-    const graph& g;
-    const node& n;
-    const std::vector<batch_axis>& states;  // of every value
-    std::int64_t samples;                   // that the graph is fixed to
-
-    std::vector<batch_axis> out;       // answers, one an output
-    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
-    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
-    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
-    batch_change change = batch_change::none;
-    std::string why;                   // the samples cannot pass
-
-    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
-        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
-
-    int inputs() const { return static_cast<int>(n.inputs.size()); }
-    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
-    bool has(int i) const { return in(i) != no_value; }
-    const value& value_in(int i) const { return g.at(in(i)); }
-    const shape& extents(int i) const { return value_in(i).extents; }
-    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
-    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
-    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
-    bool carries(int i) const { return !state(i).none(); }
-    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
-    // The product of the extents before the place of the samples in memory.
-    std::int64_t before(int i) const {
-        std::int64_t p = state(i).outer;
-        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
-        return p;
-    }
-    std::int64_t integer(const char* name, std::int64_t otherwise) const {
-        const attribute* a = n.find(name);
-        return a ? a->integer : otherwise;
-    }
-    // The integers of an attribute, or else of a constant input; false where neither is known.
-    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
-        values.clear();
-        if (const attribute* a = n.find(name)) return values = a->integers, true;
-        if (!has(input) || !value_in(input).constant) return false;
-        const tensor& t = value_in(input).constant;
-        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
-        return true;
-    }
-
-    bool conflict(std::string text) { return why = std::move(text), false; }
-    // Output i holds the samples there.
-    bool answer(int i, batch_axis where) {
-        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
-        return true;
-    }
-    bool answer_all(batch_axis where) {
-        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
-        return true;
-    }
-    // All inputs but those in `data` have to be without samples.
-    bool only(unsigned data) {
-        for (int i = 0; i < inputs(); ++i)
-            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
-        return true;
-    }
-    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
-    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
-    }
-    // The same where there is no broadcasting.
-    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
-        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
-        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
-        repeats.push_back({i, axis});
-        return true;
-    }
-
-private:
-    // Whether a constant holds the same for each of the samples along an axis.
-    bool alike(int i, int axis) const {
-        const tensor& t = value_in(i).constant;
-        if (!t || t.shape()[axis] % samples) return false;
-        std::int64_t rows = 1, inner = 1;
-        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
-        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
-        const std::int64_t part = t.shape()[axis] / samples * inner;
-        for (std::int64_t r = 0; r < rows; ++r)
-            for (std::int64_t k = part; k < part * samples; ++k)
-                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
-        return true;
-    }
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
 // ---- graft/passes/node_writer.hpp
@@ -25952,10 +26412,9 @@ private:
         target[static_cast<std::size_t>(axis)] = -1;
         return target;
     }
-    // Whether a view already does with more samples what it has to.
-    bool follows(const node& n, const batch_step& step) const {
+    // Whether the target of a Reshape already does with more samples what it has to.
+    bool follows(const node& n) const {
         const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
-        if (n.op_type != "Reshape") return to.axis == step.natural;
         if (n.inputs.size() < 2 || n.find("allowzero")) return false;
         const tensor& target = fixed_.at(n.inputs[1]).constant;
         if (!target || target.elements() <= to.axis) return false;
@@ -25979,9 +26438,13 @@ private:
             become_reshape(n, taken, stem, open_along(extents(out), axis));
             break;
         }
+        case batch_change::view:
         case batch_change::reshape:
-            if (n.op_type == "Gather" || !follows(n, step)) become_reshape(n, in, stem, open_along(extents(out), axis));
+        case batch_change::identity: {
+            const bool does = step.change == batch_change::view ? axis == step.natural : step.change == batch_change::reshape && follows(n);
+            if (!does) become_reshape(n, in, stem, open_along(extents(out), axis));
             break;
+        }
         case batch_change::expand: {
             // As many extents as the target had: it may have fewer than the output.
             std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
@@ -26093,456 +26556,17 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_RULES_HPP
-// ---- graft/passes/batch_rules.hpp
-// How each operator carries a batch: where its outputs hold the samples once it is told of its inputs. By a rule every slice of the output
-// that belongs to a sample is what the operator makes of that sample's slices alone; whatever has no such rule is a conflict.
-
-
-#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-using batch_rule = bool (*)(batch_carrier&);
-
-// Axes counted from the front; false where one is out of range.
-inline bool count_from_front(std::vector<std::int64_t>& axes, int rank) {
-    bool fits = true;
-    for (std::int64_t& a : axes) a += a < 0 ? rank : 0, fits &= a >= 0 && a < rank;
-    return fits;
-}
-inline bool is_among(const std::vector<std::int64_t>& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
-
-// Inputs that meet by broadcasting: all that hold samples hold them along one axis, counted from the right. `first` to `last` are those inputs.
-inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_right, batch_axis& where) {
-    std::int64_t extent = 0;
-    from_right = 0;
-    for (int i = first; i < last; ++i) {
-        if (!c.carries(i)) continue;
-        const int here = c.state(i).axis - c.extents(i).rank();
-        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i = first; i < last && from_right; ++i) {
-        if (!c.has(i) || c.carries(i)) continue;
-        const int axis = c.extents(i).rank() + from_right;
-        if (axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    return true;
-}
-
-inline bool carry_elementwise(batch_carrier& c) {
-    int from_right = 0;
-    batch_axis where;
-    // The second input of CastLike only names a type.
-    if (!carry_broadcast(c, 0, c.n.op_type == "CastLike" ? 1 : c.inputs(), from_right, where)) return false;
-    return from_right == 0 || c.answer_all({c.output_extents().rank() + from_right, where.outer});
-}
-
-// The samples stay along the first axis, and each of its entries is computed apart.
-template <unsigned Data>
-inline bool carry_first_axis(batch_carrier& c) {
-    if (!c.only(Data)) return false;
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i)
-        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
-    for (int i = 0; i < c.inputs() && i < 32; ++i) {
-        if (!c.has(i) || !(Data >> i & 1)) continue;
-        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
-        // Where one entry stood for all, it is repeated for each.
-        if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
-    }
-    return c.answer_all(where);
-}
-
-inline bool carry_pool(batch_carrier& c) {
-    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
-    if (!c.only(1)) return false;
-    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_batch_norm(batch_carrier& c) {
-    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
-    return carry_first_axis<1>(c);
-}
-
-// Something is done along `axes` of input 0; the samples have to lie along another.
-inline bool carry_beside(batch_carrier& c, std::vector<std::int64_t> axes) {
-    if (!c.only(1)) return false;
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    if (is_among(axes, c.state(0).axis)) return c.conflict("it works along the axis of the samples");
-    return c.answer_all(c.state(0));
-}
-inline bool carry_axis_last(batch_carrier& c) { return carry_beside(c, {c.integer("axis", -1)}); }
-inline bool carry_axis_first(batch_carrier& c) { return carry_beside(c, {c.integer("axis", 0)}); }
-inline bool carry_matrix(batch_carrier& c) { return carry_beside(c, {-2, -1}); }
-
-// All axes from one on are normalised together.
-inline bool carry_from_axis(batch_carrier& c, std::int64_t otherwise) {
-    if (!c.only(1)) return false;
-    std::int64_t axis = c.integer("axis", otherwise);
-    axis += axis < 0 ? c.extents(0).rank() : 0;
-    if (c.state(0).axis >= axis) return c.conflict("it normalises over the samples");
-    return c.answer_all(c.state(0));
-}
-inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
-inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
-inline bool carry_mean_variance(batch_carrier& c) {
-    std::vector<std::int64_t> axes;
-    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
-    return carry_beside(c, axes);
-}
-inline bool carry_cumulative(batch_carrier& c) {
-    std::vector<std::int64_t> axis;
-    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
-    return carry_beside(c, axis);
-}
-
-// Axes that are summed over go, or keep an extent of 1.
-inline bool carry_dropping(batch_carrier& c, std::vector<std::int64_t> axes, bool keep) {
-    if (!carry_beside(c, axes)) return false;
-    count_from_front(axes, c.extents(0).rank());
-    batch_axis where = c.state(0);
-    int gone = 0;
-    for (int a = 0; a < where.axis; ++a) gone += is_among(axes, a);
-    if (!keep) where.axis -= gone;
-    return c.answer_all(where);
-}
-inline bool carry_reduce(batch_carrier& c) {
-    std::vector<std::int64_t> axes;
-    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
-    c.integers("axes", 1, axes);
-    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
-    if (axes.empty()) return c.conflict("it reduces over the samples");
-    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
-}
-inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
-
-inline bool carry_transpose(batch_carrier& c) {
-    std::vector<std::int64_t> order;
-    const int rank = c.extents(0).rank();
-    if (!c.integers("perm", -1, order))
-        for (int a = rank; a-- > 0;) order.push_back(a);
-    for (int a = 0; a < static_cast<int>(order.size()); ++a)
-        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
-    return c.conflict("its order of axes is not legal");
-}
-
-inline bool carry_concat(batch_carrier& c) {
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (!c.carries(i)) continue;
-        if (where.none()) where = c.state(i), extent = c.extent(i);
-        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    std::vector<std::int64_t> axis{c.integer("axis", 1)};
-    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
-    }
-    return c.answer(0, where);
-}
-
-inline bool carry_slice(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    std::vector<std::int64_t> starts, ends, axes, steps;
-    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
-    if (!c.integers("axes", 3, axes))
-        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
-    c.integers("steps", 4, steps);
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i] != c.state(0).axis) continue;
-        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
-        c.change = batch_change::slice;
-    }
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_pad(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
-    std::vector<std::int64_t> pads, axes;
-    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
-    if (!c.has(3) || !c.integers("", 3, axes))
-        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
-    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
-    for (std::size_t i = 0; i < axes.size(); ++i)
-        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
-    return c.answer(0, c.state(0));
-}
-
-inline bool carry_expand(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const int axis = c.state(0).axis + c.output_extents().rank() - c.extents(0).rank();
-    if (!c.value_in(1).constant) return c.conflict("its shape depends on contents");
-    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it broadcasts the axis of the samples");
-    c.change = batch_change::expand;
-    return c.answer(0, {axis, c.state(0).outer});
-}
-
-// The old index becomes the inner one.
-inline bool carry_tile(batch_carrier& c) {
-    std::vector<std::int64_t> repeats;
-    if (!c.only(1)) return false;
-    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
-    const batch_axis where = c.state(0);
-    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
-}
-
-inline bool carry_resize(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const int axis = c.state(0).axis;
-    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
-    std::vector<std::int64_t> sizes, axes;
-    const bool sized = c.n.op_type == "Resize" && c.has(3) && c.value_in(3).extents.elements() > 0;
-    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
-    if (!c.integers("axes", -1, axes))
-        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
-    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
-    return c.answer(0, c.state(0));
-}
-
-// The product of two operands of numpy's matmul, at inputs a and b.
-inline bool carry_product(batch_carrier& c, int a, int b) {
-    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
-    const bool vector[] = {rank[0] == 1, rank[1] == 1};
-    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
-    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
-    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
-    if (row || column) {
-        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
-        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
-        return c.answer(0, {axis, c.state(row ? a : b).outer});
-    }
-    // Along the axes of many products: both have them at one place from the right.
-    int from_right = 0;
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i : {a, b}) {
-        if (!c.carries(i)) continue;
-        const int here = c.state(i).axis - c.extents(i).rank();
-        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i : {a, b}) {
-        const int axis = c.extents(i).rank() + from_right;
-        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
-    return c.answer(0, {out_rank + from_right + shift, where.outer});
-}
-inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
-inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
-
-inline bool carry_gemm(batch_carrier& c) {
-    const bool a = c.carries(0), b = c.carries(1);
-    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
-    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
-    if (a && b) return c.conflict("its inputs hold the samples along different axes");
-    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
-    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
-    if (!c.has(2)) return c.answer(0, where);
-    const int axis = where.axis + c.extents(2).rank() - 2;
-    const std::int64_t extent = c.output_extents()[where.axis];
-    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
-    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
-    return c.answer(0, where);
-}
-
-inline bool carry_einsum(batch_carrier& c) {
-    std::vector<tensor_view> in(c.n.inputs.size());
-    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
-    tensor_view made;
-    const limits none;
-    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
-    ops::einsum_plan plan;
-    if (!ops::plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
-    int label = -1;
-    batch_axis where;
-    std::int64_t extent = 0;
-    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (!c.carries(i)) continue;
-        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
-        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
-    }
-    for (int i = 0; i < c.inputs(); ++i) {
-        const ops::einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
-        int times = 0;
-        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
-        if (times > 1) return c.conflict("it takes a diagonal of the samples");
-        const int axis = term.find(static_cast<std::uint8_t>(label));
-        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
-    }
-    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
-    if (axis < 0) return c.conflict("it sums over the samples");
-    return c.answer(0, {axis, where.outer});
-}
-
-// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
-inline bool carry_recurrent(batch_carrier& c) {
-    const bool batch_first = c.integer("layout", 0) != 0;
-    const int axis = batch_first ? 0 : 1;
-    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
-    const batch_axis where = c.state(0);
-    for (int i : {4, 5, 6}) {
-        if (!c.has(i)) continue;
-        const int along = i == 4 ? 0 : axis;
-        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
-        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
-    }
-    c.answer(0, {batch_first ? 0 : 2, where.outer});
-    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
-    return true;
-}
-
-inline bool carry_quantize(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
-    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
-}
-
-// Where the samples may lie in a view of input 0, best first: alone along the axis where they were (`natural`), alone elsewhere, within an axis.
-inline void list_places(batch_carrier& c, int natural) {
-    const shape& to = c.output_extents();
-    const std::int64_t before = c.before(0);
-    c.natural = natural;
-    struct ranked {
-        int tier;
-        batch_axis where;
-    };
-    std::vector<ranked> found;
-    std::int64_t prefix = 1;
-    for (int a = 0; a < to.rank() && prefix > 0 && prefix <= before; prefix *= to[a], ++a) {
-        if (before % prefix) continue;
-        const std::int64_t outer = before / prefix;
-        if (to[a] < 1 || to[a] % (outer * c.samples)) continue;
-        const bool alone = to[a] == c.samples && outer == 1;
-        const int tier = alone ? (a == natural ? 0 : 1) : 2 + 2 * (a == to.rank() - 1) + (outer != 1);
-        found.push_back({tier, {a, outer}});
-    }
-    std::stable_sort(found.begin(), found.end(), [](const ranked& a, const ranked& b) { return a.tier < b.tier; });
-    for (const ranked& r : found) c.options.push_back(r.where);
-}
-
-inline bool carry_view(batch_carrier& c) {
-    if (!c.only(1)) return false;
-    const shape &from = c.extents(0), &to = c.output_extents();
-    if (from.elements() < 1) return c.conflict("it is empty");
-    int natural = c.state(0).axis;
-    std::vector<std::int64_t> axes;
-    if (c.n.op_type == "Flatten") natural = natural < c.integer("axis", 1) ? 0 : 1;
-    if (c.n.op_type == "Squeeze") {
-        if (!c.integers("axes", 1, axes))
-            for (int a = 0; a < from.rank(); ++a)
-                if (from[a] == 1) axes.push_back(a);
-        count_from_front(axes, from.rank());
-        int gone = 0;
-        for (int a = 0; a < natural; ++a) gone += is_among(axes, a);
-        natural = is_among(axes, natural) ? -1 : natural - gone;
-    }
-    if (c.n.op_type == "Unsqueeze" && c.integers("axes", 1, axes)) {
-        count_from_front(axes, to.rank());
-        for (int a = 0; a <= natural; ++a) natural += is_among(axes, a);
-    }
-    list_places(c, natural);
-    c.change = batch_change::reshape;
-    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(to));
-}
-
-inline bool carry_gather(batch_carrier& c) {
-    if (!c.only(3)) return false;
-    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
-    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
-    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
-    const int along = static_cast<int>(axis[0]);
-    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
-    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
-    // Along the samples' own axis, whose index is (sample, inner): within each of them.
-    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
-    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
-    std::int64_t place = 0;
-    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
-    for (const std::int64_t i : indices) all &= i == place++;
-    list_places(c, c.extents(1).rank() ? along : -1);
-    c.change = all ? batch_change::reshape : batch_change::gather;
-    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
-}
-
-// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
-inline bool carry_gather_nd(batch_carrier& c) {
-    if (!c.only(3)) return false;
-    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
-    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
-    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
-    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
-    for (int i : {0, 1})
-        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
-    return c.answer(0, where);
-}
-
-// Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
-inline bool carry_indexed(batch_carrier& c) {
-    std::vector<std::int64_t> axis{c.integer("axis", 0)};
-    batch_axis where;
-    std::int64_t extent = 0;
-    for (int i = 0; i < c.inputs(); ++i)
-        if (c.carries(i)) where = c.state(i), extent = c.extent(i);
-    if (!count_from_front(axis, c.extents(0).rank()) || axis[0] == where.axis) return c.conflict("it works along the axis of the samples");
-    for (int i = 0; i < c.inputs(); ++i) {
-        if (c.carries(i) && (c.state(i) != where || c.extent(i) != extent)) return c.conflict("its inputs hold the samples along different axes");
-        if (!c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
-    }
-    return c.answer(0, where);
-}
-
-/// The rule of an operator; null where there is none.
+// The rule of an operator; null where there is none.
 inline batch_rule batch_rule_of(const node& n) {
-    struct row {
-        const char* op_type;
-        batch_rule rule;
-    };
-    static constexpr row rows[] = {
-        {"ArgMax", carry_arg}, {"ArgMin", carry_arg}, {"Attention", carry_first_axis<7>}, {"AveragePool", carry_pool}, {"BatchNormalization", carry_batch_norm},
-        {"Col2Im", carry_first_axis<1>}, {"Concat", carry_concat}, {"Conv", carry_first_axis<1>}, {"ConvInteger", carry_first_axis<1>}, {"ConvTranspose", carry_first_axis<1>},
-        {"Crop", carry_first_axis<1>}, {"CumProd", carry_cumulative}, {"CumSum", carry_cumulative}, {"DeformConv", carry_first_axis<21>},
-        {"DepthToSpace", carry_first_axis<1>}, {"DequantizeLinear", carry_quantize}, {"Det", carry_matrix}, {"Dropout", carry_elementwise},
-        {"Einsum", carry_einsum}, {"Expand", carry_expand}, {"GRU", carry_recurrent}, {"Gather", carry_gather}, {"GatherElements", carry_indexed}, {"GatherND", carry_gather_nd},
-        {"Gemm", carry_gemm}, {"GlobalAveragePool", carry_pool}, {"GlobalLpPool", carry_pool}, {"GlobalMaxPool", carry_pool},
-        {"GridSample", carry_first_axis<3>}, {"GroupNormalization", carry_first_axis<1>}, {"Hardmax", carry_softmax}, {"ImageScaler", carry_first_axis<1>},
-        {"InstanceNormalization", carry_first_axis<1>}, {"LRN", carry_first_axis<1>}, {"LSTM", carry_recurrent}, {"LayerNormalization", carry_layer_norm},
-        {"LogSoftmax", carry_softmax}, {"LpNormalization", carry_axis_last}, {"LpPool", carry_pool}, {"MatMul", carry_matmul}, {"MatMulInteger", carry_matmul},
-        {"MaxPool", carry_pool}, {"MeanVarianceNormalization", carry_mean_variance}, {"Pad", carry_pad}, {"QLinearConv", carry_first_axis<1>},
-        {"QLinearMatMul", carry_qlinear_matmul}, {"QuantizeLinear", carry_quantize}, {"RMSNormalization", carry_layer_norm}, {"RNN", carry_recurrent},
-        {"ReduceL1", carry_reduce}, {"ReduceL2", carry_reduce}, {"ReduceLogSum", carry_reduce}, {"ReduceLogSumExp", carry_reduce}, {"ReduceMax", carry_reduce},
-        {"ReduceMean", carry_reduce}, {"ReduceMin", carry_reduce}, {"ReduceProd", carry_reduce}, {"ReduceSum", carry_reduce}, {"ReduceSumSquare", carry_reduce},
-        {"Resize", carry_resize}, {"RotaryEmbedding", carry_first_axis<9>}, {"ScatterElements", carry_indexed}, {"Slice", carry_slice}, {"Softmax", carry_softmax}, {"SpaceToDepth", carry_first_axis<1>},
-        {"Split", carry_axis_first}, {"Tile", carry_tile}, {"TopK", carry_axis_last}, {"Transpose", carry_transpose}, {"Trilu", carry_matrix},
-        {"Upsample", carry_resize},
-    };
-    const op_row& told = ops::row_of(n);
-    if (told.is(op_flag::random)) return nullptr;
-    if (told.is(op_flag::elementwise)) return carry_elementwise;
-    if (told.is(op_flag::view)) return carry_view;
-    if (!n.domain.empty()) return nullptr;
-    for (const row& r : rows)
-        if (n.op_type == r.op_type) return r.rule;
-    return nullptr;
+    const op_row& row = ops::row_of(n);
+    if (row.is(op_flag::random)) return nullptr;
+    if (row.traits.carries) return row.traits.carries;
+    return row.is(op_flag::elementwise) ? ops::carry_elementwise : row.is(op_flag::view) ? ops::carry_view : nullptr;
 }
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
 
 // Follows the samples through a graph whose shapes are known.
 class batch_follower {
@@ -26703,7 +26727,7 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     graph made;
     GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
     std::vector<int> axes;
-    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
+    for (const batch_axis& state : follower.states()) axes.push_back(state.axis);
     GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
     return made;
 }
@@ -43663,6 +43687,136 @@ GRAFT_INLINE const backend& cpu::instance() noexcept {
 }
 
 }  // namespace backends
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_BATCH_CARRIER_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_BATCH_CARRIER_HPP
+// ---- graft/graph/batch_carrier.hpp
+// One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+/// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
+/// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
+struct batch_axis {
+    int axis = -1;
+    std::int64_t outer = 1;
+    bool none() const { return axis < 0; }
+    bool operator==(const batch_axis& o) const { return axis == o.axis && outer == o.outer; }
+    bool operator!=(const batch_axis& o) const { return !(*this == o); }
+};
+
+/// How a node has to be changed, beside repeating inputs, to take any number of samples.
+enum class batch_change : std::uint8_t {
+    none,
+    view,       // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
+    reshape,    // a Reshape whose target does not do that gets such a one
+    identity,   // becomes such a Reshape in any case
+    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
+    slice,      // it takes all there is along the axis of the input
+    sizes,      // of Resize: those along the axis of the input follow the batch
+    gather,     // along the samples' own axis: within each sample, and then reshaped
+};
+
+/// What a rule (op_traits::carries) is asked of, and answers to. It is asked where an input of the node holds samples.
+struct batch_carrier {
+    struct repeated {
+        int input, axis;
+    };
+
+    const graph& g;
+    const node& n;
+    const std::vector<batch_axis>& states;  // of every value
+    std::int64_t samples;                   // that the graph is fixed to
+
+    std::vector<batch_axis> out;       // answers, one an output
+    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
+    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
+    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
+    batch_change change = batch_change::none;
+    std::string why;                   // the samples cannot pass
+
+    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
+        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
+
+    int inputs() const { return static_cast<int>(n.inputs.size()); }
+    value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }
+    bool has(int i) const { return in(i) != no_value; }
+    const value& value_in(int i) const { return g.at(in(i)); }
+    const shape& extents(int i) const { return value_in(i).extents; }
+    const shape& output_extents(int i = 0) const { return g.at(n.outputs[static_cast<std::size_t>(i)]).extents; }
+    bool wants(int output) const { return output < static_cast<int>(n.outputs.size()) && n.outputs[static_cast<std::size_t>(output)] != no_value; }
+    batch_axis state(int i) const { return has(i) ? states[in(i)] : batch_axis(); }
+    bool carries(int i) const { return !state(i).none(); }
+    std::int64_t extent(int i) const { return extents(i)[state(i).axis]; }  // along the samples' axis
+    // The product of the extents before the place of the samples in memory.
+    std::int64_t before(int i) const {
+        std::int64_t p = state(i).outer;
+        for (int a = 0; a < state(i).axis; ++a) p *= extents(i)[a];
+        return p;
+    }
+    std::int64_t integer(const char* name, std::int64_t otherwise) const {
+        const attribute* a = n.find(name);
+        return a ? a->integer : otherwise;
+    }
+    // The integers of an attribute, or else of a constant input; false where neither is known.
+    bool integers(const char* name, int input, std::vector<std::int64_t>& values) const {
+        values.clear();
+        if (const attribute* a = n.find(name)) return values = a->integers, true;
+        if (!has(input) || !value_in(input).constant) return false;
+        const tensor& t = value_in(input).constant;
+        for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        return true;
+    }
+
+    bool conflict(std::string text) { return why = std::move(text), false; }
+    // Output i holds the samples there.
+    bool answer(int i, batch_axis where) {
+        if (wants(i)) out[static_cast<std::size_t>(i)] = where;
+        return true;
+    }
+    bool answer_all(batch_axis where) {
+        for (int i = 0; i < static_cast<int>(n.outputs.size()); ++i) answer(i, where);
+        return true;
+    }
+    // All inputs but those in `data` have to be without samples.
+    bool only(unsigned data) {
+        for (int i = 0; i < inputs(); ++i)
+            if (carries(i) && !(i < 32 && data >> i & 1)) return conflict("its input " + std::to_string(i) + " depends on the sample");
+        return true;
+    }
+    // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
+    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
+    }
+    // The same where there is no broadcasting.
+    bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
+        if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
+        if (outer != 1) return conflict("its input " + std::to_string(i) + " would have to be repeated within an axis");
+        if (samples > 1 && !alike(i, axis)) return conflict("its input " + std::to_string(i) + " differs from sample to sample");
+        repeats.push_back({i, axis});
+        return true;
+    }
+
+private:
+    // Whether a constant holds the same for each of the samples along an axis.
+    bool alike(int i, int axis) const {
+        const tensor& t = value_in(i).constant;
+        if (!t || t.shape()[axis] % samples) return false;
+        std::int64_t rows = 1, inner = 1;
+        for (int a = 0; a < axis; ++a) rows *= t.shape()[a];
+        for (int a = axis + 1; a < t.shape().rank(); ++a) inner *= t.shape()[a];
+        const std::int64_t part = t.shape()[axis] / samples * inner;
+        for (std::int64_t r = 0; r < rows; ++r)
+            for (std::int64_t k = part; k < part * samples; ++k)
+                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
+        return true;
+    }
+};
+
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_BUILDER_HPP

@@ -2,6 +2,8 @@
 #include "../exec/nets.hpp"
 
 #include <graft/exec/class_scores.hpp>
+#include <graft/graph/batch_carrier.hpp>
+#include <graft/passes/open_batch.hpp>
 #include <graft/passes/to_float32.hpp>
 #include <graft/train/head.hpp>
 #include <graft/train/parameters.hpp>
@@ -50,6 +52,13 @@ const graft::op_row bare[] = {
 const graft::op_row told[] = {
     make_op("Rows", "app").inputs(1).functions(rows_infer, rows_run).view().widens(),
     make_op("Gate", "app").inputs(1).functions(gate_infer, gate_run).elementwise().widens().activates(gate_reads),
+};
+
+// Each sample apart, along the first axis.
+bool samples_apart(graft::batch_carrier& c) { return c.state(0).axis == 0 ? c.answer(0, c.state(0)) : c.conflict("it takes rows of samples"); }
+const graft::op_row carrying[] = {
+    make_op("Rows", "app").inputs(1).functions(rows_infer, rows_run).carries(samples_apart),
+    make_op("Gate", "app").inputs(1).functions(gate_infer, gate_run).carries(samples_apart),
 };
 
 graft::load_options with(const graft::op_row (&rows)[2]) {
@@ -129,6 +138,18 @@ TEST_CASE("quantised integers go through it where its row says that it only move
     CHECK(refused.error().code() == graft::errc::op_unsupported);
     const graft::graph real = graft::to_float32(loaded(g, told), {2, 3, 2, 2}, serial, {}, changes);
     for (const graft::node& n : real.nodes) CHECK(n.op_type != "DequantizeLinear");
+}
+
+TEST_CASE("a batch that was fixed goes through it where its row says how") {
+    const graft::graph g = network(dtype::float32);
+    graft::executor serial;
+    auto refused = graft::open_batch(loaded(g, bare), {2, 3, 4, 4}, serial, {});
+    REQUIRE(!refused.ok());
+    CHECK(refused.error().code() == graft::errc::graph_fixed_batch);
+    const graft::model fixed = graft::load(g, with(carrying)), open = graft::load(graft::open_batch(loaded(g, carrying), {2, 3, 4, 4}, serial, {}).value(), with(carrying));
+    const graft::tensor x = drawn({2, 3, 4, 4}, 3);
+    CHECK(nets::difference(nets::run(open, {x}, 1), nets::run(fixed, {x}, 1)) == 0);
+    CHECK(nets::run(open, {drawn({5, 3, 4, 4}, 3)}, 1).error.empty());
 }
 
 TEST_CASE("weights are found behind it where its row says that it only moves them") {

@@ -13,11 +13,13 @@ struct op_context;
 struct infer_context;
 struct run_context;
 struct gradient_context;
+struct batch_carrier;
 class status;
 using infer_function = status (*)(infer_context&);
 using run_function = status (*)(run_context&);
 using gradient_function = status (*)(gradient_context&);
 using work_function = std::int64_t (*)(const op_context&);
+using batch_rule = bool (*)(batch_carrier&);
 using activation_reader = bool (*)(const op_context&, epilogue&);
 
 /// Properties of an operator that passes and the executor act on.
@@ -78,6 +80,7 @@ struct op_traits {
     std::uint8_t checked_inputs = 0;   ///< inputs whose contents its kernels may refuse
     std::uint8_t made_once = 0;        ///< outputs that must not be made a second time
     work_function work = nullptr;      ///< its multiply-adds, where its kind is counted by those
+    batch_rule carries = nullptr;      ///< where its outputs hold the samples of a batch; null: as its flags say, or it may mix them
     activation_reader activates = nullptr;  ///< whether a node of it is an activation that other kernels apply, and which
 };
 
@@ -178,6 +181,10 @@ public:
     }
     constexpr make_op& made_once_from(int output) { return row_.traits.made_once = mask_from(output), *this; }
     constexpr make_op& work(work_function multiply_adds) { return row_.traits.work = multiply_adds, *this; }
+    constexpr make_op& carries(batch_rule rule) {
+        if (here_) row_.traits.carries = rule;
+        return *this;
+    }
     constexpr make_op& activates(activation_reader reads) { return row_.traits.activates = reads, *this; }
 
     constexpr operator op_row() const { return row_; }

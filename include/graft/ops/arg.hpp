@@ -65,12 +65,15 @@ GRAFT_NOINLINE inline status arg_kernel(run_context& c, bool smallest) {
 inline status arg_max_run(run_context& c) { return arg_kernel(c, false); }
 inline status arg_min_run(run_context& c) { return arg_kernel(c, true); }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("axis", 0)}, c.integer("keepdims", 1) == 1); }
+
 inline op_table arg_ops() {
     static constexpr op_row rows[] = {
-        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).attributes("axis:i keepdims:i select_last_index:i")
+        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).carries(carry_arg).attributes("axis:i keepdims:i select_last_index:i")
             .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
                       "axis=-1; f16[0,2] axis=1"),
-        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).attributes("axis:i keepdims:i select_last_index:i")
+        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).carries(carry_arg).attributes("axis:i keepdims:i select_last_index:i")
             .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
                       "axis=-1; f16[0,2] axis=1"),
     };

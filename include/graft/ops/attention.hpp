@@ -319,7 +319,7 @@ inline gradient_table attention_gradients() {
 
 inline op_table attention_ops() {
     static constexpr op_row rows[] = {
-        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).combines()
+        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).carries(carry_first_axis<7>).combines()
             .plays(op_role::product)
             .attributes("is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
                         "scale:f softcap:f softmax_precision:i")

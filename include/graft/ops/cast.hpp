@@ -143,6 +143,10 @@ inline status cast_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+// The second input of CastLike only names a type.
+inline bool carry_cast_like(batch_carrier& c) { return carry_elements(c, 1); }
+
 inline op_table cast_ops() {
     static constexpr op_row rows[] = {
         onnx("Cast").opsets(1, 5).inputs(1).functions(named_cast_infer, cast_kernel).elementwise().converts()
@@ -151,7 +155,7 @@ inline op_table cast_ops() {
             .attributes("round_mode:s saturate:i to:i")
             .problems("f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
                       "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
-        onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).elementwise()
+        onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).carries(carry_cast_like).elementwise()
             .attributes("round_mode:s saturate:i").problems("f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
         onnx("BitCast").opsets(26).inputs(1).functions(bit_cast_infer, bit_cast_run).elementwise().reads_bits()
             .attributes("to:i").problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),

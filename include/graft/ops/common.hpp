@@ -4,6 +4,7 @@
 #include "../core/wanted.hpp"
 #include "../graph/op.hpp"
 #include "../tensor/convert.hpp"
+#include "batch_rules.hpp"
 
 #include <algorithm>
 #include <cmath>

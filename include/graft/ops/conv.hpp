@@ -256,7 +256,7 @@ inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1);
 
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).combines().plays(op_role::convolution).weights(1, 2).widens()
+        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).carries(carry_first_axis<1>).combines().plays(op_role::convolution).weights(1, 2).widens()
             .work(conv_work).attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                       "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "

@@ -216,7 +216,7 @@ inline std::int64_t conv_transpose_work(const op_context& c) {
 
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
-        onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).combines()
+        onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).carries(carry_first_axis<1>).combines()
             .plays(op_role::convolution).weights(1, 2).widens().work(conv_transpose_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is")
             .problems("f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "

@@ -61,12 +61,19 @@ inline status cum_sum_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_cumulative(batch_carrier& c) {
+    std::vector<std::int64_t> axis;
+    if (!c.integers("axis", 1, axis)) return c.conflict("its axis depends on contents");
+    return carry_beside(c, axis);
+}
+
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
-        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).attributes("exclusive:i reverse:i")
+        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).carries(carry_cumulative).attributes("exclusive:i reverse:i")
             .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
                       "reverse=1; f32[0,2] i64(0)"),
-        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).attributes("exclusive:i reverse:i")
+        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).carries(carry_cumulative).attributes("exclusive:i reverse:i")
             .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
                       "reverse=1; f32[0,2] i64(0)"),
     };

@@ -260,7 +260,7 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).combines()
+        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).carries(carry_first_axis<21>).combines()
             .plays(op_role::convolution).weights(1, 3).exact_inputs(2)
             .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is")
             .problems("f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "

@@ -342,9 +342,40 @@ inline status einsum_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_einsum(batch_carrier& c) {
+    std::vector<tensor_view> in(c.n.inputs.size());
+    for (int i = 0; i < c.inputs(); ++i) in[static_cast<std::size_t>(i)] = {c.value_in(i).type, c.extents(i), nullptr};
+    tensor_view made;
+    const limits none;
+    const op_context context{c.n, in.data(), c.inputs(), &made, 1, none};
+    einsum_plan plan;
+    if (!plan_einsum(context, plan).ok()) return c.conflict("its equation is not legal");
+    int label = -1;
+    batch_axis where;
+    std::int64_t extent = 0;
+    const auto name = [&](int i) { return static_cast<int>(plan.terms[static_cast<std::size_t>(i)].name[c.state(i).axis]); };
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (label < 0) label = name(i), where = c.state(i), extent = c.extent(i);
+        if (name(i) != label || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i = 0; i < c.inputs(); ++i) {
+        const einsum_term& term = plan.terms[static_cast<std::size_t>(i)];
+        int times = 0;
+        for (int a = 0; a < term.rank; ++a) times += term.name[a] == label;
+        if (times > 1) return c.conflict("it takes a diagonal of the samples");
+        const int axis = term.find(static_cast<std::uint8_t>(label));
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int axis = plan.output.find(static_cast<std::uint8_t>(label));
+    if (axis < 0) return c.conflict("it sums over the samples");
+    return c.answer(0, {axis, where.outer});
+}
+
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
-        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).combines().plays(op_role::product)
+        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).carries(carry_einsum).combines().plays(op_role::product)
             .weights_from(0).attributes("equation:s")
             .problems("f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
                       "f32[7] equation=i,j; "

@@ -267,14 +267,45 @@ inline status gather_nd_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_gather(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    if (c.carries(0) && c.carries(1)) return c.conflict("its indices depend on the sample");
+    std::vector<std::int64_t> axis{c.integer("axis", 0)}, indices;
+    if (!count_from_front(axis, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    const int along = static_cast<int>(axis[0]);
+    if (c.carries(1)) return c.answer(0, {along + c.state(1).axis, c.state(1).outer});
+    if (along != c.state(0).axis) return c.answer(0, {c.state(0).axis + (along < c.state(0).axis ? c.extents(1).rank() - 1 : 0), c.state(0).outer});
+    // Along the samples' own axis, whose index is (sample, inner): within each of them.
+    if (c.state(0).outer != 1 || c.samples != 1) return c.conflict("it takes some of the samples");
+    if (!c.integers("", 1, indices)) return c.conflict("its indices depend on contents");
+    std::int64_t next = 0;
+    bool all = static_cast<std::int64_t>(indices.size()) == c.extent(0);
+    for (const std::int64_t i : indices) all &= i == next++;
+    list_places(c, c.extents(1).rank() ? along : -1);
+    c.change = all ? batch_change::identity : batch_change::gather;
+    return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
+}
+// Indices of whole slices: into axes behind which the samples lie, or apart for each sample.
+inline bool carry_gather_nd(batch_carrier& c) {
+    if (!c.only(3)) return false;
+    const std::int64_t batch_axes = c.integer("batch_dims", 0), into = batch_axes + c.extents(1)[c.extents(1).rank() - 1];
+    if (!c.carries(1) && c.state(0).axis >= into) return c.answer(0, {c.state(0).axis - static_cast<int>(into) + c.extents(1).rank() - 1, c.state(0).outer});
+    const batch_axis where = c.carries(0) ? c.state(0) : c.state(1);
+    if (where.axis >= batch_axes || (c.carries(0) && c.carries(1) && c.state(0) != c.state(1))) return c.conflict("it takes some of the samples");
+    for (int i : {0, 1})
+        if (!c.carries(i) && !c.one_for_each(i, where.axis, c.extent(1 - i), where.outer)) return false;
+    return c.answer(0, where);
+}
+
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
-        onnx("Gather").inputs(2).functions(gather_infer, gather_run).moves(motion::choose).weights(0).checks(1)
+        onnx("Gather").inputs(2).functions(gather_infer, gather_run).carries(carry_gather).moves(motion::choose).weights(0).checks(1)
             .attributes("axis:i")
             .problems("f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
-        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).moves(motion::choose)
+        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).carries(carry_indexed).moves(motion::choose)
             .checks(1).attributes("axis:i").problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
-        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).moves(motion::choose).checks(1)
+        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).carries(carry_gather_nd).moves(motion::choose).checks(1)
             .attributes("batch_dims:i").problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
         onnx("Compress").opsets(9).inputs(2).functions(compress_infer, compress_run).allocates().attributes("axis:i")
             .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),

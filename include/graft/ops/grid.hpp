@@ -338,7 +338,7 @@ inline op_table grid_training_ops() {
 
 inline op_table grid_ops() {
     static constexpr op_row rows[] = {
-        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run).exact_inputs(1)
+        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run).carries(carry_first_axis<3>).exact_inputs(1)
             .attributes("align_corners:i mode:s padding_mode:s")
             .problems("f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
                       "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "

@@ -83,9 +83,9 @@ inline status det_run(run_context& c) {
 
 inline op_table linear_algebra_ops() {
     static constexpr op_row rows[] = {
-        onnx("Trilu").opsets(14).inputs(1, 2).functions(trilu_infer, trilu_run).attributes("upper:i")
+        onnx("Trilu").opsets(14).inputs(1, 2).functions(trilu_infer, trilu_run).carries(carry_matrix).attributes("upper:i")
             .problems("f32[3,5]; f32[2,4,3] i64(1) upper=0; i64[3,3] i64(-2); u8[4,4] i64(99); f16[0,3]"),
-        onnx("Det").opsets(11).inputs(1).functions(det_infer, det_run).combines()
+        onnx("Det").opsets(11).inputs(1).functions(det_infer, det_run).carries(carry_matrix).combines()
             .problems("f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

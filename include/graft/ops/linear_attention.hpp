@@ -195,7 +195,7 @@ inline op_table linear_attention_ops() {
                       "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
                       "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
                       "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
-        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run)
+        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run).carries(carry_first_axis<9>)
             .attributes("interleaved:i num_heads:i rotary_embedding_dim:i")
             .problems("f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
                       "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),

@@ -240,13 +240,59 @@ inline std::int64_t gemm_work(const op_context& c) {
     return c.has(1) && a.rank() == 2 ? checked_mul(elements_of(c.out[0].extents), a[c.integer("transA", 0) ? 0 : 1]) : 0;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+// The product of two operands of numpy's matmul, at inputs a and b.
+inline bool carry_product(batch_carrier& c, int a, int b) {
+    const int rank[] = {c.extents(a).rank(), c.extents(b).rank()}, out_rank = c.output_extents().rank();
+    const bool vector[] = {rank[0] == 1, rank[1] == 1};
+    if (c.carries(a) && (vector[0] || c.state(a).axis == rank[0] - 1)) return c.conflict("it sums over the samples");
+    if (c.carries(b) && (vector[1] || c.state(b).axis == rank[1] - 2)) return c.conflict("it sums over the samples");
+    const bool row = c.carries(a) && c.state(a).axis == rank[0] - 2, column = c.carries(b) && c.state(b).axis == rank[1] - 1;
+    if (row || column) {
+        if (c.carries(a) && c.carries(b)) return c.conflict("its inputs hold the samples along different axes");
+        const int axis = column ? out_rank - 1 : out_rank - (vector[1] ? 1 : 2);
+        return c.answer(0, {axis, c.state(row ? a : b).outer});
+    }
+    // Along the axes of many products: both have them at one place from the right.
+    int from_right = 0;
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i : {a, b}) {
+        if (!c.carries(i)) continue;
+        const int here = c.state(i).axis - c.extents(i).rank();
+        if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    for (int i : {a, b}) {
+        const int axis = c.extents(i).rank() + from_right;
+        if (!c.carries(i) && axis >= 0 && !c.fits_beside(i, axis, extent, where.outer)) return false;
+    }
+    const int shift = (vector[0] ? 1 : 0) + (vector[1] ? 1 : 0);  // axes that the output lacks
+    return c.answer(0, {out_rank + from_right + shift, where.outer});
+}
+inline bool carry_matmul(batch_carrier& c) { return c.only(3) && carry_product(c, 0, 1); }
+inline bool carry_gemm(batch_carrier& c) {
+    const bool a = c.carries(0), b = c.carries(1);
+    if (a && c.state(0).axis != (c.integer("transA", 0) ? 1 : 0)) return c.conflict("it sums over the samples");
+    if (b && c.state(1).axis != (c.integer("transB", 0) ? 0 : 1)) return c.conflict("it sums over the samples");
+    if (a && b) return c.conflict("its inputs hold the samples along different axes");
+    batch_axis where{a ? 0 : 1, c.state(a ? 0 : 1).outer};
+    if (!a && !b) where = {c.state(2).axis + 2 - c.extents(2).rank(), c.state(2).outer};
+    if (!c.has(2)) return c.answer(0, where);
+    const int axis = where.axis + c.extents(2).rank() - 2;
+    const std::int64_t extent = c.output_extents()[where.axis];
+    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
+    if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
+    return c.answer(0, where);
+}
+
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).combines().plays(op_role::product).weights(0, 1).widens()
+        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).carries(carry_matmul).combines().plays(op_role::product).weights(0, 1).widens()
             .work(matmul_work)
             .problems("f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
                       "f32[4,3]; f32[2,0] f32[0,3]; " "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).combines().plays(op_role::product).weights(0, 1, 2).widens()
+        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).carries(carry_gemm).combines().plays(op_role::product).weights(0, 1, 2).widens()
             .work(gemm_work).attributes("alpha:f beta:f broadcast:i transA:i transB:i")
             .problems("f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                       "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "

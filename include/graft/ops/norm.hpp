@@ -505,40 +505,52 @@ inline gradient_table norm_gradients() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_batch_norm(batch_carrier& c) {
+    if (c.integer("training_mode", 0)) return c.conflict("it takes the statistics of the batch");
+    return carry_first_axis<1>(c);
+}
+inline bool carry_layer_norm(batch_carrier& c) { return carry_from_axis(c, -1); }
+inline bool carry_mean_variance(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (!c.integers("axes", -1, axes)) axes = {0, 2, 3};
+    return carry_beside(c, axes);
+}
+
 inline op_table norm_ops() {
     // Exporters write attributes of other versions too.
     static constexpr char batch_norm_attributes[] = "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i";
     static constexpr op_row rows[] = {
-        onnx("BatchNormalization").opsets(1, 8).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).weights(1, 2)
+        onnx("BatchNormalization").opsets(1, 8).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm).weights(1, 2)
             .statistics(3, 4).widens().attributes(batch_norm_attributes)
             .problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
-        onnx("BatchNormalization").opsets(9, 13).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run)
+        onnx("BatchNormalization").opsets(9, 13).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm)
             .weights(1, 2).statistics(3, 4).widens().attributes(batch_norm_attributes)
             .problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
-        onnx("BatchNormalization").opsets(14).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).weights(1, 2)
+        onnx("BatchNormalization").opsets(14).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm).weights(1, 2)
             .statistics(3, 4).widens().attributes(batch_norm_attributes)
             .problems("f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
                       "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
-        onnx("InstanceNormalization").inputs(3).functions(group_norm_infer, group_norm_run).weights(1, 2).widens()
+        onnx("InstanceNormalization").inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
             .attributes("consumed_inputs:is epsilon:f")
             .problems("f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        onnx("GroupNormalization").opsets(18, 20).inputs(3).functions(group_norm_infer, group_norm_run).weights(1, 2).widens()
+        onnx("GroupNormalization").opsets(18, 20).inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
             .attributes("epsilon:f num_groups:i stash_type:i").problems("f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
-        onnx("GroupNormalization").opsets(21).inputs(3).functions(group_norm_infer, group_norm_run).weights(1, 2).widens()
+        onnx("GroupNormalization").opsets(21).inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
             .attributes("epsilon:f num_groups:i stash_type:i")
             .problems("f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
-        onnx("LayerNormalization").opsets(17).inputs(2, 3).outputs(1, 3).functions(layer_norm_infer, layer_norm_run)
+        onnx("LayerNormalization").opsets(17).inputs(2, 3).outputs(1, 3).functions(layer_norm_infer, layer_norm_run).carries(carry_layer_norm)
             .weights(1, 2).exact_outputs_from(1).widens().attributes("axis:i epsilon:f stash_type:i")
             .problems("f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
                       "f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
-        onnx("RMSNormalization").opsets(23).inputs(2).functions(layer_norm_infer, layer_norm_run).weights(1)
+        onnx("RMSNormalization").opsets(23).inputs(2).functions(layer_norm_infer, layer_norm_run).carries(carry_layer_norm).weights(1)
             .attributes("axis:i epsilon:f stash_type:i")
             .problems("f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
-        onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run)
+        onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run).carries(carry_mean_variance)
             .attributes("axes:is").problems("f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
-        onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).combines().widens().attributes("alpha:f beta:f bias:f size:i")
+        onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).carries(carry_first_axis<1>).combines().widens().attributes("alpha:f beta:f bias:f size:i")
             .problems("f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
-        onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).attributes("axis:i p:i")
+        onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).carries(carry_axis_last).attributes("axis:i p:i")
             .problems("f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

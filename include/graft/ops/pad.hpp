@@ -196,13 +196,27 @@ inline status center_crop_pad_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_pad(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    // What it adds along the axis of the samples shows in the extents, but for as much taken off on the other side.
+    std::vector<std::int64_t> pads, axes;
+    if (!c.integers("pads", 1, pads)) return c.conflict("what it adds depends on contents");
+    if (!c.has(3) || !c.integers("", 3, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank()) || pads.size() != 2 * axes.size()) return c.conflict("its pads are not legal");
+    for (std::size_t i = 0; i < axes.size(); ++i)
+        if (axes[i] == c.state(0).axis && (pads[i] || pads[i + axes.size()])) return c.conflict("it adds to the samples");
+    return c.answer(0, c.state(0));
+}
+
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
-        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).attributes("mode:s paddings:is value:f")
+        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s paddings:is value:f")
             .problems("f32[2,3] paddings=1,0,0,2 @1"),
-        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).attributes("mode:s pads:is value:f")
+        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s pads:is value:f")
             .problems("f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
-        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).attributes("mode:s")
+        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s")
             .problems("f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
                       "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
         onnx("CenterCropPad").opsets(18).inputs(2).functions(center_crop_pad_infer, center_crop_pad_run).attributes("axes:is")

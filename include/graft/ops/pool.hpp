@@ -398,29 +398,37 @@ inline op_table pool_training_ops() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_pool(batch_carrier& c) {
+    if (c.wants(1)) return c.conflict("the places of its largest elements count over all samples");
+    if (!c.only(1)) return false;
+    if (c.state(0).axis > 1) return c.conflict("it pools over the samples");
+    return c.answer(0, c.state(0));
+}
+
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).combines().moves(motion::choose)
+        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).carries(carry_pool).combines().moves(motion::choose)
             .plays(op_role::pool).widens()
             .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
                       "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
                       "kernel_shape=2,3,2; " "f32[0,3,5,5] kernel_shape=2,2"),
-        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).combines().plays(op_role::pool).widens()
+        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).carries(carry_pool).combines().plays(op_role::pool).widens()
             .attributes("auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
                       "count_include_pad=1; "
                       "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
                       "kernel_shape=3 dilations=2; " "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).combines().plays(op_role::pool)
+        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).carries(carry_pool).combines().plays(op_role::pool)
             .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
                       "f32[1,1,4,4] kernel_shape=2,2 p=1"),
-        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run).moves(motion::choose).widens()
+        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run).carries(carry_pool).moves(motion::choose).widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
-        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run).widens()
+        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run).carries(carry_pool).widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
-        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).attributes("p:i")
+        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).carries(carry_pool).attributes("p:i")
             .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -288,14 +288,21 @@ inline op_table quantize_training_ops() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_quantize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    if (c.integer("block_size", 0)) return c.conflict("it has scales by blocks");
+    return c.extents(1).elements() > 1 ? carry_beside(c, {c.integer("axis", 1)}) : c.answer(0, c.state(0));
+}
+
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
-        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run).plays(op_role::quantize).rounds()
+        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run).carries(carry_quantize).plays(op_role::quantize).rounds()
             .attributes("axis:i block_size:i output_dtype:i precision:i saturate:i")
             .problems("f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
                       "block_size=3 output_dtype=3; "
                       "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
-        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run).plays(op_role::dequantize)
+        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run).carries(carry_quantize).plays(op_role::dequantize)
             .attributes("axis:i block_size:i output_dtype:i")
             .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                       "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),

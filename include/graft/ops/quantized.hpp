@@ -212,23 +212,26 @@ inline status qlinear_matmul_run(run_context& c) {
 inline std::int64_t conv_integer_work(const op_context& c) { return filtered_work(c, 1); }
 inline std::int64_t qlinear_conv_work(const op_context& c) { return filtered_work(c, 3); }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_product(c, 0, 3); }
+
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
-        onnx("QLinearConv").opsets(10).inputs(8, 9).functions(qlinear_conv_infer, qlinear_conv_run).combines()
+        onnx("QLinearConv").opsets(10).inputs(8, 9).functions(qlinear_conv_infer, qlinear_conv_run).carries(carry_first_axis<1>).combines()
             .plays(op_role::convolution).rounds().work(qlinear_conv_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("u8[1,3,9,7] f32(0.02) u8(128) i8[5,3,3,3] f32[5]~0.01:0.02 i8[5] f32(0.05) u8(100) i32[5] pads=1,1,1,1; "
                       "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
                       "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
-        onnx("ConvInteger").opsets(10).inputs(2, 4).functions(conv_integer_infer, conv_integer_run).combines()
+        onnx("ConvInteger").opsets(10).inputs(2, 4).functions(conv_integer_infer, conv_integer_run).carries(carry_first_axis<1>).combines()
             .plays(op_role::convolution).work(conv_integer_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
                       "i8[3]"),
-        onnx("MatMulInteger").opsets(10).inputs(2, 4).functions(matmul_integer_infer, matmul_integer_run).combines()
+        onnx("MatMulInteger").opsets(10).inputs(2, 4).functions(matmul_integer_infer, matmul_integer_run).carries(carry_matmul).combines()
             .plays(op_role::product).work(matmul_work)
             .problems("u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
-        onnx("QLinearMatMul").opsets(10).inputs(8).functions(qlinear_matmul_infer, qlinear_matmul_run).combines()
+        onnx("QLinearMatMul").opsets(10).inputs(8).functions(qlinear_matmul_infer, qlinear_matmul_run).carries(carry_qlinear_matmul).combines()
             .plays(op_role::product).rounds().work(matmul_work)
             .problems("u8[7,13] f32(0.02) u8(113) u8[13,5] f32(0.01) u8(114) f32(0.05) u8(118); i8[2,3,4] f32(0.02) i8(1) i8[2,4,5] "
                       "f32(0.01) i8(0) f32(0.05) i8(0); " "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),

@@ -225,10 +225,10 @@ inline op_table random_ops() {
             .problems("f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
         onnx("Multinomial").opsets(7).inputs(1).functions(multinomial_infer, multinomial_run).random()
             .attributes("dtype:i sample_size:i seed:f").problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).plays(op_role::drop).widens()
+        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).carries(carry_elementwise).plays(op_role::drop).widens()
             .attributes("consumed_inputs:is is_test:i ratio:f")
             .problems("f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).plays(op_role::drop).widens()
+        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).carries(carry_elementwise).plays(op_role::drop).widens()
             .copies().attributes("ratio:f").problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
         onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().plays(op_role::drop)
             .widens().copies().attributes("seed:i")

@@ -218,20 +218,39 @@ inline status reverse_sequence_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_transpose(batch_carrier& c) {
+    std::vector<std::int64_t> order;
+    const int rank = c.extents(0).rank();
+    if (!c.integers("perm", -1, order))
+        for (int a = rank; a-- > 0;) order.push_back(a);
+    for (int a = 0; a < static_cast<int>(order.size()); ++a)
+        if (order[static_cast<std::size_t>(a)] == c.state(0).axis) return c.answer(0, {a, c.state(0).outer});
+    return c.conflict("its order of axes is not legal");
+}
+// The old index becomes the inner one.
+inline bool carry_tile(batch_carrier& c) {
+    std::vector<std::int64_t> repeats;
+    if (!c.only(1)) return false;
+    if (!c.integers("", 1, repeats) || static_cast<int>(repeats.size()) != c.extents(0).rank()) return c.conflict("its repeats depend on contents");
+    const batch_axis where = c.state(0);
+    return c.answer(0, {where.axis, where.outer * repeats[static_cast<std::size_t>(where.axis)]});
+}
+
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
-        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).moves(motion::permute).widens()
+        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).carries(carry_transpose).moves(motion::permute).widens()
             .attributes("perm:is")
             .problems("f32[2,3,4]; f32[2,3,4] perm=0,2,1; u8[1,5,3,2] perm=0,2,3,1; i64[3,1,4] perm=2,0,1; f16[0,3]; f32[]"),
-        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run).moves(motion::repeat)
+        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run).carries(carry_expand).moves(motion::repeat)
             .problems("f32[3,1] i64{2,3,4}; f32[3,4] i64{1}; i8[] i64{2,3}; f64[1,5] i64{0,1}; f32[2] i64[0]"),
-        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run).moves(motion::repeat)
+        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run).carries(carry_tile).moves(motion::repeat)
             .problems("f32[2,3] i64{2,2}; f32[3,1,2] i64{1,3,1}; u8[5] i64{0}; f32[] i64[0]; f32[0,2] i64{2,2}; i64[4] i64{3}"),
-        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).moves(motion::regroup)
+        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).carries(carry_first_axis<1>).moves(motion::regroup)
             .attributes("blocksize:i mode:s")
             .problems("f32[1,8,2,3] blocksize=2; f32[2,9,1,2] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2; f32[1,12,3,2] "
                       "blocksize=2 mode=DCR"),
-        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).moves(motion::regroup)
+        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).carries(carry_first_axis<1>).moves(motion::regroup)
             .attributes("blocksize:i mode:s")
             .problems("f32[1,2,4,6] blocksize=2; f32[2,1,3,6] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2"),
         onnx("ReverseSequence").opsets(10).inputs(2).functions(reverse_sequence_infer, reverse_sequence_run).checks(1)

@@ -246,20 +246,38 @@ inline status recurrent_run(run_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+// RNN, GRU, LSTM: X, W, R, B, sequence_lens, initial states.
+inline bool carry_recurrent(batch_carrier& c) {
+    const bool batch_first = c.integer("layout", 0) != 0;
+    const int axis = batch_first ? 0 : 1;
+    if (!c.only(1 | 32 | 64) || !c.carries(0) || c.state(0).axis != axis) return c.conflict(c.why.empty() ? "its samples do not lie along the batch" : c.why);
+    const batch_axis where = c.state(0);
+    for (int i : {4, 5, 6}) {
+        if (!c.has(i)) continue;
+        const int along = i == 4 ? 0 : axis;
+        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
+        if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
+    }
+    c.answer(0, {batch_first ? 0 : 2, where.outer});
+    for (int i : {1, 2}) c.answer(i, {axis, where.outer});
+    return true;
+}
+
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
-        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i")
             .problems("f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
                       "direction=bidirectional layout=1; "
                       "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
-        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).combines()
+        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
                         "linear_before_reset:i output_sequence:i")
             .problems("f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
                       "hidden_size=4 direction=bidirectional "
                       "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
-        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).combines()
+        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
                         "output_sequence:i")
             .problems("f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "

@@ -365,27 +365,37 @@ inline status sum_to_gradient(gradient_context& c) {
     " i64{1,3}; "                                                                                                                \
     "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range                                              \
     " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_reduce(batch_carrier& c) {
+    std::vector<std::int64_t> axes;
+    if (c.has(1) && !c.integers("axes", 1, axes)) return c.conflict("its axes depend on contents");
+    c.integers("axes", 1, axes);
+    if (axes.empty() && c.integer("noop_with_empty_axes", 0)) return c.answer(0, c.state(0));
+    if (axes.empty()) return c.conflict("it reduces over the samples");
+    return carry_dropping(c, axes, c.integer("keepdims", 1) == 1);
+}
+
 inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
-        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).widens().attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).carries(carry_reduce).widens().attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run)
+        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run).carries(carry_reduce)
             .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("~0.1:2")),
-        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run)
+        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run).carries(carry_reduce)
             .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -435,15 +435,30 @@ inline op_table resize_training_ops() {
     return rows;
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_resize(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    const int axis = c.state(0).axis;
+    if (c.output_extents()[axis] != c.extent(0)) return c.conflict("it resizes along the samples");
+    std::vector<std::int64_t> sizes, axes;
+    const bool sized = c.has(3) && c.value_in(3).extents.elements() > 0;
+    if (sized && !c.integers("", 3, sizes)) return c.conflict("its sizes depend on contents");
+    if (!c.integers("axes", -1, axes))
+        for (int a = 0; a < c.extents(0).rank(); ++a) axes.push_back(a);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    if (sized && is_among(axes, axis)) c.change = batch_change::sizes;
+    return c.answer(0, c.state(0));
+}
+
 inline op_table resize_ops() {
     static constexpr op_row rows[] = {
-        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).attributes("mode:s scales:fs")
+        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s scales:fs")
             .problems("f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
-        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s")
             .problems("u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
-        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).attributes("mode:s")
+        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s")
             .problems("f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
-        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run)
+        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run).carries(carry_resize)
             .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
                         "keep_aspect_ratio_policy:s mode:s nearest_mode:s")
             .problems("f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "

@@ -192,7 +192,7 @@ inline op_table scatter_ops() {
     static constexpr op_row rows[] = {
         onnx("Scatter").opsets(9, 10).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
             .attributes("axis:i").problems("f32[5] i64{1,-1} f32[2] @10"),
-        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
+        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run).carries(carry_indexed).checks(1)
             .attributes("axis:i reduction:s")
             .problems("f32[5] i64{1,-1} f32[2]; f32[4] i64{0,0,3} f32[3] reduction=add; i8[4] i32{2,2} i8[2] reduction=max; f32[3] "
                       "i64[0] f32[0]; " "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),

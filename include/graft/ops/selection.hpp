@@ -211,9 +211,9 @@ inline status top_k_gradient(gradient_context& c) {
 
 inline op_table selection_ops() {
     static constexpr op_row rows[] = {
-        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i k:i")
+        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).carries(carry_axis_last).attributes("axis:i k:i")
             .problems("f32[3,5] k=2 @9"),
-        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).attributes("axis:i largest:i sorted:i")
+        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).carries(carry_axis_last).attributes("axis:i largest:i sorted:i")
             .problems("f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
                       "f32[4] i64{0}"),
         onnx("NonZero").opsets(9).inputs(1).functions(non_zero_infer, non_zero_run).allocates()

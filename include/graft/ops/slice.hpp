@@ -227,22 +227,54 @@ inline status slice_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_concat(batch_carrier& c) {
+    batch_axis where;
+    std::int64_t extent = 0;
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (!c.carries(i)) continue;
+        if (where.none()) where = c.state(i), extent = c.extent(i);
+        if (c.state(i) != where || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+    }
+    std::vector<std::int64_t> axis{c.integer("axis", 1)};
+    if (!count_from_front(axis, c.output_extents().rank()) || axis[0] == where.axis) return c.conflict("it joins along the axis of the samples");
+    for (int i = 0; i < c.inputs(); ++i) {
+        if (c.has(i) && !c.carries(i) && !c.one_for_each(i, where.axis, extent, where.outer)) return false;
+    }
+    return c.answer(0, where);
+}
+inline bool carry_slice(batch_carrier& c) {
+    if (!c.only(1)) return false;
+    std::vector<std::int64_t> starts, ends, axes, steps;
+    if (!c.integers("starts", 1, starts) || !c.integers("ends", 2, ends)) return c.conflict("what it takes depends on contents");
+    if (!c.integers("axes", 3, axes))
+        for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+    c.integers("steps", 4, steps);
+    if (!count_from_front(axes, c.extents(0).rank())) return c.conflict("its axis is out of range");
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i] != c.state(0).axis) continue;
+        if ((i < steps.size() && steps[i] != 1) || c.output_extents()[c.state(0).axis] != c.extent(0)) return c.conflict("it takes some of the samples");
+        c.change = batch_change::slice;
+    }
+    return c.answer(0, c.state(0));
+}
+
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
-        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).moves(motion::join).weights_from(0).widens()
+        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).carries(carry_concat).moves(motion::join).weights_from(0).widens()
             .attributes("axis:i")
             .problems("f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
                       "f32[0,2] f32[0,3] axis=1"),
-        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
             .attributes("axis:i split:is").problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
             .attributes("axis:i").problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
-        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).moves(motion::part)
+        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
             .attributes("axis:i num_outputs:i").problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
-        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).moves(motion::part)
+        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).carries(carry_slice).moves(motion::part)
             .attributes("starts:is ends:is axes:is")
             .problems("f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
-        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run).moves(motion::part)
+        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run).carries(carry_slice).moves(motion::part)
             .problems("f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
                       "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };

@@ -182,21 +182,24 @@ inline status log_softmax_gradient(gradient_context& c) {
     return {};
 }
 
+// How they carry a batch: see batch_rules.hpp.
+inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_from_axis(c, 1) : carry_axis_last(c); }
+
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).plays(op_role::softmax)
+        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).carries(carry_softmax).plays(op_role::softmax)
             .exact_outputs_from(0).widens().attributes("axis:i").problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).plays(op_role::softmax).exact_outputs_from(0)
+        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).carries(carry_softmax).plays(op_role::softmax).exact_outputs_from(0)
             .widens().attributes("axis:i")
             .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).plays(op_role::log_softmax)
+        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).carries(carry_softmax).plays(op_role::log_softmax)
             .exact_outputs_from(0).widens().attributes("axis:i").problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).plays(op_role::log_softmax)
+        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).carries(carry_softmax).plays(op_role::log_softmax)
             .exact_outputs_from(0).widens().attributes("axis:i")
             .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).carries(carry_softmax).attributes("axis:i")
             .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).attributes("axis:i")
+        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).carries(carry_softmax).attributes("axis:i")
             .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -200,7 +200,7 @@ inline gradient_table unfold_gradients() {
 
 inline op_table unfold_ops() {
     static constexpr op_row rows[] = {
-        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).attributes("dilations:is pads:is strides:is")
+        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).carries(carry_first_axis<1>).attributes("dilations:is pads:is strides:is")
             .problems("f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
                       "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
         onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run).checks(1)

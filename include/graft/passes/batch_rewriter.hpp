@@ -1,7 +1,7 @@
 // Writes a graph for any number of samples, once it is known where every value holds them.
 #pragma once
 
-#include "batch_carrier.hpp"
+#include "../graph/batch_carrier.hpp"
 #include "node_writer.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -77,10 +77,9 @@ private:
         target[static_cast<std::size_t>(axis)] = -1;
         return target;
     }
-    // Whether a view already does with more samples what it has to.
-    bool follows(const node& n, const batch_step& step) const {
+    // Whether the target of a Reshape already does with more samples what it has to.
+    bool follows(const node& n) const {
         const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
-        if (n.op_type != "Reshape") return to.axis == step.natural;
         if (n.inputs.size() < 2 || n.find("allowzero")) return false;
         const tensor& target = fixed_.at(n.inputs[1]).constant;
         if (!target || target.elements() <= to.axis) return false;
@@ -104,9 +103,13 @@ private:
             become_reshape(n, taken, stem, open_along(extents(out), axis));
             break;
         }
+        case batch_change::view:
         case batch_change::reshape:
-            if (n.op_type == "Gather" || !follows(n, step)) become_reshape(n, in, stem, open_along(extents(out), axis));
+        case batch_change::identity: {
+            const bool does = step.change == batch_change::view ? axis == step.natural : step.change == batch_change::reshape && follows(n);
+            if (!does) become_reshape(n, in, stem, open_along(extents(out), axis));
             break;
+        }
         case batch_change::expand: {
             // As many extents as the target had: it may have fewer than the output.
             std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());

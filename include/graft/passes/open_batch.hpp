@@ -34,11 +34,18 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../ops/ops.hpp"
 #include "batch_rewriter.hpp"
-#include "batch_rules.hpp"
 #include "specialize.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// The rule of an operator; null where there is none.
+inline batch_rule batch_rule_of(const node& n) {
+    const op_row& row = ops::row_of(n);
+    if (row.is(op_flag::random)) return nullptr;
+    if (row.traits.carries) return row.traits.carries;
+    return row.is(op_flag::elementwise) ? ops::carry_elementwise : row.is(op_flag::view) ? ops::carry_view : nullptr;
+}
 
 // Follows the samples through a graph whose shapes are known.
 class batch_follower {
@@ -199,7 +206,7 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     graph made;
     GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
     std::vector<int> axes;
-    for (const detail::batch_axis& state : follower.states()) axes.push_back(state.axis);
+    for (const batch_axis& state : follower.states()) axes.push_back(state.axis);
     GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
     return made;
 }

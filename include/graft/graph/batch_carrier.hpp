@@ -1,16 +1,14 @@
 // One node on the way of a batch through a graph: where its inputs hold the samples, and what is answered of its outputs.
 #pragma once
 
-#include "../graph/op.hpp"
+#include "op.hpp"
 
 #include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
-// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
+/// Where a value holds the samples: along `axis` its index is (outer, sample, inner), so that its memory is [P][samples][Q] with P the
+/// product of the extents before the axis, times `outer`. axis -1: it is the same for all samples.
 struct batch_axis {
     int axis = -1;
     std::int64_t outer = 1;
@@ -19,16 +17,19 @@ struct batch_axis {
     bool operator!=(const batch_axis& o) const { return !(*this == o); }
 };
 
-// How a node has to be changed, beside repeating inputs, to take any number of samples.
+/// How a node has to be changed, beside repeating inputs, to take any number of samples.
 enum class batch_change : std::uint8_t {
     none,
-    reshape,    // to its extents of now, with -1 along the axis of the output
+    view,       // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
+    reshape,    // a Reshape whose target does not do that gets such a one
+    identity,   // becomes such a Reshape in any case
     expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
     slice,      // it takes all there is along the axis of the input
     sizes,      // of Resize: those along the axis of the input follow the batch
     gather,     // along the samples' own axis: within each sample, and then reshaped
 };
 
+/// What a rule (op_traits::carries) is asked of, and answers to. It is asked where an input of the node holds samples.
 struct batch_carrier {
     struct repeated {
         int input, axis;
@@ -124,5 +125,4 @@ private:
     }
 };
 
-}  // namespace detail
 GRAFT_END_NAMESPACE
