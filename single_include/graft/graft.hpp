@@ -5290,6 +5290,7 @@ struct op_flag {
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
     static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
+    static constexpr unsigned first_optional = 131072;  ///< its first input may be left out before others that may not
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
@@ -5313,7 +5314,7 @@ enum class linearity : std::uint8_t {
 };
 
 /// The part that an operator plays in a network.
-enum class op_role : std::uint8_t { other, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
+enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
 struct op_traits {
@@ -5398,6 +5399,7 @@ public:
     constexpr make_op& widens() { return flag(op_flag::widens); }
     constexpr make_op& takes_activation() { return flag(op_flag::takes_activation); }
     constexpr make_op& commutes() { return flag(op_flag::commutes); }
+    constexpr make_op& first_optional() { return flag(op_flag::first_optional); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
@@ -10003,7 +10005,7 @@ inline op_table control_ops() {
             .attributes("then_branch:g else_branch:g").problems("b(1)"),
         onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g")
             .problems("i64(3) b(1)"),
-        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).first_optional().bodies().allocates()
             .attributes("body:g directions:is num_scan_inputs:i").problems("- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
         onnx("Scan").opsets(9).inputs_from(1).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
             .attributes("body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is")
@@ -13452,7 +13454,7 @@ inline status size_run(run_context& c) {
 
 inline op_table generate_ops() {
     static constexpr op_row rows[] = {
-        onnx("Constant").inputs(0).functions(constant_infer, constant_run)
+        onnx("Constant").inputs(0).functions(constant_infer, constant_run).plays(op_role::constant)
             .attributes("sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss")
             .problems("value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
         onnx("ConstantOfShape").opsets(9).inputs(1).functions(constant_of_shape_infer, constant_of_shape_run)
@@ -20141,6 +20143,7 @@ struct op_flag {
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
     static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
+    static constexpr unsigned first_optional = 131072;  ///< its first input may be left out before others that may not
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
@@ -20164,7 +20167,7 @@ enum class linearity : std::uint8_t {
 };
 
 /// The part that an operator plays in a network.
-enum class op_role : std::uint8_t { other, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
+enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
 struct op_traits {
@@ -20249,6 +20252,7 @@ public:
     constexpr make_op& widens() { return flag(op_flag::widens); }
     constexpr make_op& takes_activation() { return flag(op_flag::takes_activation); }
     constexpr make_op& commutes() { return flag(op_flag::commutes); }
+    constexpr make_op& first_optional() { return flag(op_flag::first_optional); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
@@ -23488,8 +23492,7 @@ inline status verifier::bind(node& n) {
         return failure(errc::op_shape, n,
                        "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
                            (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
-    // Of Scan's inputs in opset 8 the first may be left out, before others that may not.
-    for (int i = n.op_type == "Scan" && n.version == 8 ? 1 : 0; i < n.op->min_inputs; ++i)
+    for (int i = n.op->is(op_flag::first_optional) ? 1 : 0; i < n.op->min_inputs; ++i)
         if (n.inputs[static_cast<std::size_t>(i)] == no_value)
             return failure(errc::op_shape, n, "input " + std::to_string(i) + " is left out, but the operator needs it");
     return check_attributes(n);

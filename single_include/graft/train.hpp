@@ -18826,7 +18826,7 @@ private:
     // How many of the tokens beside the patches stand before them: told by where both were joined, else all.
     std::int64_t leading_tokens(std::int64_t tokens, std::int64_t extra) const {
         for (const node& n : g_.nodes) {
-            if (!extra || n.op_type != "Concat" || !n.domain.empty() || n.outputs.empty() || !at(n.outputs[0]).has_shape) continue;
+            if (!extra || ops::row_of(n).traits.moves != motion::join || n.outputs.empty() || !at(n.outputs[0]).has_shape) continue;
             const shape& e = at(n.outputs[0]).extents;
             const int axis = e.rank() == 3 ? (e[0] == 1 && e[1] == tokens ? 1 : e[1] == 1 && e[0] == tokens ? 0 : -1) : -1;
             std::int64_t before = 0;
@@ -19616,7 +19616,7 @@ inline bool changes_shape_only(const node& n) {
 GRAFT_INLINE void constants_to_initializers(graph& g) {
     std::vector<node> kept;
     for (node& n : g.nodes) {
-        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        const attribute* a = ops::row_of(n).traits.role == op_role::constant && n.outputs.size() == 1 ? n.find("value") : nullptr;
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
@@ -19839,7 +19839,7 @@ private:
     // Types that nodes name, and tensors that they hold.
     static status convert_attributes(node& n, float32_changes& changes) {
         for (attribute& a : n.attributes) {
-            const bool names_type = (n.op_type == "Cast" && a.name == "to") || a.name == "dtype" || a.name == "output_datatype";
+            const bool names_type = (a.name == "to" && ops::row_of(n).is(op_flag::converts)) || a.name == "dtype" || a.name == "output_datatype";
             if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
                 if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
                 a.integer = static_cast<std::int64_t>(dtype::float32);
@@ -19983,23 +19983,24 @@ private:
     status dequantize(node& n, bool& done) {
         bool reads = false;
         for (value_id id : n.inputs) reads |= is_quantized(id);
-        if (n.domain.empty()) {
-            done = true;
-            if (n.op_type == "QuantizeLinear") return quantize_linear(n);
-            if (n.op_type == "DequantizeLinear") return dequantize_linear(n, done);
-            if (n.op_type == "DynamicQuantizeLinear") return dynamic_quantize(n);
-            if (n.op_type == "QLinearConv") return qlinear_conv(n);
-            if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
-            if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
-            if (reads && n.op_type == "Cast") return cast_quantized(n);
-            done = false;
-        }
+        struct rule {
+            const char* op;
+            status (float32_rewriter::*rewrite)(node&, bool&);
+            bool reads;  // only where it reads such integers
+        };
+        static constexpr rule rules[] = {
+            {"QuantizeLinear", &float32_rewriter::quantize_linear, false}, {"DequantizeLinear", &float32_rewriter::dequantize_linear, false}, {"DynamicQuantizeLinear", &float32_rewriter::dynamic_quantize, false},
+            {"QLinearConv", &float32_rewriter::qlinear_conv, false}, {"QLinearMatMul", &float32_rewriter::qlinear_matmul, false}, {"ConvInteger", &float32_rewriter::conv_integer, false},
+            {"MatMulInteger", &float32_rewriter::matmul_integer, false}, {"Cast", &float32_rewriter::cast_quantized, true},
+        };
+        for (const rule& r : rules)
+            if (n.op_type == r.op && n.domain.empty() && (reads || !r.reads)) return done = true, (this->*r.rewrite)(n, done);
         if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
         if (reads) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }
 
-    status quantize_linear(node& n) {
+    status quantize_linear(node& n, bool&) {
         const std::int64_t axis = integer(n, "axis", 1);
         value_id real = n.inputs[0];
         const value_id zero = input(n, 2);
@@ -20044,7 +20045,7 @@ private:
         return {};
     }
     // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
-    status dynamic_quantize(node& n) {
+    status dynamic_quantize(node& n, bool&) {
         mark(n.outputs[0], n.inputs[0], no_value, no_value, 1);
         for (std::size_t i = 1; i < n.outputs.size(); ++i) {
             if (n.outputs[i] == no_value) continue;
@@ -20055,7 +20056,7 @@ private:
         }
         return {};
     }
-    status qlinear_conv(node& n) {
+    status qlinear_conv(node& n, bool&) {
         value_id x = no_value, w = no_value, bias = no_value;
         GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], 1, x));
         GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], 0, w));
@@ -20078,7 +20079,7 @@ private:
         bias = write_.constant(name_of(id), std::move(made));
         return {};
     }
-    status qlinear_matmul(node& n) {
+    status qlinear_matmul(node& n, bool&) {
         value_id a = no_value, b = no_value;
         const int out_rank = extents(n.outputs[0]).rank();
         GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], -2, a));
@@ -20089,8 +20090,9 @@ private:
         return {};
     }
     // Sums of products of integers less their zero points: exact numbers of their own.
-    status integer_product(node& n) {
-        const bool conv = n.op_type == "ConvInteger";
+    status conv_integer(node& n, bool&) { return integer_product(n, true); }
+    status matmul_integer(node& n, bool&) { return integer_product(n, false); }
+    status integer_product(node& n, bool conv) {
         value_id in[2] = {no_value, no_value};
         for (int i = 0; i < 2; ++i) {
             const value_id id = n.inputs[static_cast<std::size_t>(i)], zero = input(n, static_cast<std::size_t>(i) + 2);
@@ -20116,7 +20118,7 @@ private:
         mark(n.outputs[0], y, no_value, no_value, 1);
         return {};
     }
-    status cast_quantized(node& n) {
+    status cast_quantized(node& n, bool&) {
         value_id whole = no_value;
         GRAFT_TRY(whole_of(n.inputs[0], whole));
         if (!is_float(static_cast<dtype>(integer(n, "to", 1)))) return mark(n.outputs[0], whole, no_value, no_value, 1), status();
@@ -21292,16 +21294,29 @@ public:
                 behind[id] |= any;
                 maker_[id] = &n;
             }
-            if (!n.domain.empty()) continue;
-            if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
-            if (n.op_type == "Dropout") GRAFT_TRY(dropping(n));
-            if (n.op_type == "DequantizeLinear" && any) GRAFT_TRY(through_quantization(n));
+            const rule* found = rule_of(n);
+            if (found && (any || !found->learns)) GRAFT_TRY((this->*found->rewrite)(n));
         }
         drop_unread_quantizers();
         return std::move(running_);
     }
 
 private:
+    struct rule {
+        const char* op;
+        status (training_rewriter::*rewrite)(node&);
+        bool learns;  // only where something that it depends on does
+    };
+    static const rule* rule_of(const node& n) {
+        static constexpr rule rules[] = {{"BatchNormalization", &training_rewriter::by_batch, false},
+                                         {"Dropout", &training_rewriter::dropping, false},
+                                         {"DequantizeLinear", &training_rewriter::through_quantization, true}};
+        for (const rule& r : rules)
+            if (n.op_type == r.op && n.domain.empty()) return &r;
+        return nullptr;
+    }
+    static bool quantizes(const node& n) { return ops::row_of(n).traits.role == op_role::quantize; }
+
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
         readers_[n.outputs[output]] > 0; }
@@ -21389,8 +21404,7 @@ private:
     status through_quantization(node& n) {
         const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, location(n), std::string(why) + ": freeze what lies before it"); };
         const node* q = input(n, 0) != no_value ? maker_[n.inputs[0]] : nullptr;
-        if (!q || q->op_type != "QuantizeLinear" ||
-            !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
+        if (!q || !quantizes(*q)) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
         const value_id zero = input(*q, 2);
         if (!same(q->inputs[1], n.inputs[1]) || !(same(zero, input(n, 2)) || (all_zero(zero) && all_zero(input(n, 2)))))
             return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
@@ -21410,8 +21424,7 @@ private:
         return {};
     }
     void drop_unread_quantizers() {
-        const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
-            readers_[n.outputs[0]] <= 0; };
+        const auto unread = [&](const node& n) { return quantizes(n) && index(n.outputs[0]) < readers_.size() && readers_[n.outputs[0]] <= 0; };
         g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
     }
 
@@ -28195,7 +28208,7 @@ inline bool changes_shape_only(const node& n) {
 GRAFT_INLINE void constants_to_initializers(graph& g) {
     std::vector<node> kept;
     for (node& n : g.nodes) {
-        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        const attribute* a = ops::row_of(n).traits.role == op_role::constant && n.outputs.size() == 1 ? n.find("value") : nullptr;
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.

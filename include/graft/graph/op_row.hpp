@@ -42,6 +42,7 @@ struct op_flag {
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
     static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
+    static constexpr unsigned first_optional = 131072;  ///< its first input may be left out before others that may not
 };
 
 /// How an operator moves elements of its inputs; the values stay as they are.
@@ -65,7 +66,7 @@ enum class linearity : std::uint8_t {
 };
 
 /// The part that an operator plays in a network.
-enum class op_role : std::uint8_t { other, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
+enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
 struct op_traits {
@@ -150,6 +151,7 @@ public:
     constexpr make_op& widens() { return flag(op_flag::widens); }
     constexpr make_op& takes_activation() { return flag(op_flag::takes_activation); }
     constexpr make_op& commutes() { return flag(op_flag::commutes); }
+    constexpr make_op& first_optional() { return flag(op_flag::first_optional); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 

@@ -148,8 +148,7 @@ inline status verifier::bind(node& n) {
         return failure(errc::op_shape, n,
                        "it has " + std::to_string(outputs) + " outputs; the operator makes " + std::to_string(n.op->min_outputs) +
                            (n.op->max_outputs < 0 ? " or more" : " to " + std::to_string(n.op->max_outputs)));
-    // Of Scan's inputs in opset 8 the first may be left out, before others that may not.
-    for (int i = n.op_type == "Scan" && n.version == 8 ? 1 : 0; i < n.op->min_inputs; ++i)
+    for (int i = n.op->is(op_flag::first_optional) ? 1 : 0; i < n.op->min_inputs; ++i)
         if (n.inputs[static_cast<std::size_t>(i)] == no_value)
             return failure(errc::op_shape, n, "input " + std::to_string(i) + " is left out, but the operator needs it");
     return check_attributes(n);

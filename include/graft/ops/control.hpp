@@ -393,7 +393,7 @@ inline op_table control_ops() {
             .attributes("then_branch:g else_branch:g").problems("b(1)"),
         onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g")
             .problems("i64(3) b(1)"),
-        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).first_optional().bodies().allocates()
             .attributes("body:g directions:is num_scan_inputs:i").problems("- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
         onnx("Scan").opsets(9).inputs_from(1).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
             .attributes("body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is")

@@ -216,7 +216,7 @@ inline status size_run(run_context& c) {
 
 inline op_table generate_ops() {
     static constexpr op_row rows[] = {
-        onnx("Constant").inputs(0).functions(constant_infer, constant_run)
+        onnx("Constant").inputs(0).functions(constant_infer, constant_run).plays(op_role::constant)
             .attributes("sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss")
             .problems("value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
         onnx("ConstantOfShape").opsets(9).inputs(1).functions(constant_of_shape_infer, constant_of_shape_run)

@@ -64,7 +64,7 @@ private:
     // Types that nodes name, and tensors that they hold.
     static status convert_attributes(node& n, float32_changes& changes) {
         for (attribute& a : n.attributes) {
-            const bool names_type = (n.op_type == "Cast" && a.name == "to") || a.name == "dtype" || a.name == "output_datatype";
+            const bool names_type = (a.name == "to" && ops::row_of(n).is(op_flag::converts)) || a.name == "dtype" || a.name == "output_datatype";
             if (names_type && is_other_float(static_cast<dtype>(a.integer))) {
                 if (changes.converted == dtype::undefined) changes.converted = static_cast<dtype>(a.integer);
                 a.integer = static_cast<std::int64_t>(dtype::float32);
@@ -208,23 +208,24 @@ private:
     status dequantize(node& n, bool& done) {
         bool reads = false;
         for (value_id id : n.inputs) reads |= is_quantized(id);
-        if (n.domain.empty()) {
-            done = true;
-            if (n.op_type == "QuantizeLinear") return quantize_linear(n);
-            if (n.op_type == "DequantizeLinear") return dequantize_linear(n, done);
-            if (n.op_type == "DynamicQuantizeLinear") return dynamic_quantize(n);
-            if (n.op_type == "QLinearConv") return qlinear_conv(n);
-            if (n.op_type == "QLinearMatMul") return qlinear_matmul(n);
-            if (n.op_type == "ConvInteger" || n.op_type == "MatMulInteger") return integer_product(n);
-            if (reads && n.op_type == "Cast") return cast_quantized(n);
-            done = false;
-        }
+        struct rule {
+            const char* op;
+            status (float32_rewriter::*rewrite)(node&, bool&);
+            bool reads;  // only where it reads such integers
+        };
+        static constexpr rule rules[] = {
+            {"QuantizeLinear", &float32_rewriter::quantize_linear, false}, {"DequantizeLinear", &float32_rewriter::dequantize_linear, false}, {"DynamicQuantizeLinear", &float32_rewriter::dynamic_quantize, false},
+            {"QLinearConv", &float32_rewriter::qlinear_conv, false}, {"QLinearMatMul", &float32_rewriter::qlinear_matmul, false}, {"ConvInteger", &float32_rewriter::conv_integer, false},
+            {"MatMulInteger", &float32_rewriter::matmul_integer, false}, {"Cast", &float32_rewriter::cast_quantized, true},
+        };
+        for (const rule& r : rules)
+            if (n.op_type == r.op && n.domain.empty() && (reads || !r.reads)) return done = true, (this->*r.rewrite)(n, done);
         if (reads && ops::row_of(n).traits.moves != motion::none) return done = true, move_quantized(n);
         if (reads) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         return {};
     }
 
-    status quantize_linear(node& n) {
+    status quantize_linear(node& n, bool&) {
         const std::int64_t axis = integer(n, "axis", 1);
         value_id real = n.inputs[0];
         const value_id zero = input(n, 2);
@@ -269,7 +270,7 @@ private:
         return {};
     }
     // By a scale of 1: the numbers stand for themselves, and the scale that comes out is that.
-    status dynamic_quantize(node& n) {
+    status dynamic_quantize(node& n, bool&) {
         mark(n.outputs[0], n.inputs[0], no_value, no_value, 1);
         for (std::size_t i = 1; i < n.outputs.size(); ++i) {
             if (n.outputs[i] == no_value) continue;
@@ -280,7 +281,7 @@ private:
         }
         return {};
     }
-    status qlinear_conv(node& n) {
+    status qlinear_conv(node& n, bool&) {
         value_id x = no_value, w = no_value, bias = no_value;
         GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], 1, x));
         GRAFT_TRY(real_of(n, n.inputs[3], n.inputs[4], n.inputs[5], 0, w));
@@ -303,7 +304,7 @@ private:
         bias = write_.constant(name_of(id), std::move(made));
         return {};
     }
-    status qlinear_matmul(node& n) {
+    status qlinear_matmul(node& n, bool&) {
         value_id a = no_value, b = no_value;
         const int out_rank = extents(n.outputs[0]).rank();
         GRAFT_TRY(real_of(n, n.inputs[0], n.inputs[1], n.inputs[2], -2, a));
@@ -314,8 +315,9 @@ private:
         return {};
     }
     // Sums of products of integers less their zero points: exact numbers of their own.
-    status integer_product(node& n) {
-        const bool conv = n.op_type == "ConvInteger";
+    status conv_integer(node& n, bool&) { return integer_product(n, true); }
+    status matmul_integer(node& n, bool&) { return integer_product(n, false); }
+    status integer_product(node& n, bool conv) {
         value_id in[2] = {no_value, no_value};
         for (int i = 0; i < 2; ++i) {
             const value_id id = n.inputs[static_cast<std::size_t>(i)], zero = input(n, static_cast<std::size_t>(i) + 2);
@@ -341,7 +343,7 @@ private:
         mark(n.outputs[0], y, no_value, no_value, 1);
         return {};
     }
-    status cast_quantized(node& n) {
+    status cast_quantized(node& n, bool&) {
         value_id whole = no_value;
         GRAFT_TRY(whole_of(n.inputs[0], whole));
         if (!is_float(static_cast<dtype>(integer(n, "to", 1)))) return mark(n.outputs[0], whole, no_value, no_value, 1), status();

@@ -63,16 +63,29 @@ public:
                 behind[id] |= any;
                 maker_[id] = &n;
             }
-            if (!n.domain.empty()) continue;
-            if (n.op_type == "BatchNormalization") GRAFT_TRY(by_batch(n));
-            if (n.op_type == "Dropout") GRAFT_TRY(dropping(n));
-            if (n.op_type == "DequantizeLinear" && any) GRAFT_TRY(through_quantization(n));
+            const rule* found = rule_of(n);
+            if (found && (any || !found->learns)) GRAFT_TRY((this->*found->rewrite)(n));
         }
         drop_unread_quantizers();
         return std::move(running_);
     }
 
 private:
+    struct rule {
+        const char* op;
+        status (training_rewriter::*rewrite)(node&);
+        bool learns;  // only where something that it depends on does
+    };
+    static const rule* rule_of(const node& n) {
+        static constexpr rule rules[] = {{"BatchNormalization", &training_rewriter::by_batch, false},
+                                         {"Dropout", &training_rewriter::dropping, false},
+                                         {"DequantizeLinear", &training_rewriter::through_quantization, true}};
+        for (const rule& r : rules)
+            if (n.op_type == r.op && n.domain.empty()) return &r;
+        return nullptr;
+    }
+    static bool quantizes(const node& n) { return ops::row_of(n).traits.role == op_role::quantize; }
+
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
     bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
         readers_[n.outputs[output]] > 0; }
@@ -160,8 +173,7 @@ private:
     status through_quantization(node& n) {
         const auto refuse = [&](const char* why) { return fail(errc::train_no_gradient, location(n), std::string(why) + ": freeze what lies before it"); };
         const node* q = input(n, 0) != no_value ? maker_[n.inputs[0]] : nullptr;
-        if (!q || q->op_type != "QuantizeLinear" ||
-            !q->domain.empty()) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
+        if (!q || !quantizes(*q)) return refuse("a value that learns comes here through integers that are no QuantizeLinear's");
         const value_id zero = input(*q, 2);
         if (!same(q->inputs[1], n.inputs[1]) || !(same(zero, input(n, 2)) || (all_zero(zero) && all_zero(input(n, 2)))))
             return refuse("it dequantizes by other scales or zero points than QuantizeLinear quantized by");
@@ -181,8 +193,7 @@ private:
         return {};
     }
     void drop_unread_quantizers() {
-        const auto unread = [&](const node& n) { return n.op_type == "QuantizeLinear" && n.domain.empty() && index(n.outputs[0]) < readers_.size() &&
-            readers_[n.outputs[0]] <= 0; };
+        const auto unread = [&](const node& n) { return quantizes(n) && index(n.outputs[0]) < readers_.size() && readers_[n.outputs[0]] <= 0; };
         g_.nodes.erase(std::remove_if(g_.nodes.begin(), g_.nodes.end(), unread), g_.nodes.end());
     }
 

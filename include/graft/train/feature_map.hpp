@@ -265,7 +265,7 @@ private:
     // How many of the tokens beside the patches stand before them: told by where both were joined, else all.
     std::int64_t leading_tokens(std::int64_t tokens, std::int64_t extra) const {
         for (const node& n : g_.nodes) {
-            if (!extra || n.op_type != "Concat" || !n.domain.empty() || n.outputs.empty() || !at(n.outputs[0]).has_shape) continue;
+            if (!extra || ops::row_of(n).traits.moves != motion::join || n.outputs.empty() || !at(n.outputs[0]).has_shape) continue;
             const shape& e = at(n.outputs[0]).extents;
             const int axis = e.rank() == 3 ? (e[0] == 1 && e[1] == tokens ? 1 : e[1] == 1 && e[0] == tokens ? 0 : -1) : -1;
             std::int64_t before = 0;

@@ -53,7 +53,7 @@ inline bool changes_shape_only(const node& n) {
 GRAFT_INLINE void constants_to_initializers(graph& g) {
     std::vector<node> kept;
     for (node& n : g.nodes) {
-        const attribute* a = n.op_type == "Constant" && n.domain.empty() && n.outputs.size() == 1 ? n.find("value") : nullptr;
+        const attribute* a = ops::row_of(n).traits.role == op_role::constant && n.outputs.size() == 1 ? n.find("value") : nullptr;
         bool output = false;
         for (value_id id : g.outputs) output |= !n.outputs.empty() && id == n.outputs[0];
         // Exporters share equal initializers through Identity; each is a weight of its own.
