@@ -4,10 +4,10 @@
     scripts/check_docs.py                       links, names, and programs: blocks marked ```cpp complete are compiled, and run
     scripts/check_docs.py --library FILE        the same with a compiled graft_split (libgraft_split.a), which saves compiling it
     scripts/check_docs.py --names               links and names only
-    scripts/check_docs.py --operator            also the worked example of CONTRIBUTING.md: added to a copy, and run by the tests
+    scripts/check_docs.py --operator            the worked example of CONTRIBUTING.md alone: added to a copy, and run by the tests
 
 A comment before a block says how it is run: `<!-- run: ARGUMENTS -->`, `<!-- prints: WHAT -->` (`.*`: anything).
-Blocks with file=PATH are the files of the worked example. CXX names the compiler (default c++).
+Blocks with file=PATH are the files of the worked example; a second one of a file stands above its table. CXX names the compiler (default c++).
 """
 import argparse
 import os
@@ -152,33 +152,44 @@ def compile_and_run(say, library, work):
     return count
 
 
+def insert(path, text, before):
+    old = path.read_text()
+    assert before in old, f"{path} has no {before}"
+    path.write_text(old.replace(before, text + before, 1))
+
+
 def check_operator(say, work):
-    """Does what CONTRIBUTING.md tells: two files, two places in ops.hpp; then the tests of the op table, and the operator's own."""
+    """Does what CONTRIBUTING.md tells: two files, the places in the lists; then the tests of the op table, of gradients, and the operator's own."""
     include, tests = work / "include", work / "tests"
     shutil.copytree(ROOT / "include", include)
     shutil.copytree(ROOT / "tests", tests)
-    files = [(m.group(1), b.group(4)) for b in BLOCK.finditer((ROOT / "CONTRIBUTING.md").read_text()) if (m := re.search(r"file=(\S+)", b.group(3)))]
-    if len(files) != 2:
-        say("CONTRIBUTING.md: the worked example has two files")
+    blocks = [(m.group(1), b.group(4)) for b in BLOCK.finditer((ROOT / "CONTRIBUTING.md").read_text()) if (m := re.search(r"file=(\S+)", b.group(3)))]
+    if len(blocks) != 3 or blocks[2][0] != blocks[0][0]:
+        say("CONTRIBUTING.md: the worked example has a header, its test, and a gradient for the header")
         return
-    for name, code in files:
-        (work / name).write_text(code)
-    family = pathlib.Path(files[0][0]).stem
-    table = include / "graft/ops/ops.hpp"
-    text = table.read_text().replace('#include "lowered.hpp"\n', f'#include "{family}.hpp"\n#include "lowered.hpp"\n', 1)
-    table.write_text(text.replace("window_function_ops(),", f"window_function_ops(), {family}_ops(),", 1))
-    sources = [tests / "main.cpp", tests / "ops/table.cpp", work / files[1][0]]
-    flags = [*FLAGS, "-O1", "-DGRAFT_SPLIT", f"-I{include}", f"-I{tests}"]
+    header, test = work / blocks[0][0], work / blocks[1][0]
+    header.write_text(blocks[0][1].replace('"common.hpp"', '"gradient_common.hpp"'))
+    test.write_text(blocks[1][1])
+    insert(header, blocks[2][1] + "\n", f"inline op_table {header.stem}_ops()")
+    insert(include / "graft/ops/ops.hpp", f'#include "{header.name}"\n', '#include "lowered.hpp"\n')
+    insert(include / "graft/ops/ops.hpp", f"{header.stem}_ops(), ", "window_function_ops(),")
+    insert(include / "graft/ops/gradients.hpp", f"{header.stem}_gradients(), ", "activation_gradients(),")
+    # The operator and what its gradient and the tests are made of: the others take most of a minute.
+    operator = re.search(r'onnx\("(\w+)"', blocks[0][1]).group(1)
+    flags = [*FLAGS, "-O0", "-DGRAFT_SPLIT", f"-DGRAFT_OPS={operator},Add,Expand,Mul,ReduceSum,Reshape", f"-I{include}", f"-I{tests}"]
+    library = work / "library.cpp"
+    library.write_text("#define GRAFT_IMPLEMENTATION\n#include <graft/train.hpp>\n")
     objects = []
-    for source in [ROOT / "cmake/graft_split.cpp", *sources]:
+    for source in [library, tests / "main.cpp", tests / "ops/table.cpp", tests / "passes/differentiate.cpp", test]:
         objects.append(work / (source.stem + ".o"))
         done = subprocess.run([*CXX, *flags, "-c", source, "-o", objects[-1]], capture_output=True, text=True)
         if done.returncode:
             say(f"the worked example: {source.name} does not compile:\n{done.stderr[:2000]}")
             return
     subprocess.run([*CXX, *objects, "-pthread", "-o", work / "tests_with_operator"], check=True)
-    done = subprocess.run([work / "tests_with_operator"], capture_output=True, text=True)
-    if done.returncode:
+    done = subprocess.run([work / "tests_with_operator", f"--test-case=*{operator}*,every operator's problems*,the gradient of every operator*"], capture_output=True,
+                          text=True, env={**os.environ, "GRAFT_TEST_OPERATOR": operator})
+    if done.returncode or "gradients: 1 operators" not in done.stdout:
         say(f"the worked example fails its tests:\n{done.stdout[-2000:]}")
 
 
@@ -186,18 +197,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", type=pathlib.Path, help="a compiled graft_split")
     parser.add_argument("--names", action="store_true", help="links and names only")
-    parser.add_argument("--operator", action="store_true", help="the worked example too")
+    parser.add_argument("--operator", action="store_true", help="the worked example alone")
     options = parser.parse_args()
-    found, done = [], f"{len(PAGES)} pages: links and names hold"
-    check_links(found.append)
-    check_names(found.append)
-    if not options.names:
-        with tempfile.TemporaryDirectory() as folder:
-            work = pathlib.Path(folder)
-            done += f"; {compile_and_run(found.append, options.library and options.library.resolve(), work)} programs compile and print what they should"
-            if options.operator:
-                check_operator(found.append, work)
-                done += "; the worked example passes the tests"
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        if options.operator:
+            check_operator(found.append, work)
+            done = "the worked example passes the tests"
+        else:
+            check_links(found.append)
+            check_names(found.append)
+            done = f"{len(PAGES)} pages: links and names hold"
+            if not options.names:
+                done += f"; {compile_and_run(found.append, options.library and options.library.resolve(), work)} programs compile and print what they should"
     print("\n".join(found) or done)
     sys.exit(bool(found))
 

@@ -22,7 +22,7 @@ TEST_CASE("every operator's problems give the reference's answers on every instr
     int ran = 0;
     for (const auto& table : all)
         for (const auto& row : table) {
-            if (row.flags & graft::op_flag::bodies) continue;
+            if (row.flags & graft::op_flag::bodies || !row.run) continue;  // GRAFT_OPS leaves functions out
             for (const std::string& text : problems::split(row.problems, ';')) {
                 const problems::problem p = problems::read(row, text);
                 const std::string name = row.name;
@@ -45,5 +45,7 @@ TEST_CASE("every operator's problems give the reference's answers on every instr
                 unsetenv("GRAFT_ISA");
             }
         }
+#ifndef GRAFT_OPS
     CHECK(ran > 400);
+#endif
 }
