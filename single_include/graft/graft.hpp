@@ -43516,13 +43516,16 @@ protected:
         return cpu::choose_kernel(query, choice, refusal) != nullptr;
     }
     bool may_take_blocks(const node& n) {
-        if (n.domain == "graft") return n.op_type == "Activation" || n.op_type == "ScaleShift" || n.op_type == "Sum";
-        if (!n.domain.empty()) return false;
-        const std::string& op = n.op_type;
-        if (op == "MaxPool" || op == "AveragePool") return pool_on_blocks(n);
-        if (op == "GlobalAveragePool" || op == "GlobalMaxPool") return true;
-        if (op == "Mul" || op == "Add" || op == "Sub" || op == "Div" || op == "Max" || op == "Min") return binary_on_blocks(n);
-        if (op == "Concat") return concat_on_blocks(n);
+        static constexpr struct {
+            const char *op, *domain;
+            bool (layouter::*fits)(const node&);  // null: always
+        } rows[] = {{"Activation", "graft", nullptr},           {"ScaleShift", "graft", nullptr},          {"Sum", "graft", nullptr},
+                    {"GlobalAveragePool", "", nullptr},         {"GlobalMaxPool", "", nullptr},            {"MaxPool", "", &layouter::pool_on_blocks},
+                    {"AveragePool", "", &layouter::pool_on_blocks}, {"Mul", "", &layouter::binary_on_blocks}, {"Add", "", &layouter::binary_on_blocks},
+                    {"Sub", "", &layouter::binary_on_blocks},   {"Div", "", &layouter::binary_on_blocks},  {"Max", "", &layouter::binary_on_blocks},
+                    {"Min", "", &layouter::binary_on_blocks},   {"Concat", "", &layouter::concat_on_blocks}};
+        for (const auto& row : rows)
+            if (is(n, row.op, row.domain)) return !row.fits || (this->*row.fits)(n);
         return false;
     }
     bool pool_on_blocks(const node& n) {

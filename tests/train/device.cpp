@@ -72,6 +72,21 @@ std::vector<graft::graph> small_nets() { return {group_norm_dropout(), batch_nor
 
 }  // namespace
 
+TEST_CASE("Strict placement reaches a step: what the device does not take is refused by its name") {
+    for (const bool strict : {false, true}) {
+        const auto on = host_devices::make();
+        on->takes = [](const graft::node& n) { return n.op_type != "ReluGrad"; };
+        graft::step_options o = with(graft::optimizer_kind::sgd, on);
+        o.strict_placement = strict;
+        trained t(batch_norm_net(), o);
+        CHECK(t.run(0, 4) == !strict);
+        if (!strict) continue;
+        CHECK(t.last.error().code() == graft::errc::placement_refused);
+        CHECK(t.last.error().where().find("ReluGrad") != std::string::npos);
+        CHECK(t.last.error().detail().find("it was told not to") != std::string::npos);
+    }
+}
+
 TEST_CASE("A step on a device learns what the reference kernels of the CPU learn, bit by bit") {
     for (const graft::graph& g : small_nets())
         for (const graft::optimizer_kind kind : {graft::optimizer_kind::sgd, graft::optimizer_kind::adamw})

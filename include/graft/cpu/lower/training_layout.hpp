@@ -14,29 +14,29 @@ public:
 
 private:
     inline status place_node(node& n) override {
-        if (here(n) && n.domain == "graft") {
-            const std::string& op = n.op_type;
-            if (op == "ConvGradWeight") return place_grad_weight(n);
-            if (op == "ConvGradInput") return place_grad_input(n);
-            // Images among the inputs and the outputs; the others are vectors of a number a channel.
-            if (op == "ReluGrad" || op == "ClipGrad" || op == "ActivationGrad") return place_images(n, 0b11, 0b1);
-            if (op == "BatchNormalizationTraining") return place_images(n, 0b100001, 0b1);
-            if (op == "BatchNormalizationGrad") return place_images(n, 0b100011, 0b1001);
-            if (op == "MaxPoolPlaces") return place_max_pool(n);
-            if (op == "MaxPoolGradPlaces") {
-                at(n.outputs[0]).layout = at(n.inputs[1]).layout;
-                n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
-                g.nodes.push_back(std::move(n));
-                return {};
-            }
-            // What was pooled lay in blocks, however small the gradient that comes back.
-            if (op == "AveragePoolGrad") return place_images(n, 0b1, 0b1, convolves_);
-            if (op == "Dropout") return place_images(n, 0b1, 0b11);
-            if (op == "SumTo" && per_channel_sum(n)) return place_images(n, 0b1, 0);
-        }
-        if ((is(n, "Split") || is(n, "Slice")) && channel_parts(n)) return {};
+        // Images among the inputs and the outputs, by bit; the others are vectors of a number a channel.
+        static constexpr struct {
+            const char* op;
+            unsigned in, out;
+        } images[] = {{"ReluGrad", 0b11, 0b1}, {"ClipGrad", 0b11, 0b1}, {"ActivationGrad", 0b11, 0b1}, {"BatchNormalizationTraining", 0b100001, 0b1},
+                      {"BatchNormalizationGrad", 0b100011, 0b1001}, {"Dropout", 0b1, 0b11}};
+        for (const auto& row : images)
+            if (is(n, row.op, "graft")) return place_images(n, row.in, row.out);
+        static constexpr struct {
+            const char *op, *domain;
+            status (training_layouter::*place)(node&);
+        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight}, {"ConvGradInput", "graft", &training_layouter::place_grad_input},
+                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool}, {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
+                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad}, {"SumTo", "graft", &training_layouter::place_sum},
+                      {"Split", "", &training_layouter::place_parts}, {"Slice", "", &training_layouter::place_parts}};
+        for (const auto& row : others)
+            if (is(n, row.op, row.domain)) return (this->*row.place)(n);
         return layouter::place_node(n);
     }
+    // What was pooled lay in blocks, however small the gradient that comes back.
+    status place_average_pool_grad(node& n) { return place_images(n, 0b1, 0b1, convolves_); }
+    status place_sum(node& n) { return per_channel_sum(n) ? place_images(n, 0b1, 0) : layouter::place_node(n); }
+    status place_parts(node& n) { return channel_parts(n) ? status() : layouter::place_node(n); }
 
     // The problem of the forward convolution that a gradient belongs to; false where it is none of images of float32.
     bool forward_problem(const node& n, const shape& x, const shape& w, const shape& y, cpu::conv_problem& p) {
@@ -117,6 +117,13 @@ private:
     status place_max_pool(node& n) {
         for (value_id id : n.outputs)
             if (id != no_value) at(id).layout = at(n.inputs[0]).layout;
+        g.nodes.push_back(std::move(n));
+        return {};
+    }
+
+    status place_max_pool_grad(node& n) {
+        at(n.outputs[0]).layout = at(n.inputs[1]).layout;
+        n.inputs[0] = as(n.inputs[0], at(n.inputs[1]).layout);
         g.nodes.push_back(std::move(n));
         return {};
     }
