@@ -11,7 +11,7 @@ struct triple {
 enum thread_status : unsigned char { not_started, running, at_warp, at_block, finished };
 
 /// What is done once the threads of a wait have all come.
-enum class wait_kind : int { synchronise, shuffle, ballot, match, count };
+enum class wait_kind : int { synchronise, shuffle };
 
 /// One for each compiled text, in its shared library. The runner fills it in before each block.
 struct device_state {

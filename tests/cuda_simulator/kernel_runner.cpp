@@ -239,8 +239,7 @@ void run_new_threads(machine& m) {
     }
 }
 
-unsigned long long lanes_value(const waiting& w, unsigned count, const unsigned long long* values, unsigned ballot) {
-    if (w.kind == wait_kind::ballot) return ballot;
+unsigned long long lanes_value(const waiting& w, unsigned count, const unsigned long long* values) {
     if (w.kind != wait_kind::shuffle) return 0;
     // A lane that is not there, or not in the mask, has no value: what a GPU gives is undefined.
     return w.lane < count && (w.mask >> w.lane & 1u) ? values[w.lane] : ~0ull;
@@ -253,21 +252,19 @@ bool release_warp(machine& m, unsigned first, unsigned count) {
         if (m.status[first + lane] != at_warp) continue;
         const waiting& w = m.waits[first + lane];
         bool all = true;
-        unsigned ballot = 0;
         unsigned long long values[32];
         for (unsigned other = 0; other < count && all; ++other) {
             if (!(w.mask >> other & 1u)) continue;
             const waiting& o = m.waits[first + other];
             all = m.status[first + other] == at_warp && o.mask == w.mask && o.kind == w.kind && o.line == w.line;
             values[other] = o.value;
-            if (o.value) ballot |= 1u << other;
         }
         if (!all) continue;
         const unsigned mask = w.mask;
         for (unsigned other = 0; other < count; ++other) {
             if (!(mask >> other & 1u)) continue;
             waiting& o = m.waits[first + other];
-            o.value = lanes_value(o, count, values, ballot);
+            o.value = lanes_value(o, count, values);
             m.status[first + other] = running;
         }
         any = true;
