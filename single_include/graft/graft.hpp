@@ -7682,6 +7682,8 @@ struct activation_entry {
 };
 
 // In the order of `activation`. The text for devices may call what stands before it and the functions of gpu/codegen/prelude_functions.hpp.
+// Lines of two functions each, which the formatter would take apart.
+// clang-format off
 inline constexpr activation_entry activation_entries[] = {
     {activation::none, "unchanged", {}, {},
      [](double x, double, double) { return x; }, [](double, double, double) { return 1.0; },
@@ -7744,6 +7746,7 @@ inline constexpr activation_entry activation_entries[] = {
      "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)); return x * (n / (n + T(2)));",
      "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)), d = n + T(2); return n / d + x * (T(4) * (n + T(1)) / d / d) * sigmoid(x);"},
 };
+// clang-format on
 constexpr bool entries_in_order() {
     for (int i = 0; i < activation_count; ++i)
         if (static_cast<int>(activation_entries[i].kind) != i) return false;
@@ -8029,32 +8032,38 @@ inline status prelu_gradient(gradient_context& c) {
     return {};
 }
 
+// An operator that its entry of the table says all of.
+template <activation Kind>
+constexpr make_op activation_op(const char* name) {
+    return onnx(name).inputs(1).functions(real_infer, activation_run<Kind>).activates(reads_activation<Kind>).elementwise().widens();
+}
+
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
         onnx("Relu").inputs(1).functions(relu_infer, relu_run).activates(reads_activation<activation::relu>).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        onnx("LeakyRelu").inputs(1).functions(real_infer, activation_run<activation::leaky_relu>).activates(reads_activation<activation::leaky_relu>).elementwise().widens()
+        activation_op<activation::leaky_relu>("LeakyRelu")
             .attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
         onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        onnx("Elu").inputs(1).functions(real_infer, activation_run<activation::elu>).activates(reads_activation<activation::elu>).elementwise().widens().attributes("alpha:f consumed_inputs:is")
+        activation_op<activation::elu>("Elu").attributes("alpha:f consumed_inputs:is")
             .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
         onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().widens()
             .attributes("alpha:f gamma:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
         onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        onnx("Sigmoid").inputs(1).functions(real_infer, activation_run<activation::sigmoid>).activates(reads_activation<activation::sigmoid>).elementwise().widens().attributes("consumed_inputs:is")
+        activation_op<activation::sigmoid>("Sigmoid").attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        onnx("HardSigmoid").inputs(1).functions(real_infer, activation_run<activation::hard_sigmoid>).activates(reads_activation<activation::hard_sigmoid>).elementwise().widens()
+        activation_op<activation::hard_sigmoid>("HardSigmoid")
             .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, activation_run<activation::hard_swish>).activates(reads_activation<activation::hard_swish>).elementwise().widens()
+        activation_op<activation::hard_swish>("HardSwish").opsets(14)
             .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
-        onnx("Tanh").inputs(1).functions(real_infer, activation_run<activation::tanh>).activates(reads_activation<activation::tanh>).elementwise().widens().attributes("consumed_inputs:is")
+        activation_op<activation::tanh>("Tanh").attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
-        onnx("Softplus").inputs(1).functions(real_infer, activation_run<activation::softplus>).activates(reads_activation<activation::softplus>).elementwise().widens()
+        activation_op<activation::softplus>("Softplus")
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
-        onnx("Mish").opsets(18).inputs(1).functions(real_infer, activation_run<activation::mish>).activates(reads_activation<activation::mish>).elementwise().widens()
+        activation_op<activation::mish>("Mish").opsets(18)
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
@@ -14934,7 +14943,7 @@ GRAFT_END_NAMESPACE
 #define GRAFT_SINGLE_GRAFT_OPS_NORM_HPP
 // ---- graft/ops/norm.hpp
 // Normalisations by statistics of the batch, the channels or the row: BatchNormalization, InstanceNormalization,
-// GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization; LRN, LpNormalization; and their gradients.
+// GroupNormalization, LayerNormalization, RMSNormalization, MeanVarianceNormalization; and their gradients.
 
 
 #include <cmath>
@@ -15175,73 +15184,6 @@ inline status mean_variance_run(run_context& c) {
     return {};
 }
 
-// LRN-1,13: Y = X / (bias + alpha / size * sum of X^2 over `size` neighbouring channels)^beta
-inline status lrn_infer(infer_context& c) {
-    GRAFT_TRY(check_real(c, 0));
-    if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
-    if (c.integer("size", 0) < 1) return c.fail(errc::op_attribute, "size is %lld, but must be at least 1", c.integer("size", 0));
-    return c.set(0, c.in[0].type, c.in[0].extents);
-}
-inline status lrn_run(run_context& c) {
-    if (is_empty(c.in[0])) return {};
-    const shape& x = c.in[0].extents;
-    const std::int64_t channels = x[1], plane = x.product(2, x.rank()), size = c.integer("size", 1);
-    // No more neighbours than there are channels, so that the loop is bounded by the input.
-    const std::int64_t before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
-    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size),
-                 beta = static_cast<double>(c.real("beta", 0.75f));
-    const double bias = static_cast<double>(c.real("bias", 1.0f));
-    widened<double> in;
-    GRAFT_TRY(widen(c, c.in[0], in));
-    parallel_for(c.pool, x[0] * channels, [&](std::int64_t task) {
-        const std::int64_t channel = task % channels;
-        const double *own = in.data + task * plane, *image = own - channel * plane;
-        const std::int64_t first = std::max<std::int64_t>(0, channel - before), last = std::min(channels - 1, channel + after);
-        for (std::int64_t i = 0; i < plane; ++i) {
-            double sum = 0;
-            for (std::int64_t k = first; k <= last; ++k) sum += image[k * plane + i] * image[k * plane + i];
-            const double y = own[i] / std::pow(bias + factor * sum, beta);
-            store_from_double(c.out[0].type, c.out[0].data, task * plane + i, 1, &y);
-        }
-    });
-    return {};
-}
-
-// LpNormalization-1,22: X / (sum of |X|^p)^(1/p) along `axis`; 0 where the norm is 0
-inline status lp_norm_infer(infer_context& c) {
-    int axis = 0;
-    GRAFT_TRY(check_real(c, 0));
-    GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[0].extents.rank(), axis));
-    const std::int64_t p = c.integer("p", 2);
-    if (p != 1 && p != 2) return c.fail(errc::op_attribute, "p is %lld, but must be 1 or 2", p);
-    return c.set(0, c.in[0].type, c.in[0].extents);
-}
-inline status lp_norm_run(run_context& c) {
-    if (is_empty(c.in[0])) return {};
-    const shape& x = c.in[0].extents;
-    int axis = 0;
-    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
-    const std::int64_t n = x[axis], inner = x.product(axis + 1, x.rank()), outer = x.product(0, axis);
-    const bool squares = c.integer("p", 2) == 2;
-    widened<double> in;
-    GRAFT_TRY(widen(c, c.in[0], in));
-    for (std::int64_t o = 0; o < outer; ++o)
-        for (std::int64_t k = 0; k < inner; ++k) {
-            const std::int64_t first = o * n * inner + k;
-            double norm = 0;
-            for (std::int64_t i = 0; i < n; ++i) {
-                const double v = in.data[first + i * inner];
-                norm += squares ? v * v : std::fabs(v);
-            }
-            if (squares) norm = std::sqrt(norm);
-            for (std::int64_t i = 0; i < n; ++i) {
-                const double y = norm == 0 ? 0 : in.data[first + i * inner] / norm;
-                store_from_double(c.out[0].type, c.out[0].data, first + i * inner, 1, &y);
-            }
-        }
-    return {};
-}
-
 // dX = dY * scale / sqrt(var + epsilon), dscale = sum(dY * (X - mean)) / sqrt(var + epsilon), dB = sum(dY); mean and var are constants
 // of the formula.
 inline status batch_norm_gradient(gradient_context& c) {
@@ -15392,48 +15334,11 @@ inline status mean_variance_gradient(gradient_context& c) {
     return {};
 }
 
-// With b = bias + alpha / size * sum of X^2 over the neighbours: dX = dY * b^-beta - 2 * alpha * beta / size * X * sum over those whose
-// neighbour X is of dY * X * b^(-beta - 1). Sums over channels are AveragePool's along an axis of its own.
-inline status lrn_gradient(gradient_context& c) {
-    const shape x = c.extents(c.in(0));
-    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
-    const std::int64_t size = c.integer("size", 1), before = (size - 1) / 2, after = size - 1 - before;
-    const double alpha = static_cast<double>(c.real("alpha", 1e-4f)), beta = static_cast<double>(c.real("beta", 0.75f)),
-        bias = static_cast<double>(c.real("bias", 1.0f));
-    const shape parted{x[0], 1, x[1], x.product(2, x.rank())};
-    const auto average = [&](value_id v, std::int64_t begin, std::int64_t end) {
-        return c.build.apply("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
-            integer_attribute("count_include_pad", 1)});
-    };
-    const value_id flat = c.build.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.build.mul(flat, flat), before, after), alpha), bias);
-    const value_id g = c.build.mul(c.build.reshape(c.dy(), parted), c.build.apply("Pow", {b, c.build.number(-beta, b)}));
-    const value_id shared = average(c.build.div(c.build.mul(g, flat), b), after, before);
-    c.give(0, c.build.reshape(c.build.sub(g, c.build.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
-    return {};
-}
-
-// With the norm n: dX = (dY - Y * sum(dY * Y)) / n for p = 2, (dY - sign(X) * sum(dY * Y)) / n for p = 1; 0 where n is 0
-inline status lp_norm_gradient(gradient_context& c) {
-    std::vector<tensor_view> in;
-    const op_context forward = forward_context(c, in);
-    int axis = 0;
-    GRAFT_TRY(forward.axis(forward.integer("axis", -1), c.extents(c.in(0)).rank(), axis));
-    const bool squares = c.integer("p", 2) == 2;
-    const value_id norm = c.build.apply(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
-    const value_id zero = c.build.apply("Equal", {norm, c.build.number(0, norm)});
-    const value_id inverse = c.build.apply("Where", {zero, c.build.number(0, norm), c.build.apply("Reciprocal", {c.build.apply("Where", {zero, c.build.number(1,
-        norm), norm})})});
-    const value_id along = sum_along(c, c.build.mul(c.dy(), c.out()), axis);
-    c.give(0, c.build.mul(c.build.sub(c.dy(), c.build.mul(squares ? c.out() : c.build.apply("Sign", {c.in(0)}), along)), inverse));
-    return {};
-}
-
 inline gradient_table norm_gradients() {
     static constexpr gradient_row rows[] = {
         {"BatchNormalization", "", batch_norm_gradient}, {"InstanceNormalization", "", group_norm_gradient}, {"GroupNormalization", "", group_norm_gradient},
         {"LayerNormalization", "", layer_norm_gradient}, {"RMSNormalization", "", layer_norm_gradient}, {"MeanVarianceNormalization", "",
             mean_variance_gradient},
-        {"LRN", "", lrn_gradient}, {"LpNormalization", "", lp_norm_gradient},
     };
     return rows;
 }
@@ -15481,6 +15386,135 @@ inline op_table norm_ops() {
             .problems("f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
         onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run).carries(carry_mean_variance)
             .attributes("axes:is").problems("f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return rows;
+}
+
+} // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_LOCAL_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_NORM_LOCAL_HPP
+// ---- graft/ops/norm_local.hpp
+// Normalisations by neighbours and by a norm: LRN, LpNormalization; and their gradients.
+
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// LRN-1,13: Y = X / (bias + alpha / size * sum of X^2 over `size` neighbouring channels)^beta
+inline status lrn_infer(infer_context& c) {
+    GRAFT_TRY(check_real(c, 0));
+    if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    if (c.integer("size", 0) < 1) return c.fail(errc::op_attribute, "size is %lld, but must be at least 1", c.integer("size", 0));
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status lrn_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const shape& x = c.in[0].extents;
+    const std::int64_t channels = x[1], plane = x.product(2, x.rank()), size = c.integer("size", 1);
+    // No more neighbours than there are channels, so that the loop is bounded by the input.
+    const std::int64_t before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
+    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size),
+                 beta = static_cast<double>(c.real("beta", 0.75f));
+    const double bias = static_cast<double>(c.real("bias", 1.0f));
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    parallel_for(c.pool, x[0] * channels, [&](std::int64_t task) {
+        const std::int64_t channel = task % channels;
+        const double *own = in.data + task * plane, *image = own - channel * plane;
+        const std::int64_t first = std::max<std::int64_t>(0, channel - before), last = std::min(channels - 1, channel + after);
+        for (std::int64_t i = 0; i < plane; ++i) {
+            double sum = 0;
+            for (std::int64_t k = first; k <= last; ++k) sum += image[k * plane + i] * image[k * plane + i];
+            const double y = own[i] / std::pow(bias + factor * sum, beta);
+            store_from_double(c.out[0].type, c.out[0].data, task * plane + i, 1, &y);
+        }
+    });
+    return {};
+}
+
+// LpNormalization-1,22: X / (sum of |X|^p)^(1/p) along `axis`; 0 where the norm is 0
+inline status lp_norm_infer(infer_context& c) {
+    int axis = 0;
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(c.axis(c.integer("axis", -1), c.in[0].extents.rank(), axis));
+    const std::int64_t p = c.integer("p", 2);
+    if (p != 1 && p != 2) return c.fail(errc::op_attribute, "p is %lld, but must be 1 or 2", p);
+    return c.set(0, c.in[0].type, c.in[0].extents);
+}
+inline status lp_norm_run(run_context& c) {
+    if (is_empty(c.in[0])) return {};
+    const shape& x = c.in[0].extents;
+    int axis = 0;
+    GRAFT_TRY(c.axis(c.integer("axis", -1), x.rank(), axis));
+    const std::int64_t n = x[axis], inner = x.product(axis + 1, x.rank()), outer = x.product(0, axis);
+    const bool squares = c.integer("p", 2) == 2;
+    widened<double> in;
+    GRAFT_TRY(widen(c, c.in[0], in));
+    for (std::int64_t o = 0; o < outer; ++o)
+        for (std::int64_t k = 0; k < inner; ++k) {
+            const std::int64_t first = o * n * inner + k;
+            double norm = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const double v = in.data[first + i * inner];
+                norm += squares ? v * v : std::fabs(v);
+            }
+            if (squares) norm = std::sqrt(norm);
+            for (std::int64_t i = 0; i < n; ++i) {
+                const double y = norm == 0 ? 0 : in.data[first + i * inner] / norm;
+                store_from_double(c.out[0].type, c.out[0].data, first + i * inner, 1, &y);
+            }
+        }
+    return {};
+}
+
+// With b = bias + alpha / size * sum of X^2 over the neighbours: dX = dY * b^-beta - 2 * alpha * beta / size * X * sum over those whose
+// neighbour X is of dY * X * b^(-beta - 1). Sums over channels are AveragePool's along an axis of its own.
+inline status lrn_gradient(gradient_context& c) {
+    const shape x = c.extents(c.in(0));
+    if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
+    const std::int64_t size = c.integer("size", 1), before = (size - 1) / 2, after = size - 1 - before;
+    const double alpha = static_cast<double>(c.real("alpha", 1e-4f)), beta = static_cast<double>(c.real("beta", 0.75f)),
+        bias = static_cast<double>(c.real("bias", 1.0f));
+    const shape parted{x[0], 1, x[1], x.product(2, x.rank())};
+    const auto average = [&](value_id v, std::int64_t begin, std::int64_t end) {
+        return c.build.apply("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
+            integer_attribute("count_include_pad", 1)});
+    };
+    const value_id flat = c.build.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.build.mul(flat, flat), before, after), alpha), bias);
+    const value_id g = c.build.mul(c.build.reshape(c.dy(), parted), c.build.apply("Pow", {b, c.build.number(-beta, b)}));
+    const value_id shared = average(c.build.div(c.build.mul(g, flat), b), after, before);
+    c.give(0, c.build.reshape(c.build.sub(g, c.build.mul(scaled(c, flat, 2 * alpha * beta), shared)), x));
+    return {};
+}
+
+// With the norm n: dX = (dY - Y * sum(dY * Y)) / n for p = 2, (dY - sign(X) * sum(dY * Y)) / n for p = 1; 0 where n is 0
+inline status lp_norm_gradient(gradient_context& c) {
+    std::vector<tensor_view> in;
+    const op_context forward = forward_context(c, in);
+    int axis = 0;
+    GRAFT_TRY(forward.axis(forward.integer("axis", -1), c.extents(c.in(0)).rank(), axis));
+    const bool squares = c.integer("p", 2) == 2;
+    const value_id norm = c.build.apply(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
+    const value_id zero = c.build.apply("Equal", {norm, c.build.number(0, norm)});
+    const value_id inverse = c.build.apply("Where", {zero, c.build.number(0, norm), c.build.apply("Reciprocal", {c.build.apply("Where", {zero, c.build.number(1,
+        norm), norm})})});
+    const value_id along = sum_along(c, c.build.mul(c.dy(), c.out()), axis);
+    c.give(0, c.build.mul(c.build.sub(c.dy(), c.build.mul(squares ? c.out() : c.build.apply("Sign", {c.in(0)}), along)), inverse));
+    return {};
+}
+
+inline gradient_table norm_local_gradients() {
+    static constexpr gradient_row rows[] = {{"LRN", "", lrn_gradient}, {"LpNormalization", "", lp_norm_gradient}};
+    return rows;
+}
+
+inline op_table norm_local_ops() {
+    static constexpr op_row rows[] = {
         onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).carries(carry_first_axis<1>).combines().widens().attributes("alpha:f beta:f bias:f size:i")
             .problems("f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
         onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).carries(carry_axis_last).attributes("axis:i p:i")
@@ -15490,7 +15524,7 @@ inline op_table norm_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_OPS_PAD_HPP
@@ -19731,7 +19765,7 @@ namespace ops {
 
 GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
-        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
+        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), norm_local_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
     };
     return tables;
 }
@@ -45277,7 +45311,7 @@ namespace ops {
 
 GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
-        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
+        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), norm_local_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
     };
     return tables;
 }

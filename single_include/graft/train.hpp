@@ -5785,7 +5785,7 @@ GRAFT_INLINE gradient_table_list all_gradient_tables() {
         elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
         logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
         selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
-        pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
+        pool_gradients(), norm_gradients(), norm_local_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
         attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
     return tables;
@@ -20856,7 +20856,7 @@ GRAFT_INLINE gradient_table_list all_gradient_tables() {
         elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
         logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
         selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
-        pool_gradients(), norm_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
+        pool_gradients(), norm_gradients(), norm_local_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
         attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
     };
     return tables;

@@ -35,6 +35,8 @@ struct activation_entry {
 };
 
 // In the order of `activation`. The text for devices may call what stands before it and the functions of gpu/codegen/prelude_functions.hpp.
+// Lines of two functions each, which the formatter would take apart.
+// clang-format off
 inline constexpr activation_entry activation_entries[] = {
     {activation::none, "unchanged", {}, {},
      [](double x, double, double) { return x; }, [](double, double, double) { return 1.0; },
@@ -97,6 +99,7 @@ inline constexpr activation_entry activation_entries[] = {
      "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)); return x * (n / (n + T(2)));",
      "const T e = exp(x > T(30) ? T(30) : x), n = e * (e + T(2)), d = n + T(2); return n / d + x * (T(4) * (n + T(1)) / d / d) * sigmoid(x);"},
 };
+// clang-format on
 constexpr bool entries_in_order() {
     for (int i = 0; i < activation_count; ++i)
         if (static_cast<int>(activation_entries[i].kind) != i) return false;
@@ -382,32 +385,38 @@ inline status prelu_gradient(gradient_context& c) {
     return {};
 }
 
+// An operator that its entry of the table says all of.
+template <activation Kind>
+constexpr make_op activation_op(const char* name) {
+    return onnx(name).inputs(1).functions(real_infer, activation_run<Kind>).activates(reads_activation<Kind>).elementwise().widens();
+}
+
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
         onnx("Relu").inputs(1).functions(relu_infer, relu_run).activates(reads_activation<activation::relu>).elementwise().widens().attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        onnx("LeakyRelu").inputs(1).functions(real_infer, activation_run<activation::leaky_relu>).activates(reads_activation<activation::leaky_relu>).elementwise().widens()
+        activation_op<activation::leaky_relu>("LeakyRelu")
             .attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
         onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        onnx("Elu").inputs(1).functions(real_infer, activation_run<activation::elu>).activates(reads_activation<activation::elu>).elementwise().widens().attributes("alpha:f consumed_inputs:is")
+        activation_op<activation::elu>("Elu").attributes("alpha:f consumed_inputs:is")
             .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
         onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().widens()
             .attributes("alpha:f gamma:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
         onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        onnx("Sigmoid").inputs(1).functions(real_infer, activation_run<activation::sigmoid>).activates(reads_activation<activation::sigmoid>).elementwise().widens().attributes("consumed_inputs:is")
+        activation_op<activation::sigmoid>("Sigmoid").attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
-        onnx("HardSigmoid").inputs(1).functions(real_infer, activation_run<activation::hard_sigmoid>).activates(reads_activation<activation::hard_sigmoid>).elementwise().widens()
+        activation_op<activation::hard_sigmoid>("HardSigmoid")
             .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        onnx("HardSwish").opsets(14).inputs(1).functions(real_infer, activation_run<activation::hard_swish>).activates(reads_activation<activation::hard_swish>).elementwise().widens()
+        activation_op<activation::hard_swish>("HardSwish").opsets(14)
             .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
-        onnx("Tanh").inputs(1).functions(real_infer, activation_run<activation::tanh>).activates(reads_activation<activation::tanh>).elementwise().widens().attributes("consumed_inputs:is")
+        activation_op<activation::tanh>("Tanh").attributes("consumed_inputs:is")
             .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
-        onnx("Softplus").inputs(1).functions(real_infer, activation_run<activation::softplus>).activates(reads_activation<activation::softplus>).elementwise().widens()
+        activation_op<activation::softplus>("Softplus")
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
-        onnx("Mish").opsets(18).inputs(1).functions(real_infer, activation_run<activation::mish>).activates(reads_activation<activation::mish>).elementwise().widens()
+        activation_op<activation::mish>("Mish").opsets(18)
             .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
