@@ -17,7 +17,9 @@ install_missing() {
             has_header webp/decode.h || optional=libwebp-dev
             ;;
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
-        clang) command -v clang++ >/dev/null || missing="$missing clang" ;;
+        clang)
+            command -v clang++ >/dev/null || missing="$missing clang"
+            command -v clang-format >/dev/null || missing="$missing clang-format" ;;
         fuzz) has_libfuzzer || missing="$missing clang libclang-rt-dev" ;;
         python) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv" ;;
         consumers)
