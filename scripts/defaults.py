@@ -80,14 +80,19 @@ def header_with(text, finetune):
     return "".join(parts)
 
 
+def joined(text):
+    """A header with each comment behind a field on one line, as it is before scripts/format wraps it."""
+    return re.sub(r"\n *///< ", " ", text)
+
+
 def differing(library):
     """What should be written where: {path: text}."""
     finetune, train = settings(library)
     wanted = {PAGE: page_with(PAGE.read_text(), table(finetune, train))}
     if wanted[PAGE] is None:
         raise SystemExit(f"{PAGE}: two <!-- defaults --> lines are needed")
-    wanted.update({header: header_with(header.read_text(), finetune) for header in HEADERS})
-    return {path: text for path, text in wanted.items() if path.read_text() != text}
+    wanted.update({header: header_with(joined(header.read_text()), finetune) for header in HEADERS})
+    return {path: text for path, text in wanted.items() if (path.read_text() if path == PAGE else joined(path.read_text())) != text}
 
 
 def main():
@@ -100,6 +105,8 @@ def main():
         print(f"{path.relative_to(ROOT)}: {'its defaults are stale' if options.check else 'written'}")
         if not options.check:
             path.write_text(text)
+    if HEADERS[0] in found and not options.check:
+        subprocess.run([ROOT / "scripts/format"], check=True)
     sys.exit(options.check and bool(found))
 
 

@@ -12,14 +12,28 @@
 #include <new>
 
 // A verb stands here, in the order of --help, and in the file of its name.
+// clang-format off
 #define GRAFT_VERBS(VERB) \
-    VERB(doctor) VERB(monitor) VERB(info) VERB(run) VERB(classify) VERB(explain) VERB(finetune) VERB(train) VERB(evaluate) VERB(check) VERB(augment) VERB(bench) \
-    VERB(decode) VERB(preprocess)
+    VERB(doctor) \
+    VERB(monitor) \
+    VERB(info) \
+    VERB(run) \
+    VERB(classify) \
+    VERB(explain) \
+    VERB(finetune) \
+    VERB(train) \
+    VERB(evaluate) \
+    VERB(check) \
+    VERB(augment) \
+    VERB(bench) \
+    VERB(decode) \
+    VERB(preprocess)
+// clang-format on
 
 namespace program {
 #define GRAFT_DECLARE(name) verb name##_verb();
 GRAFT_VERBS(GRAFT_DECLARE)
-} // namespace program
+}  // namespace program
 
 namespace {
 
@@ -39,15 +53,14 @@ graft::status unknown_verb(const std::string& given) {
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     const std::string meant = graft::nearest_name(given, names);
     return graft::fail(graft::errc::usage, given,
-                       meant.empty() ? "there is no such verb; the verbs are " + all
-                                     : "there is no such verb; did you mean " + meant + "?");
+                       meant.empty() ? "there is no such verb; the verbs are " + all : "there is no such verb; did you mean " + meant + "?");
 }
 
 // What other programs call these options.
 constexpr const char* known_elsewhere[][2] = {
-    {"learning-rate", "lr"}, {"learning_rate", "lr"}, {"bs", "batch"}, {"batch_size", "batch"}, {"num-epochs", "epochs"},
-    {"model", "from"}, {"weights", "from"}, {"pretrained", "from"}, {"wd", "weight-decay"}, {"num-workers", "workers"},
-    {"save-dir", "out"}, {"output-folder", "out"}, {"topk", "top"}, {"gpu", "device"}, {"dtype", "precision"},
+    {"learning-rate", "lr"}, {"learning_rate", "lr"},  {"bs", "batch"},        {"batch_size", "batch"}, {"num-epochs", "epochs"},
+    {"model", "from"},       {"weights", "from"},      {"pretrained", "from"}, {"wd", "weight-decay"},  {"num-workers", "workers"},
+    {"save-dir", "out"},     {"output-folder", "out"}, {"topk", "top"},        {"gpu", "device"},       {"dtype", "precision"},
 };
 
 graft::status unknown_option(const CLI::App& verb, const std::string& given) {
@@ -58,7 +71,7 @@ graft::status unknown_option(const CLI::App& verb, const std::string& given) {
     for (const auto& k : known_elsewhere)
         if (given == std::string("--") + k[0] && verb.get_option_no_throw(std::string("--") + k[1])) meant = std::string("--") + k[1];
     if (meant.empty()) meant = graft::nearest_name(given, names);
-    for (const std::string& name : names) // --freeze-trunk
+    for (const std::string& name : names)  // --freeze-trunk
         if (meant.empty() && given.compare(0, name.size() + 1, name + "-") == 0) meant = name;
     return graft::fail(graft::errc::usage, given,
                        "graft " + verb.get_name() + " has no such option" +
@@ -137,8 +150,7 @@ std::string typed(int argc, char** argv, bool going_on) {
 }
 
 int start(int argc, char** argv) {
-    if (argc > 1 && argv[1][0] != '-' &&
-        std::none_of(std::begin(verbs), std::end(verbs), [&](const named_verb& v) { return !std::strcmp(v.name, argv[1]); }))
+    if (argc > 1 && argv[1][0] != '-' && std::none_of(std::begin(verbs), std::end(verbs), [&](const named_verb& v) { return !std::strcmp(v.name, argv[1]); }))
         return report(unknown_verb(argv[1]).error());
     CLI::App app("Runs image models from ONNX files, and trains them.");
     common_options common;
@@ -154,7 +166,7 @@ int start(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        if (e.get_exit_code() == 0) return app.exit(e); // --help and --version
+        if (e.get_exit_code() == 0) return app.exit(e);  // --help and --version
         const auto asked = app.get_subcommands();
         return report(graft::fail(graft::errc::usage, asked.empty() ? "graft" : asked.front()->get_name(), e.what()).error());
     }
@@ -162,12 +174,11 @@ int start(int argc, char** argv) {
     while (!app.got_subcommand(verbs[chosen].name)) ++chosen;
     graft::result<int> done = actions[chosen](common);
     if (!done.ok()) return report(done.error());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
-        return report(graft::fail(graft::errc::file_write, "standard output", std::strerror(errno)).error());
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return report(graft::fail(graft::errc::file_write, "standard output", std::strerror(errno)).error());
     return done.value();
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     try {
