@@ -18,7 +18,9 @@ struct check_options {
 };
 
 /// Half of the relative spacing of a precision's numbers: what one rounding changes at most. 0 for float32, which has bounds of its own.
-inline double rounding_of(const std::string& precision) { return precision == "bfloat16" ? 0x1p-8 : precision == "float16" || precision == "tf32" ? 0x1p-11 : 0; }
+inline double rounding_of(const std::string& precision) {
+    return precision == "bfloat16" ? 0x1p-8 : precision == "float16" || precision == "tf32" ? 0x1p-11 : 0;
+}
 
 /// Every operator's test problems, or those of the operators that training adds: the device against the reference kernels.
 graft::result<int> check_operators(const check_options& options, bool training);

@@ -52,7 +52,8 @@ graft::result<int> check_network(const std::string& path, const check_options& o
         // the second run is recorded, the third replays it
         GRAFT_TRY_ASSIGN(again, session.run(x));
         GRAFT_TRY_ASSIGN(third, session.run(x));
-        const double u = rounding_of(precision), bound = u > 0 ? 40 * u : 1e-4, error = std::max({difference(first, want), difference(again, want), difference(third, want)});
+        const double u = rounding_of(precision), bound = u > 0 ? 40 * u : 1e-4,
+                     error = std::max({difference(first, want), difference(again, want), difference(third, want)});
         int device = 0, cpu = 0;
         std::string reasons;
         std::vector<graft::placement> placed;
@@ -65,10 +66,19 @@ graft::result<int> check_network(const std::string& path, const check_options& o
         }
         const bool bad = !(error <= bound);
         failures += bad;
-        line("network").text("network", base_name(path)).text("precision", precision).integer("batch", options.batch).number("error", error)
-            .number("bound", bound).yes("ok", !bad)
-            .yes("same_bits", same_bits(first, third)).integer("same_class", same_places(third, want)).integer("steps_on_device", device)
-            .integer("steps_on_cpu", cpu).text("refused", reasons).print();
+        line("network")
+            .text("network", base_name(path))
+            .text("precision", precision)
+            .integer("batch", options.batch)
+            .number("error", error)
+            .number("bound", bound)
+            .yes("ok", !bad)
+            .yes("same_bits", same_bits(first, third))
+            .integer("same_class", same_places(third, want))
+            .integer("steps_on_device", device)
+            .integer("steps_on_cpu", cpu)
+            .text("refused", reasons)
+            .print();
     }
     return failures;
 }
@@ -110,7 +120,8 @@ graft::result<trajectory> learn(const std::string& architecture, const check_opt
 
 double farthest(const trajectory& a, const trajectory& b, std::size_t steps) {
     double worst = 0;
-    for (std::size_t i = 0; i < std::min(steps, b.losses.size()); ++i) worst = std::max(worst, std::fabs(a.losses[i] - b.losses[i]) / std::max(1e-3, std::fabs(b.losses[i])));
+    for (std::size_t i = 0; i < std::min(steps, b.losses.size()); ++i)
+        worst = std::max(worst, std::fabs(a.losses[i] - b.losses[i]) / std::max(1e-3, std::fabs(b.losses[i])));
     return worst;
 }
 
@@ -153,7 +164,8 @@ graft::status run_wide(const graft::model& net, std::int64_t batch) {
 }
 
 // One refusal that has to come, and a run after it that has to work.
-graft::result<int> refuse_then_run(const char* what, const std::shared_ptr<graft::device>& on, const graft::limits& limit, std::int64_t batch, std::initializer_list<graft::errc> wanted) {
+graft::result<int> refuse_then_run(const char* what, const std::shared_ptr<graft::device>& on, const graft::limits& limit, std::int64_t batch,
+                                   std::initializer_list<graft::errc> wanted) {
     graft::load_options loads = graft::on_device(on);
     loads.limits = limit;
     loads.strict_placement = on != nullptr;  // the CPU's memory is not what is asked for
@@ -164,8 +176,14 @@ graft::result<int> refuse_then_run(const char* what, const std::shared_ptr<graft
     const graft::status large = run_wide(net, batch), small = run_wide(net, 2);
     bool refused = false;
     for (graft::errc code : wanted) refused |= !large.ok() && large.error().code() == code;
-    line("memory").text("case", what).integer("batch", batch).yes("refused", refused).text("why", large.ok() ? "it ran" : large.error().what())
-        .yes("works_after", small.ok()).text("after", small.ok() ? "" : small.error().what()).print();
+    line("memory")
+        .text("case", what)
+        .integer("batch", batch)
+        .yes("refused", refused)
+        .text("why", large.ok() ? "it ran" : large.error().what())
+        .yes("works_after", small.ok())
+        .text("after", small.ok() ? "" : small.error().what())
+        .print();
     return (refused ? 0 : 1) + (small.ok() ? 0 : 1);
 }
 
@@ -202,7 +220,8 @@ graft::result<int> check_steps(const check_options& options) {
             std::shared_ptr<graft::device> on, exact;
             GRAFT_TRY_ASSIGN(on, open(options.device, precision));
             GRAFT_TRY_ASSIGN(exact, open(options.device, precision, true));
-            auto got = learn(architecture, options, on, false), once = learn(architecture, options, exact, false), twice = learn(architecture, options, exact, false);
+            auto got = learn(architecture, options, on, false), once = learn(architecture, options, exact, false),
+                 twice = learn(architecture, options, exact, false);
             for (auto* run : {&got, &once, &twice})
                 if (!run->ok()) {
                     ++failures;
@@ -214,10 +233,22 @@ graft::result<int> check_steps(const check_options& options) {
             const bool repeats = same(once.value(), twice.value()), learns = mean(got->losses, true) < mean(got->losses, false) || options.steps < 20;
             const bool bad = !(early <= bound) || !repeats || !learns;
             failures += bad;
-            line("steps").text("network", architecture).text("precision", precision).integer("batch", options.batch).integer("steps", options.steps)
-                .number("first_loss", mean(got->losses, false)).number("last_loss", mean(got->losses, true))
-                .number("cpu_last_loss", mean(host.losses, true)).number("error_10", early).number("error_all", all).number("bound_10", bound)
-                .number("cpu_spread_10", own).number("cpu_spread_all", own_all).yes("repeats", repeats).yes("ok", !bad).print();
+            line("steps")
+                .text("network", architecture)
+                .text("precision", precision)
+                .integer("batch", options.batch)
+                .integer("steps", options.steps)
+                .number("first_loss", mean(got->losses, false))
+                .number("last_loss", mean(got->losses, true))
+                .number("cpu_last_loss", mean(host.losses, true))
+                .number("error_10", early)
+                .number("error_all", all)
+                .number("bound_10", bound)
+                .number("cpu_spread_10", own)
+                .number("cpu_spread_all", own_all)
+                .yes("repeats", repeats)
+                .yes("ok", !bad)
+                .print();
         }
     }
     return failures;
@@ -256,9 +287,14 @@ graft::result<int> check_memory(const check_options& options) {
     std::vector<graft::gpu::device_info> after;
     GRAFT_TRY_ASSIGN(after, graft::gpu::list_devices());
     const bool bad = used.total() != 0 || left.reserved != 0;
-    line("returned").integer("handed_out", used.total()).integer("peak", used.peak).integer("reserved_after_trim", left.reserved)
+    line("returned")
+        .integer("handed_out", used.total())
+        .integer("peak", used.peak)
+        .integer("reserved_after_trim", left.reserved)
         .integer("free_before", before[static_cast<std::size_t>(found)].free_bytes)
-        .integer("free_after", after[static_cast<std::size_t>(found)].free_bytes).yes("ok", !bad).print();
+        .integer("free_after", after[static_cast<std::size_t>(found)].free_bytes)
+        .yes("ok", !bad)
+        .print();
     return failures + bad;
 }
 
@@ -296,8 +332,12 @@ graft::result<int> check_threads(const check_options& options) {
         for (std::thread& t : threads) t.join();
         for (const worker& w : workers) {
             failures += w.wrong + (w.done.ok() ? 0 : 1);
-            line("threads").text("network", base_name(path)).integer("runs", w.runs).integer("wrong", w.wrong)
-                .text("why", w.done.ok() ? "" : w.done.error().what()).print();
+            line("threads")
+                .text("network", base_name(path))
+                .integer("runs", w.runs)
+                .integer("wrong", w.wrong)
+                .text("why", w.done.ok() ? "" : w.done.error().what())
+                .print();
         }
     }
     return failures;

@@ -101,7 +101,8 @@ graft::result<std::vector<graft::tensor>> reference(const problems::problem& p, 
 }
 
 // How far the answers move where inputs and constants are rounded to the precision: what no kernel of that precision can avoid.
-double sensitivity(const problems::problem& p, const std::string& precision, const std::vector<graft::tensor>& want, const graft::op_table& own, graft::executor& pool) {
+double sensitivity(const problems::problem& p, const std::string& precision, const std::vector<graft::tensor>& want, const graft::op_table& own,
+                   graft::executor& pool) {
     problems::problem rounded = p;
     for (graft::tensor& t : rounded.inputs) t = copy_of(t), round_to(t, precision);
     for (graft::value& v : rounded.g.values)
@@ -170,7 +171,8 @@ graft::status compare(const task& t, const std::string& precision, const std::sh
         if (i == 0 || error > out.error) out.error = error;
         if (i == 0 || bound > out.bound) out.bound = bound;
         if (!(error <= bound))
-            return graft::fail(graft::errc::internal, t.row->name, "output " + std::to_string(i) + " is off by " + std::to_string(error) + ", the bound is " + std::to_string(bound));
+            return graft::fail(graft::errc::internal, t.row->name,
+                               "output " + std::to_string(i) + " is off by " + std::to_string(error) + ", the bound is " + std::to_string(bound));
     }
     return {};
 }
@@ -203,7 +205,8 @@ int report(const std::vector<task>& tasks, const std::vector<outcome>& outcomes,
             ++failures;
             line("failure").text("operator", name).text("precision", precision).text("problem", tasks[i].text).text("why", o.fault).print();
         }
-        if (!o.skipped.empty()) line("skipped").text("operator", name).text("precision", precision).text("problem", tasks[i].text).text("why", o.skipped).print();
+        if (!o.skipped.empty())
+            line("skipped").text("operator", name).text("precision", precision).text("problem", tasks[i].text).text("why", o.skipped).print();
         if (!o.ran) {
             not_run += o.fault.empty() && o.skipped.empty();
             continue;
@@ -219,12 +222,28 @@ int report(const std::vector<task>& tasks, const std::vector<outcome>& outcomes,
         }
     }
     for (const auto& [name, s] : operators)
-        line("operator").text("operator", name).text("precision", precision).integer("problems", s.problems).integer("on_device", s.device)
-            .integer("in_part", s.both).integer("on_cpu", s.host).number("worst", s.worst).print();
+        line("operator")
+            .text("operator", name)
+            .text("precision", precision)
+            .integer("problems", s.problems)
+            .integer("on_device", s.device)
+            .integer("in_part", s.both)
+            .integer("on_cpu", s.host)
+            .number("worst", s.worst)
+            .print();
     for (const auto& [reason, count] : reasons) line("refused").text("precision", precision).text("why", reason).integer("problems", count).print();
-    line("operators").text("table", training ? "training" : "inference").text("precision", precision).integer("problems", all.problems)
-        .integer("on_device", all.device).integer("in_part", all.both).integer("on_cpu", all.host)
-        .number("worst", all.worst).integer("failures", failures).integer("not_run", not_run).integer("not_comparable", not_comparable).print();
+    line("operators")
+        .text("table", training ? "training" : "inference")
+        .text("precision", precision)
+        .integer("problems", all.problems)
+        .integer("on_device", all.device)
+        .integer("in_part", all.both)
+        .integer("on_cpu", all.host)
+        .number("worst", all.worst)
+        .integer("failures", failures)
+        .integer("not_run", not_run)
+        .integer("not_comparable", not_comparable)
+        .print();
     return failures;
 }
 

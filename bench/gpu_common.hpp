@@ -34,7 +34,9 @@ public:
         text("kind", kind);
     }
     line& text(const char* key, const std::string& value) { return json_.key(key).string(value), *this; }
-    line& number(const char* key, double value) { return std::isfinite(value) ? json_.key(key).number(value) : json_.key(key).string(std::to_string(value)), *this; }
+    line& number(const char* key, double value) {
+        return std::isfinite(value) ? json_.key(key).number(value) : json_.key(key).string(std::to_string(value)), *this;
+    }
     line& integer(const char* key, std::int64_t value) { return json_.key(key).integer(value), *this; }
     line& yes(const char* key, bool value) { return json_.key(key).boolean(value), *this; }
     line& numbers(const char* key, const std::vector<double>& values) {
@@ -54,7 +56,8 @@ private:
 };
 
 /// The device of a name, opened for a precision; null for the CPU.
-inline graft::result<std::shared_ptr<graft::device>> open(const std::string& name, const std::string& precision, bool deterministic = false, std::int64_t memory_bytes = 0) {
+inline graft::result<std::shared_ptr<graft::device>> open(const std::string& name, const std::string& precision, bool deterministic = false,
+                                                          std::int64_t memory_bytes = 0) {
     graft::device_options how;
     how.precision = precision;
     how.deterministic = deterministic;
@@ -81,7 +84,8 @@ inline const graft::value_info* first_input(const graft::model& net) {
 /// The first input's shape with every open extent but the batch known. Errors: input.shape.
 inline graft::result<graft::shape> batch_shape(const graft::model& net, std::int64_t batch) {
     const graft::value_info* v = first_input(net);
-    if (!v || v->type != graft::dtype::float32 || v->extents.rank() < 1) return graft::fail(graft::errc::input_dtype, "model", "a float32 input with a batch is needed");
+    if (!v || v->type != graft::dtype::float32 || v->extents.rank() < 1)
+        return graft::fail(graft::errc::input_dtype, "model", "a float32 input with a batch is needed");
     graft::shape s = v->extents;
     s[0] = batch;
     if (!s.known()) return graft::fail(graft::errc::input_shape, v->name, "only its batch may be open");
@@ -110,7 +114,8 @@ struct trained {
     graft::step_input in;
 
     /// `shape` of the batch is that of the network's first input. Errors: those of making and preparing a step.
-    static graft::result<std::unique_ptr<trained>> make(const graft::graph& network, std::int64_t batch, const graft::step_options& options, graft::executor& pool) {
+    static graft::result<std::unique_ptr<trained>> make(const graft::graph& network, std::int64_t batch, const graft::step_options& options,
+                                                        graft::executor& pool) {
         graft::graph g = network;
         graft::constants_to_initializers(g);
         graft::model net;

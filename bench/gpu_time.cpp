@@ -118,8 +118,12 @@ bench::line loaded_line(const subject& s, const std::string& key) {
     else
         answer.push_back(s.training->step.loss());
     bench::line out("loaded");
-    out.text("key", key).number("load_ms", s.load_ms).number("first_ms", s.first_ms).integer("multiply_adds", s.multiply_adds)
-        .integer("device_bytes", s.device_bytes).numbers("answer", answer);
+    out.text("key", key)
+        .number("load_ms", s.load_ms)
+        .number("first_ms", s.first_ms)
+        .integer("multiply_adds", s.multiply_adds)
+        .integer("device_bytes", s.device_bytes)
+        .numbers("answer", answer);
     return out;
 }
 
@@ -132,8 +136,12 @@ graft::status measure(subject& s, double wanted, const std::string& key) {
         GRAFT_TRY(s.run());
         ms.push_back(1e3 * (seconds() - start));
     }
-    bench::line("ran").text("key", key).number("median_ms", bench::median(ms)).number("least_ms", *std::min_element(ms.begin(), ms.end()))
-        .integer("runs", static_cast<std::int64_t>(ms.size())).print();
+    bench::line("ran")
+        .text("key", key)
+        .number("median_ms", bench::median(ms))
+        .number("least_ms", *std::min_element(ms.begin(), ms.end()))
+        .integer("runs", static_cast<std::int64_t>(ms.size()))
+        .print();
     return {};
 }
 

@@ -20,7 +20,7 @@ namespace {
 struct layer {
     const char* name;
     int ic, oc, size, kernel, stride, pad, groups;
-    double prototype; // us of the prototype, one thread, AVX-512; 0: none
+    double prototype;  // us of the prototype, one thread, AVX-512; 0: none
 };
 
 const layer layers[] = {
@@ -65,15 +65,14 @@ const layer layers[] = {
     {"s.1x1 g3 240->60 @28", 240, 60, 28, 1, 1, 0, 3, 0},
 };
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     const char* filter = argc > 1 ? argv[1] : "";
     pool_executor pool(argc > 2 ? std::atoi(argv[2]) : 1);
     const isa set = active_isa().value();
     const int w = vector_width(set);
-    std::printf("%s, %d threads\n%-28s %9s %8s %9s  %s\n", name(set), pool.threads(), "layer", "us", "GF/s", "prototype",
-                "algorithm");
+    std::printf("%s, %d threads\n%-28s %9s %8s %9s  %s\n", name(set), pool.threads(), "layer", "us", "GF/s", "prototype", "algorithm");
     for (const layer& l : layers) {
         if (!std::strstr(l.name, filter)) continue;
         conv_problem p;
@@ -106,17 +105,12 @@ int main(int argc, char** argv) {
         p.pt = p.pl = p.pb = p.pr = 1;
         const array in(p.c * p.ih * p.iw), out(p.c * p.ih * p.iw);
         float *x = in.data, *y = out.data;
-        std::printf("max pool 3x3s2 64 @112 %9.1f us\n",
-                    best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
+        std::printf("max pool 3x3s2 64 @112 %9.1f us\n", best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
         p.l = layout::row_major;
-        std::printf("max pool, planes       %9.1f us\n",
-                    best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
-        std::printf(
-            "average 2048 @7        %9.1f us\n",
-            best_seconds(pool.threads(), [&] { run_global_average_pool(set, layout::blocked, 1, 2048, 49, x, y, pool); }) * 1e6);
-        std::printf("to blocked 64 @112     %9.1f us\n",
-                    best_seconds(pool.threads(), [&] { to_blocked(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
-        std::printf("to planes 64 @112      %9.1f us\n",
-                    best_seconds(pool.threads(), [&] { to_nchw(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
+        std::printf("max pool, planes       %9.1f us\n", best_seconds(pool.threads(), [&] { run_max_pool(set, p, x, y, pool); }) * 1e6);
+        std::printf("average 2048 @7        %9.1f us\n",
+                    best_seconds(pool.threads(), [&] { run_global_average_pool(set, layout::blocked, 1, 2048, 49, x, y, pool); }) * 1e6);
+        std::printf("to blocked 64 @112     %9.1f us\n", best_seconds(pool.threads(), [&] { to_blocked(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
+        std::printf("to planes 64 @112      %9.1f us\n", best_seconds(pool.threads(), [&] { to_nchw(set, x, 1, 64, 112 * 112, y, pool); }) * 1e6);
     }
 }

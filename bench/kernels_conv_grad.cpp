@@ -59,7 +59,7 @@ const layer layers[] = {
     {"y.3x3 g10 240(24) @28", 240, 240, 28, 3, 1, 1, 10, 4},
 };
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     const char* filter = argc > 1 ? argv[1] : "";
@@ -67,8 +67,8 @@ int main(int argc, char** argv) {
     const int threads = pool.threads();
     const isa set = active_isa().value();
     const int w = vector_width(set);
-    std::printf("%s, %d threads\n%-26s %19s %19s %19s %9s %9s  %s\n", name(set), threads, "layer (us an image, GF/s)", "forward", "weight",
-                "input", "pack", "pack dx", "algorithms");
+    std::printf("%s, %d threads\n%-26s %19s %19s %19s %9s %9s  %s\n", name(set), threads, "layer (us an image, GF/s)", "forward", "weight", "input", "pack",
+                "pack dx", "algorithms");
     for (const layer& l : layers) {
         if (!std::strstr(l.name, filter)) continue;
         conv_problem p;
@@ -88,8 +88,7 @@ int main(int argc, char** argv) {
         const array x(p.n * (p.ic + w) * p.ih * p.iw), y(p.n * (p.oc + w) * p.oh * p.ow);
         const array weight(p.oc * p.ic / p.groups * p.kh * p.kw), packed(c.packed_bytes / 4), space(c.workspace_bytes / 4);
         const array dx(p.n * (p.ic + w) * p.ih * p.iw), dw(p.oc * p.ic / p.groups * p.kh * p.kw), db(p.oc);
-        const array packed_dx(ci.packed_bytes / 4), space_dx(ci.workspace_bytes / 4), space_dw(cw.workspace_bytes / 4),
-            space_pack(ci.pack_workspace_bytes / 4);
+        const array packed_dx(ci.packed_bytes / 4), space_dx(ci.workspace_bytes / 4), space_dw(cw.workspace_bytes / 4), space_pack(ci.pack_workspace_bytes / 4);
         const double pack = best_seconds(threads, [&] { repack_conv_weights(set, p, c, weight.data, packed.data, pool); });
         const double pack_dx = best_seconds(threads, [&] { pack_conv_grad_input_weights(set, p, ci, weight.data, packed_dx.data, space_pack.data, pool); });
         const double forward = best_seconds(threads, [&] { run_conv(set, p, c, x.data, packed.data, nullptr, nullptr, y.data, space.data, pool); });
@@ -98,9 +97,9 @@ int main(int argc, char** argv) {
         const double by_input =
             l.ic <= 4 ? 0 : best_seconds(threads, [&] { run_conv_grad_input(set, p, ci, y.data, packed_dx.data, nullptr, dx.data, space_dx.data, pool); });
         const double flops = 2.0 * double(p.n * p.oc * p.oh * p.ow) * double(p.ic / p.groups * p.kh * p.kw), image = 1e6 / double(p.n);
-        std::printf("%-26s %10.1f %8.1f %10.1f %8.1f %10.1f %8.1f %9.1f %9.1f  %s; %s; %s\n", l.name, forward * image, flops / forward / 1e9,
-                    by_weight * image, flops / by_weight / 1e9, by_input * image, by_input > 0 ? flops / by_input / 1e9 : 0.0, pack * 1e6, pack_dx * 1e6, c.reason,
-                    cw.reason, ci.reason);
+        std::printf("%-26s %10.1f %8.1f %10.1f %8.1f %10.1f %8.1f %9.1f %9.1f  %s; %s; %s\n", l.name, forward * image, flops / forward / 1e9, by_weight * image,
+                    flops / by_weight / 1e9, by_input * image, by_input > 0 ? flops / by_input / 1e9 : 0.0, pack * 1e6, pack_dx * 1e6, c.reason, cw.reason,
+                    ci.reason);
         std::fflush(stdout);
     }
 }

@@ -24,7 +24,8 @@ namespace {
 const char* part = "";
 
 // `bytes`: read and written, once each.
-template <class F> void moved(isa set, executor& pool, const char* what, std::int64_t bytes, const F& f) {
+template <class F>
+void moved(isa set, executor& pool, const char* what, std::int64_t bytes, const F& f) {
     if (!std::strstr(what, part)) return;
     const double s = best_seconds(pool.threads(), f);
     std::printf("%-8s %d thr  %-34s %9.1f us %7.1f GB/s\n", name(set), pool.threads(), what, s * 1e6, double(bytes) / s * 1e-9);
@@ -45,11 +46,11 @@ void product(isa set, executor& pool, const char* what, gemm_problem p, bool con
         p.packed_b = true;
     }
     array workspace(gemm_workspace_bytes(set, p) / 4);
-    const double s = best_seconds(
-        pool.threads(), [&] { run_gemm(set, p, a.data, constant_b ? packed->data : b.data, bias.data, nullptr, c.data, workspace.data, pool); });
+    const double s =
+        best_seconds(pool.threads(), [&] { run_gemm(set, p, a.data, constant_b ? packed->data : b.data, bias.data, nullptr, c.data, workspace.data, pool); });
     const double flop = 2.0 * double(p.m) * double(p.n) * double(p.k) * double(batches);
-    std::printf("%-8s %d thr  %-34s %9.1f us %7.1f GFLOP/s %6.1f GB/s of B\n", name(set), pool.threads(), what, s * 1e6,
-                flop / s * 1e-9, double(p.n) * double(p.k) * 4 / s * 1e-9);
+    std::printf("%-8s %d thr  %-34s %9.1f us %7.1f GFLOP/s %6.1f GB/s of B\n", name(set), pool.threads(), what, s * 1e6, flop / s * 1e-9,
+                double(p.n) * double(p.k) * 4 / s * 1e-9);
     std::fflush(stdout);
 }
 
@@ -59,8 +60,8 @@ void others(isa set, executor& pool) {
     array x(n), y(n), z(n), row(n);
     float *a = x.data, *b = y.data, *c = z.data;
     const std::int64_t bytes = n * 4;
-    for (activation kind : {activation::relu, activation::sigmoid, activation::silu, activation::hard_swish, activation::tanh,
-                            activation::gelu, activation::gelu_tanh, activation::mish}) {
+    for (activation kind : {activation::relu, activation::sigmoid, activation::silu, activation::hard_swish, activation::tanh, activation::gelu,
+                            activation::gelu_tanh, activation::mish}) {
         constexpr const char* names[] = {"none",       "relu", "clip", "leaky_relu", "sigmoid", "silu",     "hard_sigmoid",
                                          "hard_swish", "tanh", "gelu", "gelu_tanh",  "elu",     "softplus", "mish"};
         moved(set, pool, names[static_cast<int>(kind)], 2 * bytes, [&] { run_activation(set, kind, 0, 0, a, b, n, pool); });
@@ -73,26 +74,20 @@ void others(isa set, executor& pool) {
     moved(set, pool, "add", 3 * bytes, [&] { run_binary(set, add, a, b, c, pool); });
     add.ep.act = activation::relu;
     moved(set, pool, "add+relu", 3 * bytes, [&] { run_binary(set, add, a, b, c, pool); });
-    moved(set, pool, "mul by channel", 2 * bytes,
-          [&] { run_binary(set, broadcast(binary::mul, map, 4, channels, 3), a, b, c, pool); });
-    const std::int64_t width_of = vector_width(set), blocks[] = {1, 64 / width_of, 56, 56, width_of},
-                       gates[] = {1, 64 / width_of, 1, 1, width_of};
-    moved(set, pool, "mul by channel, blocked", 2 * bytes,
-          [&] { run_binary(set, broadcast(binary::mul, blocks, 5, gates, 5), a, b, c, pool); });
-    moved(set, pool, "add bias rows 1029x192", 2 * 1029 * 192 * 4,
-          [&] { run_binary(set, broadcast(binary::add, tokens, 2, width, 1), a, b, c, pool); });
+    moved(set, pool, "mul by channel", 2 * bytes, [&] { run_binary(set, broadcast(binary::mul, map, 4, channels, 3), a, b, c, pool); });
+    const std::int64_t width_of = vector_width(set), blocks[] = {1, 64 / width_of, 56, 56, width_of}, gates[] = {1, 64 / width_of, 1, 1, width_of};
+    moved(set, pool, "mul by channel, blocked", 2 * bytes, [&] { run_binary(set, broadcast(binary::mul, blocks, 5, gates, 5), a, b, c, pool); });
+    moved(set, pool, "add bias rows 1029x192", 2 * 1029 * 192 * 4, [&] { run_binary(set, broadcast(binary::add, tokens, 2, width, 1), a, b, c, pool); });
     channel_problem affine;
     affine.n = 1, affine.c = 64, affine.area = 3136, affine.blocked = true, affine.ep.act = activation::relu;
-    moved(set, pool, "channel scale+shift+relu blocked", 2 * bytes,
-          [&] { run_channel(set, affine, a, row.data, row.data, c, pool); });
+    moved(set, pool, "channel scale+shift+relu blocked", 2 * bytes, [&] { run_channel(set, affine, a, row.data, row.data, c, pool); });
     moved(set, pool, "softmax 591x197", 2 * 591 * 197 * 4, [&] { run_softmax(set, a, b, 591, 197, 1, false, pool); });
     moved(set, pool, "softmax columns 64x3136", 2 * bytes, [&] { run_softmax(set, a, b, 1, 64, 3136, false, pool); });
     moved(set, pool, "layer norm 197x192", 2 * 197 * 192 * 4,
           [&] { run_layer_norm(set, a, b, 197, 192, row.data, row.data, 1e-6f, true, nullptr, nullptr, pool); });
     moved(set, pool, "layer norm 261x768", 2 * 261 * 768 * 4,
           [&] { run_layer_norm(set, a, b, 261, 768, row.data, row.data, 1e-6f, true, nullptr, nullptr, pool); });
-    moved(set, pool, "instance norm 64x3136", 2 * bytes,
-          [&] { run_group_norm(set, a, b, 1, 64, 3136, 64, row.data, row.data, 1e-5f, pool); });
+    moved(set, pool, "instance norm 64x3136", 2 * bytes, [&] { run_group_norm(set, a, b, 1, 64, 3136, 64, row.data, row.data, 1e-5f, pool); });
     moved(set, pool, "mean rows 4096x49", bytes, [&] { run_reduce(set, reduce_kind::mean, a, b, 4096, 49, 1, pool); });
     moved(set, pool, "mean columns 3136x64", bytes, [&] { run_reduce(set, reduce_kind::mean, a, b, 1, 3136, 64, pool); });
     std::vector<std::int64_t> place(3136);
@@ -102,8 +97,7 @@ void others(isa set, executor& pool) {
     moved(set, pool, "transpose 64x3136 f32", 2 * bytes, [&] { run_transpose(set, 4, 2, wide, swap, a, b, pool); });
     moved(set, pool, "transpose 3136x64 f32", 2 * bytes, [&] { run_transpose(set, 4, 2, tall, swap, a, b, pool); });
     moved(set, pool, "transpose 3x50176 f32", 2 * 3 * 50176 * 4, [&] { run_transpose(set, 4, 2, three, swap, a, b, pool); });
-    moved(set, pool, "transpose heads 197x3x64 f32", 2 * 197 * 192 * 4,
-          [&] { run_transpose(set, 4, 4, split, heads, a, b, pool); });
+    moved(set, pool, "transpose heads 197x3x64 f32", 2 * 197 * 192 * 4, [&] { run_transpose(set, 4, 4, split, heads, a, b, pool); });
     moved(set, pool, "transpose 64x3136 u8", 2 * n, [&] { run_transpose(set, 1, 2, wide, swap, a, b, pool); });
     auto* half = reinterpret_cast<std::uint16_t*>(b);
     moved(set, pool, "float32 to float16", 6 * n, [&] { run_to_float16(set, a, half, n, pool); });
@@ -122,7 +116,7 @@ gemm_problem mnk(std::int64_t m, std::int64_t n, std::int64_t k) {
     return p;
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     pool_executor pool(argc > 1 ? std::atoi(argv[1]) : 1);

@@ -27,16 +27,17 @@ struct layer {
 };
 
 const layer layers[] = {
-    {"m 32 @112", 32, 112}, {"m 96 @112", 96, 112},  {"m 144 @56", 144, 56},  {"m 24 @56", 24, 56},   {"m 192 @28", 192, 28}, {"m 384 @14", 384, 14},
-    {"m 96 @14", 96, 14},   {"m 576 @14", 576, 14},  {"m 960 @7", 960, 7},    {"m 1280 @7", 1280, 7}, {"r 64 @112", 64, 112}, {"r 64 @56", 64, 56},
-    {"r 128 @28", 128, 28}, {"r 256 @14", 256, 14},  {"r 512 @7", 512, 7},
+    {"m 32 @112", 32, 112}, {"m 96 @112", 96, 112}, {"m 144 @56", 144, 56}, {"m 24 @56", 24, 56},   {"m 192 @28", 192, 28},
+    {"m 384 @14", 384, 14}, {"m 96 @14", 96, 14},   {"m 576 @14", 576, 14}, {"m 960 @7", 960, 7},   {"m 1280 @7", 1280, 7},
+    {"r 64 @112", 64, 112}, {"r 64 @56", 64, 56},   {"r 128 @28", 128, 28}, {"r 256 @14", 256, 14}, {"r 512 @7", 512, 7},
 };
 
 int threads = 1;
 const char* filter = "";
 
 // `streams` arrays of n floats have to pass through memory at least; `copy` is the rate of memcpy there.
-template <class F> void line(const char* kernel, const char* what, std::int64_t n, int streams, double copy, const F& f) {
+template <class F>
+void line(const char* kernel, const char* what, std::int64_t n, int streams, double copy, const F& f) {
     if (!std::strstr(kernel, filter)) return;
     const double s = best_seconds(threads, f), rate = static_cast<double>(n) * 4e-9 * streams / s;
     std::printf("%-22s %-12s %9.1f us %7.1f GB/s %5.2f of a copy\n", kernel, what, s * 1e6, rate, rate / copy);
@@ -48,8 +49,8 @@ void products(isa set, executor& pool, std::int64_t images) {
         const char* name;
         std::int64_t n, rows, columns;
     };
-    const size sizes[] = {{"m fc", images, 1280, 1000}, {"r fc", images, 512, 1000},     {"v fc1", images, 25088, 4096}, {"v fc2", images, 4096, 4096},
-                          {"fc 256", 256, 1280, 1000},  {"fc 1024", 1024, 1280, 1000}, {"fc 4096", 4096, 1280, 1000}, {"head 10", images, 10, 1280}};
+    const size sizes[] = {{"m fc", images, 1280, 1000}, {"r fc", images, 512, 1000},   {"v fc1", images, 25088, 4096}, {"v fc2", images, 4096, 4096},
+                          {"fc 256", 256, 1280, 1000},  {"fc 1024", 1024, 1280, 1000}, {"fc 4096", 4096, 1280, 1000},  {"head 10", images, 10, 1280}};
     for (const size& z : sizes) {
         if (!std::strstr("product", filter)) return;
         product_sum_problem p;
@@ -97,7 +98,7 @@ void pools(isa set, executor& pool, std::int64_t images) {
          [&] { run_global_average_pool_grad(set, layout::blocked, images, 1280, 49, narrow.data, wide.data, pool); });
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     filter = argc > 1 ? argv[1] : "";

@@ -15,7 +15,8 @@ namespace {
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Seconds for each picture of `f(i)`, on this thread, best of three rounds.
-template <class F> double seconds_each(std::int64_t n, F f) {
+template <class F>
+double seconds_each(std::int64_t n, F f) {
     double best = 1e9;
     for (int round = 0; round < 3; ++round) {
         const double began = now();
@@ -39,12 +40,11 @@ void parts(const dataset& data, const sample_options& options) {
     });
     std::vector<std::byte> out(static_cast<std::size_t>(samples.sample_bytes()));
     const double all = seconds_each(n, [&](std::int64_t i) { must(samples.write(i, 0, out.data())); });
-    std::printf(
-        "one thread, microseconds a picture: read and decode %.0f, crop and resize %.0f, everything %.0f (%.0f images/s)\n",
-        decoding * 1e6, resizing * 1e6, all * 1e6, 1 / all);
+    std::printf("one thread, microseconds a picture: read and decode %.0f, crop and resize %.0f, everything %.0f (%.0f images/s)\n", decoding * 1e6,
+                resizing * 1e6, all * 1e6, 1 / all);
 }
 
-} // namespace
+}  // namespace
 
 int main(int count, char** arguments) {
     if (count < 2) return std::fprintf(stderr, "usage: %s FOLDER [WORKERS [SPEC [AUGMENT [CACHE_FOLDER]]]]\n", arguments[0]), 2;

@@ -21,7 +21,8 @@ inline double now(int threads) {
 }
 
 /// The shortest of many runs: five at least, a thousand or a quarter of a second at most.
-template <class F> double best_seconds(int threads, const F& f) {
+template <class F>
+double best_seconds(int threads, const F& f) {
     double best = 1e9, spent = 0;
     for (int round = 0; round < 1000 && (spent < 0.25 || round < 5); ++round) {
         const double start = now(threads);
@@ -44,4 +45,4 @@ struct array {
     }
 };
 
-} // namespace bench
+}  // namespace bench

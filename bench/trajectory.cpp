@@ -56,7 +56,8 @@ graft::status run(char** argv, int argc) {
         graft::tensor x, targets;
         GRAFT_TRY_ASSIGN(x, part_of(data, i));
         GRAFT_TRY_ASSIGN(targets, graft::tensor::zeros(graft::dtype::float32, {batch, classes}));
-        for (std::int64_t s = 0; s < batch; ++s) graft::write_target(options.loss, labels.data<std::int64_t>()[i * batch + s], 1, classes, targets.data<float>() + s * classes, false);
+        for (std::int64_t s = 0; s < batch; ++s)
+            graft::write_target(options.loss, labels.data<std::int64_t>()[i * batch + s], 1, classes, targets.data<float>() + s * classes, false);
         graft::step_input in;
         in.inputs = &x, in.targets = &targets;
         in.scale = 1.0 / static_cast<double>(batch);

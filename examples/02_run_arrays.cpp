@@ -15,7 +15,8 @@
 static graft::tensor pictures(int batch, int first) {
     const graft::shape extents{batch, 3, 64, 64};
     std::vector<float> values(static_cast<std::size_t>(extents.elements()));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(0.37f * static_cast<float>(i % 4096) * static_cast<float>(1 + first + static_cast<int>(i / 12288)));
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = std::sin(0.37f * static_cast<float>(i % 4096) * static_cast<float>(1 + first + static_cast<int>(i / 12288)));
     return graft::tensor::from(values.data(), extents);
 }
 
@@ -27,7 +28,8 @@ int main(int count, char** arguments) {
     for (const graft::value_info& input : net.inputs()) {
         std::printf("%s: %s [", input.name.c_str(), graft::name(input.type));
         for (int d = 0; d < input.extents.rank(); ++d)
-            std::printf("%s%s", d ? "," : "", input.extents[d] < 0 ? input.dimensions[static_cast<std::size_t>(d)].c_str() : std::to_string(input.extents[d]).c_str());
+            std::printf("%s%s", d ? "," : "",
+                        input.extents[d] < 0 ? input.dimensions[static_cast<std::size_t>(d)].c_str() : std::to_string(input.extents[d]).c_str());
         std::printf("]\n");
     }
 

@@ -10,9 +10,9 @@
 int main(int count, char** arguments) try {
     if (count < 4) return std::fprintf(stderr, "usage: %s MODEL FOLDER PICTURE\n", arguments[0]), 2;
     graft::finetune_options how;
-    how.epochs = 20, how.learning_rate = 0.01; // this network is small: large ones do well by the defaults
-    how.overwrite = true;  // what an earlier run of this left there
-    how.out = "finetuned"; // gets model.onnx, checkpoint.safetensors, metrics.jsonl, TensorBoard events
+    how.epochs = 20, how.learning_rate = 0.01;  // this network is small: large ones do well by the defaults
+    how.overwrite = true;                       // what an earlier run of this left there
+    how.out = "finetuned";                      // gets model.onnx, checkpoint.safetensors, metrics.jsonl, TensorBoard events
     const graft::training_result done = graft::finetune(arguments[2], arguments[1], how);
     std::printf("the best epoch names %s right\n", done.best_top1 >= 0.9 ? "nine tenths or more" : "less than nine tenths");
     graft::classifier named = graft::classifier::load("finetuned/model.onnx");

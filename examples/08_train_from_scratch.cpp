@@ -50,7 +50,7 @@ int main(int count, char** arguments) try {
 
     graft::architecture_options lenet;
     lenet.classes = static_cast<std::int64_t>(names.size());
-    const graft::model untrained = graft::load(graft::build_architecture("lenet", lenet)); // or what a graft::builder made: see 05_build_network.cpp
+    const graft::model untrained = graft::load(graft::build_architecture("lenet", lenet));  // or what a graft::builder made: see 05_build_network.cpp
     graft::training_network network;
     network.graph = untrained.graph();
     network.logits = graft::logits_of(network.graph);

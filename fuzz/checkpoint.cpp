@@ -38,7 +38,7 @@ void load(const std::string& path) {
     fuzz::accepted(graft::compare_settings(loaded->contents.settings, other));
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const fuzz::folder folder;

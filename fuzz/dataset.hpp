@@ -27,4 +27,4 @@ inline bool open(const std::string& path) {
     return true;
 }
 
-} // namespace fuzz
+}  // namespace fuzz

@@ -23,7 +23,7 @@ std::string packed(const std::uint8_t* data, std::size_t size) {
     return file;
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const fuzz::folder records, labels;

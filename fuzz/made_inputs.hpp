@@ -12,7 +12,7 @@ namespace fuzz {
 inline void fill(graft::tensor& t, std::uint64_t seed) {
     for (std::int64_t i = 0; i < t.elements(); ++i) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
-        double v = static_cast<double>(seed >> 40) / (1 << 22) - 2; // [-2, 2)
+        double v = static_cast<double>(seed >> 40) / (1 << 22) - 2;  // [-2, 2)
         if (!graft::is_float(t.type())) v = static_cast<double>((seed >> 40) % 5) - (graft::is_unsigned(t.type()) || t.type() == graft::dtype::boolean ? 0 : 1);
         if (t.type() == graft::dtype::boolean) v = v > 1;
         graft::store_from_double(t.type(), t.raw(), i, 1, &v);
@@ -20,7 +20,8 @@ inline void fill(graft::tensor& t, std::uint64_t seed) {
 }
 
 /// One tensor an input; empty ones for inputs with a default. False where an input is larger than `most` elements or of a type that cannot be made.
-inline bool make_inputs(const std::vector<graft::value_info>& infos, std::uint64_t seed, std::int64_t open, std::int64_t most, std::vector<graft::tensor>& out) {
+inline bool make_inputs(const std::vector<graft::value_info>& infos, std::uint64_t seed, std::int64_t open, std::int64_t most,
+                        std::vector<graft::tensor>& out) {
     for (const graft::value_info& info : infos) {
         out.emplace_back();
         if (info.has_default) continue;
@@ -39,4 +40,4 @@ inline bool make_inputs(const std::vector<graft::value_info>& infos, std::uint64
     return true;
 }
 
-} // namespace fuzz
+}  // namespace fuzz

@@ -19,7 +19,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
     return out.size();
 }
 
-extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* first, std::size_t first_size, const std::uint8_t* second, std::size_t second_size, std::uint8_t* into, std::size_t most, unsigned seed) {
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* first, std::size_t first_size, const std::uint8_t* second, std::size_t second_size,
+                                                 std::uint8_t* into, std::size_t most, unsigned seed) {
     fuzz::field model, other;
     if (!fuzz::read_tree(first, first_size, model) || !fuzz::read_tree(second, second_size, other)) return 0;
     fuzz::onnx_mutator(model, seed).cross(other);

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)dump_dot(model->graph());
     std::vector<std::uint8_t> written;
     if (!fuzz::accepted(graft::write_onnx(model->graph(), written))) return 0;
-    options.limits.model_bytes *= 4; // names that were made up, and numbers that were packed
+    options.limits.model_bytes *= 4;  // names that were made up, and numbers that were packed
     const auto again = graft::load(written.data(), written.size(), options);
     if (!again.ok()) std::fprintf(stderr, "%s\n", again.error().what());
     fuzz::require(again.ok(), "what was loaded and written does not load");

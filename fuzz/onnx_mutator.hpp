@@ -25,7 +25,10 @@ public:
     /// One of 0 … n - 1; 0 where n is 0.
     std::size_t below(std::size_t n) { return n ? static_cast<std::size_t>(next() % n) : 0; }
     bool one_in(std::size_t n) { return below(n) == 0; }
-    template <class List> auto& one_of(List& list) { return list[below(list.size())]; }
+    template <class List>
+    auto& one_of(List& list) {
+        return list[below(list.size())];
+    }
 
 private:
     std::uint64_t state_;
@@ -47,7 +50,8 @@ public:
         if (theirs.empty()) return;
         const field part = *random_.one_of(theirs);
         std::vector<field*> ours = all_of(model_, [&](const field& f) { return f.kind == part.kind && f.number == part.number; });
-        if (!ours.empty() && !random_.one_in(3)) *random_.one_of(ours) = part;
+        if (!ours.empty() && !random_.one_in(3))
+            *random_.one_of(ours) = part;
         else if (std::vector<field*> graphs = kind_of(message::graph); !graphs.empty() && message_in(message::graph, part.number) == part.kind)
             insert(*random_.one_of(graphs), part);
         fit_tensors(model_);
@@ -56,13 +60,15 @@ public:
 private:
     using list = std::vector<field*>;
 
-    template <class Test> static void gather(field& from, const Test& test, list& out) {
+    template <class Test>
+    static void gather(field& from, const Test& test, list& out) {
         for (field& f : from.fields) {
             if (test(f)) out.push_back(&f);
             gather(f, test, out);
         }
     }
-    template <class Test> static list all_of(field& from, const Test& test) {
+    template <class Test>
+    static list all_of(field& from, const Test& test) {
         list out;
         gather(from, test, out);
         return out;
@@ -98,7 +104,38 @@ private:
 
     std::int64_t interesting() {
         constexpr auto most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
-        static constexpr std::int64_t values[] = {0, 1, -1, 2, -2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 63, 64, 127, 128, 255, 256, 1024, 65535, 65536, std::int64_t(1) << 31, -(std::int64_t(1) << 31), (std::int64_t(1) << 31) - 1, std::int64_t(1) << 32, std::int64_t(1) << 62, most, most - 1, least, least + 1};
+        static constexpr std::int64_t values[] = {0,
+                                                  1,
+                                                  -1,
+                                                  2,
+                                                  -2,
+                                                  3,
+                                                  4,
+                                                  5,
+                                                  7,
+                                                  8,
+                                                  16,
+                                                  31,
+                                                  32,
+                                                  33,
+                                                  63,
+                                                  64,
+                                                  127,
+                                                  128,
+                                                  255,
+                                                  256,
+                                                  1024,
+                                                  65535,
+                                                  65536,
+                                                  std::int64_t(1) << 31,
+                                                  -(std::int64_t(1) << 31),
+                                                  (std::int64_t(1) << 31) - 1,
+                                                  std::int64_t(1) << 32,
+                                                  std::int64_t(1) << 62,
+                                                  most,
+                                                  most - 1,
+                                                  least,
+                                                  least + 1};
         // Small ones lead further: most networks have nothing large.
         return values[random_.one_in(3) ? random_.below(sizeof values / sizeof *values) : random_.below(10)];
     }
@@ -111,7 +148,21 @@ private:
         }
     }
     float interesting_real() {
-        static constexpr float values[] = {0.f, -0.f, 1.f, -1.f, 0.5f, 2.f, 1e-5f, 1e-38f, 3.4e38f, -3.4e38f, 1e10f, -7.5f, std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()};
+        static constexpr float values[] = {0.f,
+                                           -0.f,
+                                           1.f,
+                                           -1.f,
+                                           0.5f,
+                                           2.f,
+                                           1e-5f,
+                                           1e-38f,
+                                           3.4e38f,
+                                           -3.4e38f,
+                                           1e10f,
+                                           -7.5f,
+                                           std::numeric_limits<float>::infinity(),
+                                           -std::numeric_limits<float>::infinity(),
+                                           std::numeric_limits<float>::quiet_NaN()};
         return values[random_.below(sizeof values / sizeof *values)];
     }
 
@@ -135,14 +186,15 @@ private:
         field& f = *random_.one_of(shapes);
         const bool declared = f.kind == message::shape;
         const auto extent = [&](std::int64_t n) {
-            return declared ? field::part(schema::tensor_shape::dim, message::dimension, {field::integer_field(schema::dimension::value, n)}) : field::integer_field(schema::tensor::dims, n);
+            return declared ? field::part(schema::tensor_shape::dim, message::dimension, {field::integer_field(schema::dimension::value, n)})
+                            : field::integer_field(schema::tensor::dims, n);
         };
         list extents;
         for (field& e : f.fields)
             if (e.is(declared ? std::uint32_t(schema::tensor_shape::dim) : std::uint32_t(schema::tensor::dims))) extents.push_back(&e);
         if (extents.empty() || random_.one_in(4)) return insert(f, extent(static_cast<std::int64_t>(random_.below(5))));
         field& e = *random_.one_of(extents);
-        if (declared && random_.one_in(4)) // an open one, "N" like the others
+        if (declared && random_.one_in(4))  // an open one, "N" like the others
             e = field::part(schema::tensor_shape::dim, message::dimension, {field::text_field(schema::dimension::param, "N")});
         else
             e = extent(random_.one_in(5) ? interesting() : static_cast<std::int64_t>(random_.below(9)));
@@ -163,9 +215,12 @@ private:
         const std::int64_t integer = interesting();
         const float real = interesting_real();
         const double wide = static_cast<double>(real);
-        if (random_.one_in(2)) std::memcpy(at, &integer, width);
-        else if (width == 8) std::memcpy(at, &wide, 8);
-        else std::memcpy(at, &real, std::min<std::size_t>(width, 4));
+        if (random_.one_in(2))
+            std::memcpy(at, &integer, width);
+        else if (width == 8)
+            std::memcpy(at, &wide, 8);
+        else
+            std::memcpy(at, &real, std::min<std::size_t>(width, 4));
     }
 
     field* any_message() {
@@ -192,7 +247,7 @@ private:
         if (parts.empty()) return;
         field& to = *random_.one_of(parts);
         list alike = all_of(model_, [&](const field& f) { return f.kind == to.kind && f.number == to.number && f.type == to.type; });
-        const field from = *random_.one_of(alike); // a copy: it may hold `to`, or lie in it
+        const field from = *random_.one_of(alike);  // a copy: it may hold `to`, or lie in it
         to = from;
     }
 
@@ -248,8 +303,10 @@ private:
         for (field& f : node.fields)
             if (f.is(schema::node::input)) inputs.push_back(&f);
         const std::string name = random_.one_in(8) ? std::string() : names[random_.below(names.size())];
-        if (inputs.empty() || random_.one_in(6)) node.fields.push_back(field::text_field(schema::node::input, name));
-        else random_.one_of(inputs)->bytes = name;
+        if (inputs.empty() || random_.one_in(6))
+            node.fields.push_back(field::text_field(schema::node::input, name));
+        else
+            random_.one_of(inputs)->bytes = name;
     }
 
     // "name:kind" of a row, with a value that is drawn.
@@ -271,7 +328,41 @@ private:
             f.number = number, f.type = 5, f.value = bits;
             return f;
         };
-        static const char* const words[] = {"", "linear", "nearest", "cubic", "reflect", "edge", "wrap", "constant", "SAME_UPPER", "SAME_LOWER", "VALID", "sum", "mean", "none", "bilinear", "half_pixel", "align_corners", "asymmetric", "floor", "ceil", "add", "mul", "max", "min", "DCR", "CRD", "forward", "reverse", "bidirectional", "ij,jk->ik", "ii->i", "...i->...", "Tanh", "tf_crop_and_resize", "LEFT"};
+        static const char* const words[] = {"",
+                                            "linear",
+                                            "nearest",
+                                            "cubic",
+                                            "reflect",
+                                            "edge",
+                                            "wrap",
+                                            "constant",
+                                            "SAME_UPPER",
+                                            "SAME_LOWER",
+                                            "VALID",
+                                            "sum",
+                                            "mean",
+                                            "none",
+                                            "bilinear",
+                                            "half_pixel",
+                                            "align_corners",
+                                            "asymmetric",
+                                            "floor",
+                                            "ceil",
+                                            "add",
+                                            "mul",
+                                            "max",
+                                            "min",
+                                            "DCR",
+                                            "CRD",
+                                            "forward",
+                                            "reverse",
+                                            "bidirectional",
+                                            "ij,jk->ik",
+                                            "ii->i",
+                                            "...i->...",
+                                            "Tanh",
+                                            "tf_crop_and_resize",
+                                            "LEFT"};
         const std::size_t count = random_.below(7);
         if (kind == "i") add(field::integer_field(attribute::i, interesting()), attribute::is_int);
         if (kind == "f") add(real(attribute::f), attribute::is_float);
@@ -285,10 +376,11 @@ private:
             a.fields.push_back(field::integer_field(attribute::type, attribute::is_floats));
         }
         if (kind == "ss") {
-            for (std::size_t n = 0; n < count; ++n) a.fields.push_back(field::text_field(attribute::strings, words[random_.below(sizeof words / sizeof *words)]));
+            for (std::size_t n = 0; n < count; ++n)
+                a.fields.push_back(field::text_field(attribute::strings, words[random_.below(sizeof words / sizeof *words)]));
             a.fields.push_back(field::integer_field(attribute::type, attribute::is_strings));
         }
-        if (kind == "t" || kind == "g") { // of those that the file has
+        if (kind == "t" || kind == "g") {  // of those that the file has
             const message inner = kind == "t" ? message::tensor : message::graph;
             list there = kind_of(inner);
             if (!there.empty()) {
@@ -302,8 +394,10 @@ private:
     static std::vector<std::string> words_of(const char* text) {
         std::vector<std::string> words(1);
         for (; *text; ++text)
-            if (*text != ' ') words.back() += *text;
-            else if (!words.back().empty()) words.emplace_back();
+            if (*text != ' ')
+                words.back() += *text;
+            else if (!words.back().empty())
+                words.emplace_back();
         if (words.back().empty()) words.pop_back();
         return words;
     }
@@ -335,7 +429,8 @@ private:
         const graft::op_row& row = any_operator();
         field node = field::part(schema::graph::node, message::node, {});
         const auto least = static_cast<std::size_t>(row.min_inputs), most = static_cast<std::size_t>(row.max_inputs < 0 ? 4 : row.max_inputs);
-        for (std::size_t n = least + random_.below(std::max(most, least) - least + 1); n; --n) node.fields.push_back(field::text_field(schema::node::input, names[random_.below(names.size())]));
+        for (std::size_t n = least + random_.below(std::max(most, least) - least + 1); n; --n)
+            node.fields.push_back(field::text_field(schema::node::input, names[random_.below(names.size())]));
         const std::string made = "made" + std::to_string(random_.below(100));
         node.fields.push_back(field::text_field(schema::node::output, made));
         node.fields.push_back(field::text_field(schema::node::op_type, row.name));
@@ -351,7 +446,9 @@ private:
         if (graphs.empty()) return;
         field& graph = *random_.one_of(graphs);
         const std::vector<std::string> names = names_of(graph);
-        if (!names.empty()) graph.fields.push_back(field::part(schema::graph::output, message::value_info, {field::text_field(schema::value_info::name, names[random_.below(names.size())])}));
+        if (!names.empty())
+            graph.fields.push_back(
+                field::part(schema::graph::output, message::value_info, {field::text_field(schema::value_info::name, names[random_.below(names.size())])}));
     }
 
     // An output of a node that nobody asks for any more, such as the values of a TopK beside its indices.
@@ -376,7 +473,8 @@ private:
         namespace schema = graft::onnx_schema;
         list imports = kind_of(message::opset);
         if (imports.empty()) return;
-        if (field* version = random_.one_of(imports)->find(schema::operator_set::version)) version->value = random_.one_in(6) ? static_cast<std::uint64_t>(interesting()) : 6 + random_.below(23);
+        if (field* version = random_.one_of(imports)->find(schema::operator_set::version))
+            version->value = random_.one_in(6) ? static_cast<std::uint64_t>(interesting()) : 6 + random_.below(23);
     }
 
     // Bytes of an element in raw_data, 0 where that is not known (or less than one).
@@ -403,4 +501,4 @@ private:
     random_numbers random_;
 };
 
-} // namespace fuzz
+}  // namespace fuzz

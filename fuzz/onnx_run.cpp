@@ -26,10 +26,10 @@ void run(const graft::model& model, std::uint64_t seed, std::int64_t open) {
         for (std::size_t b = 0; b < y.bytes(); ++b) sum += static_cast<unsigned char>(y.raw()[b]);
         fuzz::require(sum < 0xffffffffu, "an output cannot be summed");
     }
-    fuzz::accepted(session.run()); // once more, on memory that has been used
+    fuzz::accepted(session.run());  // once more, on memory that has been used
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     graft::load_options options;

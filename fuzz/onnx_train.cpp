@@ -49,7 +49,7 @@ void train(const graft::model& model, std::size_t size) {
     if (fuzz::accepted(learnt)) fuzz::accepted(graft::write_onnx(*learnt, written));
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     graft::load_options options;

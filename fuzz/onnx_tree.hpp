@@ -25,13 +25,13 @@ inline message message_in(message parent, std::uint32_t number) {
                : number == schema::model::functions      ? message::function
                                                          : message::none;
     case message::graph:
-        return number == schema::graph::node          ? message::node
-               : number == schema::graph::initializer ? message::tensor
+        return number == schema::graph::node                                                                              ? message::node
+               : number == schema::graph::initializer                                                                     ? message::tensor
                : number == schema::graph::input || number == schema::graph::output || number == schema::graph::value_info ? message::value_info
-                                                                                                                         : message::none;
+                                                                                                                          : message::none;
     case message::node: return number == schema::node::attribute ? message::attribute : message::none;
     case message::attribute:
-        return number == schema::attribute::t || number == schema::attribute::tensors ? message::tensor
+        return number == schema::attribute::t || number == schema::attribute::tensors  ? message::tensor
                : number == schema::attribute::g || number == schema::attribute::graphs ? message::graph
                                                                                        : message::none;
     case message::tensor: return number == schema::tensor::external_data ? message::entry : message::none;
@@ -159,4 +159,4 @@ inline std::vector<std::uint8_t> write_tree(const field& model) {
     return out;
 }
 
-} // namespace fuzz
+}  // namespace fuzz

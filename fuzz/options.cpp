@@ -40,7 +40,7 @@ int report(const graft::error& e) {
     return exit_failed;
 }
 
-} // namespace program
+}  // namespace program
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     // --help prints.
@@ -49,7 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string text(fuzz::text_of(data, std::min<std::size_t>(size, 4096)));
     for (std::size_t at = 0; quiet && at < text.size();) {
         const std::size_t end = std::min(text.find('\n', at), text.size());
-        words.push_back(text.substr(at, end - at).c_str()); // as an argument is: up to a zero
+        words.push_back(text.substr(at, end - at).c_str());  // as an argument is: up to a zero
         at = end + 1;
     }
     if (words.size() < 2) return 0;

@@ -16,7 +16,8 @@ inline bool decode(const std::vector<std::uint8_t>& bytes) {
     const graft::limits caps = small_limits();
     const auto picture = graft::decode(bytes.data(), bytes.size(), "input", caps);
     if (!accepted(picture)) return false;
-    require(picture->width >= 1 && picture->height >= 1 && picture->width * picture->height <= caps.image_pixels && picture->channels == 3, "a picture is larger than the limits");
+    require(picture->width >= 1 && picture->height >= 1 && picture->width * picture->height <= caps.image_pixels && picture->channels == 3,
+            "a picture is larger than the limits");
     std::uint64_t sum = 0;
     for (std::int64_t i = 0; i < picture->bytes(); ++i) sum += picture->data()[i];
     require(sum <= static_cast<std::uint64_t>(picture->bytes()) * 255, "pixels cannot be summed");
@@ -30,4 +31,4 @@ inline std::vector<std::uint8_t> with_signature(const std::uint8_t* data, std::s
     return bytes;
 }
 
-} // namespace fuzz
+}  // namespace fuzz

@@ -23,7 +23,7 @@ void put_checksums_right(std::vector<std::uint8_t>& bytes) {
     }
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     std::vector<std::uint8_t> bytes = fuzz::with_signature(data, size, "\x89PNG\r\n\x1a\n");

@@ -51,7 +51,7 @@ void read(const graft::wire_source& source, graft::wire_bytes part, int depth, g
     fuzz::accepted(r.finish());
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     graft::wire_source source;

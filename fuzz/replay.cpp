@@ -9,8 +9,9 @@
 int main(int argc, char** argv) {
     std::vector<std::filesystem::path> files;
     for (int i = 1; i < argc; ++i) {
-        if (argv[i][0] == '-') continue; // options of libFuzzer
-        if (!std::filesystem::is_directory(argv[i])) files.push_back(argv[i]);
+        if (argv[i][0] == '-') continue;  // options of libFuzzer
+        if (!std::filesystem::is_directory(argv[i]))
+            files.push_back(argv[i]);
         else
             for (const auto& entry : std::filesystem::directory_iterator(argv[i]))
                 if (entry.is_regular_file()) files.push_back(entry.path());

@@ -18,12 +18,13 @@ using bytes = std::vector<std::uint8_t>;
 using graft::builder;
 using graft::dtype;
 
-constexpr std::size_t most_bytes = 4096; // small files are bent often
+constexpr std::size_t most_bytes = 4096;  // small files are bent often
 
 std::filesystem::path root;
 
 void write(const std::string& folder, std::string name, const void* data, std::size_t size) {
-    std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
     std::filesystem::create_directories(root / folder);
     std::ofstream file(root / folder / name, std::ios::binary);
     file.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
@@ -89,7 +90,8 @@ void networks() {
         const auto q = b.apply("MatMul", {x, weight("q")}), k = b.apply("MatMul", {x, weight("k")}), v = b.apply("MatMul", {x, weight("v")});
         const auto scores = b.apply("MatMul", {q, b.apply("Transpose", {k}, {graft::integers_attribute("perm", {0, 2, 1})})});
         const auto mixed = b.add(b.apply("MatMul", {b.softmax(scores), v}), x);
-        const auto normal = b.apply("LayerNormalization", {mixed, b.constant("scale", nets::random_tensor({6}, random)), b.constant("bias", nets::random_tensor({6}, random))});
+        const auto normal =
+            b.apply("LayerNormalization", {mixed, b.constant("scale", nets::random_tensor({6}, random)), b.constant("bias", nets::random_tensor({6}, random))});
         const auto pooled = b.apply("ReduceMean", {normal}, {graft::integers_attribute("axes", {1}), graft::integer_attribute("keepdims", 0)});
         b.output(b.apply("Gemm", {pooled, b.constant("head", nets::random_tensor({6, 3}, random))}), "logits");
         write_model("network_attention", finished(b));
@@ -157,21 +159,40 @@ void files() {
     using namespace wire_model;
     using f = schema::function;
     const auto model = [](const message& g) { return message().integer(schema::model::ir_version, 8).part(schema::model::graph, g); };
-    const auto import = [](const std::string& domain, int version) { return message().text(schema::operator_set::domain, domain).integer(schema::operator_set::version, version); };
+    const auto import = [](const std::string& domain, int version) {
+        return message().text(schema::operator_set::domain, domain).integer(schema::operator_set::version, version);
+    };
     const auto graph_of = [](const message& call) {
         return message().part(schema::graph::node, call).part(schema::graph::input, value_info("x", {2})).part(schema::graph::output, value_info("y", {2}));
     };
     message twice, scaled, reference;
-    twice.text(f::name, "twice").text(f::domain, "own").text(f::input, "a").text(f::output, "b").part(f::opset_import, import("", 17)).part(f::node, node("Add", {"a", "a"}, {"b"}));
-    scaled.text(f::name, "scaled").text(f::domain, "own").text(f::input, "a").text(f::output, "b").text(f::attribute, "alpha").part(f::opset_import, import("", 17)).part(f::opset_import, import("own", 1));
-    reference.text(schema::attribute::name, "alpha").text(schema::attribute::ref_attr_name, "alpha").integer(schema::attribute::type, schema::attribute::is_float);
+    twice.text(f::name, "twice")
+        .text(f::domain, "own")
+        .text(f::input, "a")
+        .text(f::output, "b")
+        .part(f::opset_import, import("", 17))
+        .part(f::node, node("Add", {"a", "a"}, {"b"}));
+    scaled.text(f::name, "scaled")
+        .text(f::domain, "own")
+        .text(f::input, "a")
+        .text(f::output, "b")
+        .text(f::attribute, "alpha")
+        .part(f::opset_import, import("", 17))
+        .part(f::opset_import, import("own", 1));
+    reference.text(schema::attribute::name, "alpha")
+        .text(schema::attribute::ref_attr_name, "alpha")
+        .integer(schema::attribute::type, schema::attribute::is_float);
     message leaky = node("LeakyRelu", {"t"}, {"b"});
     leaky.part(schema::node::attribute, reference);
     scaled.part(f::node, node("twice", {"a"}, {"t"}, "own")).part(f::node, leaky);
     message call = node("scaled", {"x"}, {"y"}, "own");
-    call.part(schema::node::attribute, message().text(schema::attribute::name, "alpha").real(schema::attribute::f, 0.5f).integer(schema::attribute::type, schema::attribute::is_float));
+    call.part(schema::node::attribute,
+              message().text(schema::attribute::name, "alpha").real(schema::attribute::f, 0.5f).integer(schema::attribute::type, schema::attribute::is_float));
     message functions = model(graph_of(call));
-    functions.part(schema::model::opset_import, import("", 17)).part(schema::model::opset_import, import("own", 1)).part(schema::model::functions, twice).part(schema::model::functions, scaled);
+    functions.part(schema::model::opset_import, import("", 17))
+        .part(schema::model::opset_import, import("own", 1))
+        .part(schema::model::functions, twice)
+        .part(schema::model::functions, scaled);
 
     const auto with_weight = [&](const message& data) {
         message g = graph_of(node("Add", {"x", "w"}, {"y"}));
@@ -184,11 +205,14 @@ void files() {
     packed.text(schema::tensor::int32_data, std::string("\1\2", 2));
     wide.text(schema::tensor::double_data, std::string(16, '\1'));
     text.text(schema::tensor::string_data, "a").text(schema::tensor::string_data, "b");
-    outside.integer(schema::tensor::data_location, 1).part(schema::tensor::external_data, message().text(schema::entry::key, "location").text(schema::entry::value, "w.bin"));
+    outside.integer(schema::tensor::data_location, 1)
+        .part(schema::tensor::external_data, message().text(schema::entry::key, "location").text(schema::entry::value, "w.bin"));
     message metadata = with_weight(listed);
-    metadata.part(schema::model::metadata_props, message().text(schema::entry::key, "labels").text(schema::entry::value, "a,b")).text(schema::model::producer_name, "seeds").text(schema::model::doc_string, "made");
+    metadata.part(schema::model::metadata_props, message().text(schema::entry::key, "labels").text(schema::entry::value, "a,b"))
+        .text(schema::model::producer_name, "seeds")
+        .text(schema::model::doc_string, "made");
     message group = with_weight(listed);
-    group.raw({0x9b, 0x06, 0x08, 0x01, 0x9c, 0x06}); // field 99, a group with a number in it
+    group.raw({0x9b, 0x06, 0x08, 0x01, 0x9c, 0x06});  // field 99, a group with a number in it
     const std::pair<const char*, const message*> all[] = {{"functions", &functions}, {"metadata", &metadata}, {"group", &group}};
     for (const auto& m : all) write("onnx", std::string("file_") + m.first, m.second->data);
     int number = 0;
@@ -232,7 +256,8 @@ void pictures() {
 void arrays() {
     nets::numbers random{1};
     graft::named_tensors tensors;
-    for (const dtype type : {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16, dtype::int8, dtype::uint8, dtype::int16, dtype::int32, dtype::int64, dtype::boolean}) {
+    for (const dtype type : {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16, dtype::int8, dtype::uint8, dtype::int16, dtype::int32,
+                             dtype::int64, dtype::boolean}) {
         const graft::tensor t = nets::random_tensor({2, 3}, random, 0, 2, type);
         tensors.emplace_back(graft::name(type), t);
         if (type == dtype::bfloat16) continue;
@@ -265,10 +290,12 @@ void arrays() {
 
 void datasets() {
     const auto four = [](int n) { return std::string("\0\0\0", 3) + static_cast<char>(n); };
-    const std::string pictures = std::string("\0\0\10\3", 4) + four(2) + four(3) + four(2) + std::string(12, '\x40'), labels = std::string("\0\0\10\1", 4) + four(2) + std::string("\0\1", 2);
+    const std::string pictures = std::string("\0\0\10\3", 4) + four(2) + four(3) + four(2) + std::string(12, '\x40'),
+                      labels = std::string("\0\0\10\1", 4) + four(2) + std::string("\0\1", 2);
     write("idx", "plain", std::string(1, '\0') + static_cast<char>(pictures.size()) + pictures + labels);
     // Packed without compression: a stored block, and the checksum and size of labels.
-    const std::string gzip = std::string("\x1f\x8b\10\0\0\0\0\0\0\3", 10), stored = std::string("\1\12\0\xf5\xff", 5) + labels + std::string("\x8f\x9c\x9b\xe2\12\0\0\0", 8);
+    const std::string gzip = std::string("\x1f\x8b\10\0\0\0\0\0\0\3", 10),
+                      stored = std::string("\1\12\0\xf5\xff", 5) + labels + std::string("\x8f\x9c\x9b\xe2\12\0\0\0", 8);
     write("idx", "packed", std::string(1, '\0') + static_cast<char>(pictures.size()) + pictures + gzip + stored);
     write("gzip", "stored", gzip + stored);
     write("gzip", "named", std::string("\x1f\x8b\10\x1f\0\0\0\0\0\3\2\0xya.bin\0note\0\1\2", 28) + stored);
@@ -283,16 +310,57 @@ void datasets() {
 }
 
 void texts() {
-    const char* json[] = {R"({"a": [1, -2.5e3, true, null, "x\u00e9\n"], "b": {"c": {}}})", R"([])", R"("\ud83d\ude00 \\ \/ \b\f\r\t")", R"([0, -0, 0.1, 1e-400, 12345678901234567890, 9223372036854775807])", R"([[[[[[]]]]]])", R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})"};
+    const char* json[] = {R"({"a": [1, -2.5e3, true, null, "x\u00e9\n"], "b": {"c": {}}})",
+                          R"([])",
+                          R"("\ud83d\ude00 \\ \/ \b\f\r\t")",
+                          R"([0, -0, 0.1, 1e-400, 12345678901234567890, 9223372036854775807])",
+                          R"([[[[[[]]]]]])",
+                          R"({"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}})"};
     int number = 0;
     for (const char* text : json) write("json", "text " + std::to_string(number++), text);
-    const char* specs[] = {"imagenet", "imagenet,crop=224", "unit,resize=256,crop=224x192", "mean=123.675:116.28:103.53,std=58.395:57.12:57.375,fraction=0.9", "resize=28x28,order=gray,raw,layout=nhwc,filter=bicubic,dtype=int8", "scale=0.5:0.25:1", "default,random_vertical_flip=0.1,random_rotation=-10:15", "color_jitter=0.4:0.4:0.4:0.1,random_grayscale,random_erasing=0.25,erasing_value=random", "rand_augment=2:9:31,mixup=0.2,cutmix", "trivial_augment_wide,interpolation=bilinear,fill=128", "random_resized_crop=0.08:1:0.75:1.3333,none", "cosine=0.01,warmup=0.05", "step=10:0.1,warmup=100", "multistep=30/60:0.1", "onecycle=0.01:0.3,start_divisor=10", "plateau=0.1:3,cooldown=2,threshold=0.01,minimum=1e-6", "constant"};
+    const char* specs[] = {"imagenet",
+                           "imagenet,crop=224",
+                           "unit,resize=256,crop=224x192",
+                           "mean=123.675:116.28:103.53,std=58.395:57.12:57.375,fraction=0.9",
+                           "resize=28x28,order=gray,raw,layout=nhwc,filter=bicubic,dtype=int8",
+                           "scale=0.5:0.25:1",
+                           "default,random_vertical_flip=0.1,random_rotation=-10:15",
+                           "color_jitter=0.4:0.4:0.4:0.1,random_grayscale,random_erasing=0.25,erasing_value=random",
+                           "rand_augment=2:9:31,mixup=0.2,cutmix",
+                           "trivial_augment_wide,interpolation=bilinear,fill=128",
+                           "random_resized_crop=0.08:1:0.75:1.3333,none",
+                           "cosine=0.01,warmup=0.05",
+                           "step=10:0.1,warmup=100",
+                           "multistep=30/60:0.1",
+                           "onecycle=0.01:0.3,start_divisor=10",
+                           "plateau=0.1:3,cooldown=2,threshold=0.01,minimum=1e-6",
+                           "constant"};
     for (const char* text : specs) write("specs", "spec " + std::to_string(number++), text);
     write("specs", "preprocess", text(graft::parse_preprocess("imagenet").value()));
     write("specs", "augmentation", text(graft::default_augmentation()));
     write("specs", "schedule", text(graft::schedule()));
     write("specs", "plateau", text(graft::plateau_state()));
-    const char* lines[] = {"doctor\n--json", "info\nmodel.onnx\n--placement\n--train\n16", "run\nmodel.onnx\n-i\nx=a.npy\n--input=y=b.npy\n-o\nout", "classify\nmodel.onnx\na.png\nb.png\n--top\n3\n--csv\n--unsure=0.5\n--device\ncuda:1", "explain\nm.onnx\na.png\n--out\nd\n--label\ncat", "finetune\ndata\n--from\nm.onnx\n-o\nout\n--epochs\n3\n--lr\n1e-3\n--freeze\nnone\n--rate\nconv.*=0.1\n--schedule\ncosine\n--augment\nflip\n--max-ram\n2GiB", "train\ndata\n--arch\nlenet\n--out=out\n--batch\nauto\n--optimizer\nsgd\n--nesterov\n--class-weights\nbalanced\n--loss\nfocal\n--shards\n8", "evaluate\nm.onnx\ndata\n--bad-share\n0.1\n--preprocess\nimagenet", "check\ndata\n--allow-empty\n--quiet", "augment\ndata\n--preview\na.png\n--images\n4", "bench\nm.onnx\n--train\nhead\n--rounds\n3\n--memory-limit\n4GiB\n--threads\n2", "decode\na.jpg\n-o\na.npy", "preprocess\na.jpg\n--model\nm.onnx\n-o\na.npy\n--seed\n7", "monitor\n--interval\n0.5\n--count\n2", "--help", "--version", "finetune\n--help", "fintune\ndata", "train\n--lerning-rate\n1"};
+    const char* lines[] = {
+        "doctor\n--json",
+        "info\nmodel.onnx\n--placement\n--train\n16",
+        "run\nmodel.onnx\n-i\nx=a.npy\n--input=y=b.npy\n-o\nout",
+        "classify\nmodel.onnx\na.png\nb.png\n--top\n3\n--csv\n--unsure=0.5\n--device\ncuda:1",
+        "explain\nm.onnx\na.png\n--out\nd\n--label\ncat",
+        "finetune\ndata\n--from\nm.onnx\n-o\nout\n--epochs\n3\n--lr\n1e-3\n--freeze\nnone\n--rate\nconv.*=0.1\n--schedule\ncosine\n--augment\nflip\n--max-"
+        "ram\n2GiB",
+        "train\ndata\n--arch\nlenet\n--out=out\n--batch\nauto\n--optimizer\nsgd\n--nesterov\n--class-weights\nbalanced\n--loss\nfocal\n--shards\n8",
+        "evaluate\nm.onnx\ndata\n--bad-share\n0.1\n--preprocess\nimagenet",
+        "check\ndata\n--allow-empty\n--quiet",
+        "augment\ndata\n--preview\na.png\n--images\n4",
+        "bench\nm.onnx\n--train\nhead\n--rounds\n3\n--memory-limit\n4GiB\n--threads\n2",
+        "decode\na.jpg\n-o\na.npy",
+        "preprocess\na.jpg\n--model\nm.onnx\n-o\na.npy\n--seed\n7",
+        "monitor\n--interval\n0.5\n--count\n2",
+        "--help",
+        "--version",
+        "finetune\n--help",
+        "fintune\ndata",
+        "train\n--lerning-rate\n1"};
     for (const char* line : lines) write("options", "line " + std::to_string(number++), line);
 }
 
@@ -308,7 +376,7 @@ void dictionary() {
     for (const std::string& name : names) file << '"' << name << "\"\n";
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char** argv) {
     if (argc != 2) return std::fprintf(stderr, "usage: fuzz_seeds DIR\n"), 2;

@@ -7,7 +7,8 @@
 
 namespace {
 
-template <class T> void hold(const graft::result<T>& read, graft::result<T> (*parse)(const std::string&)) {
+template <class T>
+void hold(const graft::result<T>& read, graft::result<T> (*parse)(const std::string&)) {
     if (!fuzz::accepted(read)) return;
     const std::string once = graft::text(*read);
     const graft::result<T> again = parse(once);
@@ -15,7 +16,7 @@ template <class T> void hold(const graft::result<T>& read, graft::result<T> (*pa
     fuzz::require(again.ok() && graft::text(*again) == once, "a specification that was written reads back as another one");
 }
 
-} // namespace
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string text(fuzz::text_of(data, size));

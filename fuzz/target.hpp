@@ -32,7 +32,8 @@ inline bool accepted(const graft::status& s) {
     require(!s.error().detail().empty(), "a refusal without a sentence");
     return false;
 }
-template <class T> bool accepted(const graft::result<T>& r) {
+template <class T>
+bool accepted(const graft::result<T>& r) {
     return r.ok() || accepted(graft::status(r.error()));
 }
 
@@ -87,4 +88,4 @@ private:
     std::string path_;
 };
 
-} // namespace fuzz
+}  // namespace fuzz

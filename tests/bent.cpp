@@ -20,7 +20,8 @@ using namespace wire_model;
 namespace {
 
 // Calls `use` with the seed cut at every byte, and with every byte of [begin, end) changed, left out and doubled.
-template <class Use> void each_bent(const std::string& seed, std::size_t begin, std::size_t end, Use use) {
+template <class Use>
+void each_bent(const std::string& seed, std::size_t begin, std::size_t end, Use use) {
     for (std::size_t i = begin; i < end; ++i) {
         const auto byte = static_cast<std::uint8_t>(seed[i]);
         for (const int value : {0, 1, 0x7f, 0x80, 0xff, byte ^ 1, byte ^ 2, byte ^ 8, byte + 1, byte - 1}) {
@@ -37,7 +38,9 @@ template <class Use> void each_bent(const std::string& seed, std::size_t begin, 
 
 // A block of exactly that size, so that a sanitizer sees every byte that is read too far.
 struct exact {
-    explicit exact(const std::string& bytes) : data(new char[bytes.size() + (bytes.empty() ? 1 : 0)]), size(bytes.size()) { bytes.copy(data.get(), bytes.size()); }
+    explicit exact(const std::string& bytes) : data(new char[bytes.size() + (bytes.empty() ? 1 : 0)]), size(bytes.size()) {
+        bytes.copy(data.get(), bytes.size());
+    }
     std::unique_ptr<char[]> data;
     std::size_t size;
 };
@@ -45,7 +48,8 @@ struct exact {
 // How often each verdict came.
 struct verdicts {
     std::map<std::string, int> counts;
-    template <class T> bool add(const graft::result<T>& r) {
+    template <class T>
+    bool add(const graft::result<T>& r) {
         const std::string code = r.ok() ? "ok" : graft::text(r.error().code());
         ++counts[code];
         if (!r.ok()) CHECK(!r.error().detail().empty());
@@ -85,39 +89,91 @@ std::string model_of_everything() {
     using f = schema::function;
     const message inner = message().text(g::name, "inner").part(g::node, node("Neg", {"x"}, {"v"})).part(g::output, value_info("v", {2}));
     message all = node("Relu", {"x", "", "x"}, {"z"});
-    all.text(schema::node::name, "all").part(schema::node::attribute, attribute("i", a::is_int).integer(a::i, -3)).part(schema::node::attribute, attribute("f", a::is_float).real(a::f, 0.5f));
-    all.part(schema::node::attribute, attribute("s", a::is_string).text(a::s, "text")).part(schema::node::attribute, attribute("fs", a::is_floats).real(a::floats, 1).real(a::floats, 2));
-    all.part(schema::node::attribute, attribute("is", a::is_ints).part(a::ints, message().raw({1, 2, 0x80, 1}))).part(schema::node::attribute, attribute("ss", a::is_strings).text(a::strings, "a").text(a::strings, ""));
+    all.text(schema::node::name, "all")
+        .part(schema::node::attribute, attribute("i", a::is_int).integer(a::i, -3))
+        .part(schema::node::attribute, attribute("f", a::is_float).real(a::f, 0.5f));
+    all.part(schema::node::attribute, attribute("s", a::is_string).text(a::s, "text"))
+        .part(schema::node::attribute, attribute("fs", a::is_floats).real(a::floats, 1).real(a::floats, 2));
+    all.part(schema::node::attribute, attribute("is", a::is_ints).part(a::ints, message().raw({1, 2, 0x80, 1})))
+        .part(schema::node::attribute, attribute("ss", a::is_strings).text(a::strings, "a").text(a::strings, ""));
     all.part(schema::node::attribute, attribute("t", a::is_tensor).part(a::t, tensor_of("", {2}, 7).integer(t::int64_data, 5).integer(t::int64_data, -6)));
     message choice = node("If", {"b"}, {"w"});
-    choice.part(schema::node::attribute, attribute("then_branch", a::is_graph).part(a::g, inner)).part(schema::node::attribute, attribute("else_branch", a::is_graph).part(a::g, inner));
+    choice.part(schema::node::attribute, attribute("then_branch", a::is_graph).part(a::g, inner))
+        .part(schema::node::attribute, attribute("else_branch", a::is_graph).part(a::g, inner));
 
     message scaled = node("LeakyRelu", {"p"}, {"q"});
-    scaled.part(schema::node::attribute, attribute("alpha", a::is_float).text(a::ref_attr_name, "slope")).part(schema::node::attribute, attribute("extra", a::is_int).text(a::ref_attr_name, "more"));
+    scaled.part(schema::node::attribute, attribute("alpha", a::is_float).text(a::ref_attr_name, "slope"))
+        .part(schema::node::attribute, attribute("extra", a::is_int).text(a::ref_attr_name, "more"));
     message own_choice = node("If", {"c"}, {"r"}), body = message().part(g::node, node("twice", {"q"}, {"o"}, "own")).part(g::output, value_info("o", {2}));
-    own_choice.part(schema::node::attribute, attribute("then_branch", a::is_graph).part(a::g, body)).part(schema::node::attribute, attribute("else_branch", a::is_graph).part(a::g, body));
-    const message scale = message().text(f::name, "scale").text(f::domain, "own").text(f::input, "p").text(f::input, "c").text(f::output, "r").text(f::attribute, "more").text(f::overload, "")
-                              .part(f::attribute_proto, attribute("slope", a::is_float).real(a::f, 0.25f)).part(f::node, scaled).part(f::node, own_choice)
-                              .part(f::opset_import, opset("", 17)).part(f::opset_import, opset("own", 1));
-    const message twice = message().text(f::name, "twice").text(f::domain, "own").text(f::input, "p").text(f::output, "r").part(f::node, node("Add", {"p", "p"}, {"r"})).part(f::opset_import, opset("ai.onnx", 17));
+    own_choice.part(schema::node::attribute, attribute("then_branch", a::is_graph).part(a::g, body))
+        .part(schema::node::attribute, attribute("else_branch", a::is_graph).part(a::g, body));
+    const message scale = message()
+                              .text(f::name, "scale")
+                              .text(f::domain, "own")
+                              .text(f::input, "p")
+                              .text(f::input, "c")
+                              .text(f::output, "r")
+                              .text(f::attribute, "more")
+                              .text(f::overload, "")
+                              .part(f::attribute_proto, attribute("slope", a::is_float).real(a::f, 0.25f))
+                              .part(f::node, scaled)
+                              .part(f::node, own_choice)
+                              .part(f::opset_import, opset("", 17))
+                              .part(f::opset_import, opset("own", 1));
+    const message twice = message()
+                              .text(f::name, "twice")
+                              .text(f::domain, "own")
+                              .text(f::input, "p")
+                              .text(f::output, "r")
+                              .part(f::node, node("Add", {"p", "p"}, {"r"}))
+                              .part(f::opset_import, opset("ai.onnx", 17));
     message call = node("scale", {"x", "b"}, {"u"}, "own");
     call.part(schema::node::attribute, attribute("more", a::is_int).integer(a::i, 1));
 
-    message graph = message().text(g::name, "everything").text(g::doc_string, "doc").part(g::node, node("Relu", {"x"}, {"y"})).part(g::node, all).part(g::node, choice).part(g::node, call);
+    message graph = message()
+                        .text(g::name, "everything")
+                        .text(g::doc_string, "doc")
+                        .part(g::node, node("Relu", {"x"}, {"y"}))
+                        .part(g::node, all)
+                        .part(g::node, choice)
+                        .part(g::node, call);
     graph.part(g::input, value_info("x", {2})).part(g::input, value_info("b", {}, 9));
-    const message open_dim = message().part(schema::tensor_shape::dim, message().text(schema::dimension::param, "N")).part(schema::tensor_shape::dim, message());
-    graph.part(g::input, message().text(schema::value_info::name, "open").part(schema::value_info::type, message().part(schema::type::tensor, message().integer(schema::tensor_type::elem_type, 1).part(schema::tensor_type::shape, open_dim))));
+    const message open_dim =
+        message().part(schema::tensor_shape::dim, message().text(schema::dimension::param, "N")).part(schema::tensor_shape::dim, message());
+    graph.part(g::input, message()
+                             .text(schema::value_info::name, "open")
+                             .part(schema::value_info::type,
+                                   message().part(schema::type::tensor,
+                                                  message().integer(schema::tensor_type::elem_type, 1).part(schema::tensor_type::shape, open_dim))));
     for (const char* out : {"y", "z", "w", "u"}) graph.part(g::output, message().text(schema::value_info::name, out));
     graph.part(g::value_info, value_info("z", {2}));
-    graph.part(g::initializer, tensor_of("raw", {1}, 1).text(t::raw_data, "1234")).part(g::initializer, tensor_of("floats", {2}, 1).real(t::float_data, 1).real(t::float_data, 2));
-    graph.part(g::initializer, tensor_of("bytes", {3}, 3).part(t::int32_data, message().raw({1, 0x7f, 5}))).part(g::initializer, tensor_of("flags", {2}, 9).integer(t::int32_data, 1).integer(t::int32_data, 0));
-    graph.part(g::initializer, tensor_of("halves", {2}, 10).integer(t::int32_data, 0x3c00).integer(t::int32_data, 1)).part(g::initializer, tensor_of("longs", {2}, 7).part(t::int64_data, message().raw({3, 4})));
-    graph.part(g::initializer, tensor_of("unsigned", {2}, 13).part(t::uint64_data, message().raw({3, 4}))).part(g::initializer, tensor_of("words", {1}, 12).integer(t::uint64_data, 7));
-    graph.part(g::initializer, tensor_of("doubles", {1}, 11).part(t::double_data, message().raw({0, 0, 0, 0, 0, 0, 0xf0, 0x3f}))).part(g::initializer, tensor_of("packed", {2}, 1).part(t::float_data, message().raw({0, 0, 0x80, 0x3f, 0, 0, 0, 0x40})));
-    graph.part(g::initializer, tensor_of("fours", {3}, 22).integer(t::int32_data, 0x21).integer(t::int32_data, 3)).part(g::initializer, tensor_of("twos", {3}, 25).text(t::raw_data, "\x1b"));
-    graph.part(g::initializer, tensor_of("eights", {2}, 17).text(t::raw_data, "ab")).part(g::initializer, tensor_of("none", {0, 3}, 16)).part(g::initializer, tensor_of("words16", {2}, 16).text(t::raw_data, "abcd"));
-    message m = message().integer(schema::model::ir_version, 13).text(schema::model::producer_name, "p").text(schema::model::producer_version, "1").text(schema::model::domain, "d").integer(schema::model::model_version, 4).text(schema::model::doc_string, "doc");
-    m.part(schema::model::graph, graph).part(schema::model::opset_import, opset("", 17)).part(schema::model::opset_import, opset("own", 1)).part(schema::model::functions, scale).part(schema::model::functions, twice);
+    graph.part(g::initializer, tensor_of("raw", {1}, 1).text(t::raw_data, "1234"))
+        .part(g::initializer, tensor_of("floats", {2}, 1).real(t::float_data, 1).real(t::float_data, 2));
+    graph.part(g::initializer, tensor_of("bytes", {3}, 3).part(t::int32_data, message().raw({1, 0x7f, 5})))
+        .part(g::initializer, tensor_of("flags", {2}, 9).integer(t::int32_data, 1).integer(t::int32_data, 0));
+    graph.part(g::initializer, tensor_of("halves", {2}, 10).integer(t::int32_data, 0x3c00).integer(t::int32_data, 1))
+        .part(g::initializer, tensor_of("longs", {2}, 7).part(t::int64_data, message().raw({3, 4})));
+    graph.part(g::initializer, tensor_of("unsigned", {2}, 13).part(t::uint64_data, message().raw({3, 4})))
+        .part(g::initializer, tensor_of("words", {1}, 12).integer(t::uint64_data, 7));
+    graph.part(g::initializer, tensor_of("doubles", {1}, 11).part(t::double_data, message().raw({0, 0, 0, 0, 0, 0, 0xf0, 0x3f})))
+        .part(g::initializer, tensor_of("packed", {2}, 1).part(t::float_data, message().raw({0, 0, 0x80, 0x3f, 0, 0, 0, 0x40})));
+    graph.part(g::initializer, tensor_of("fours", {3}, 22).integer(t::int32_data, 0x21).integer(t::int32_data, 3))
+        .part(g::initializer, tensor_of("twos", {3}, 25).text(t::raw_data, "\x1b"));
+    graph.part(g::initializer, tensor_of("eights", {2}, 17).text(t::raw_data, "ab"))
+        .part(g::initializer, tensor_of("none", {0, 3}, 16))
+        .part(g::initializer, tensor_of("words16", {2}, 16).text(t::raw_data, "abcd"));
+    message m = message()
+                    .integer(schema::model::ir_version, 13)
+                    .text(schema::model::producer_name, "p")
+                    .text(schema::model::producer_version, "1")
+                    .text(schema::model::domain, "d")
+                    .integer(schema::model::model_version, 4)
+                    .text(schema::model::doc_string, "doc");
+    m.part(schema::model::graph, graph)
+        .part(schema::model::opset_import, opset("", 17))
+        .part(schema::model::opset_import, opset("own", 1))
+        .part(schema::model::functions, scale)
+        .part(schema::model::functions, twice);
     m.part(schema::model::metadata_props, message().text(schema::entry::key, "k").text(schema::entry::value, "v"));
     // A group that nobody knows, with a group and one number of each kind in it.
     m.raw({0x9b, 0x3f, 0x08, 0x81, 0x01, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1d, 1, 2, 3, 4, 0x22, 1, 'a', 0x2b, 0x2c, 0x9c, 0x3f});
@@ -131,7 +187,7 @@ graft::result<graft::graph> read_model(const std::string& bytes) {
 
 const std::initializer_list<const char*> model_errors = {"model.", "graph.", "op.", "tensor.", "external.", "memory.budget"};
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A model with any byte wrong is refused by name, or is the same model after it was written and read again") {
     const std::string seed = model_of_everything();
@@ -220,11 +276,16 @@ TEST_CASE("An array with any byte wrong is refused by name, or is what its bytes
         const auto read = graft::read_npy(copy.data.get(), copy.size, "a");
         if (seen.add(read)) CHECK(read->bytes() <= 24);
     });
-    for (const char* header : {"{'descr': [('a', '<f4')]}", "{'descr': {}}", "{'descr': ('<f4',)}", "{'descr': \"<f4\", 'fortran_order': False,\t'shape': (2,\r\n3), }", "{'descr': 'f4", "{'descr' '<f4'}", "{descr: 1}",
-                               "{'descr': '=f4', 'fortran_order': False, 'shape': (2, 3)}", "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2", "{'descr':", "{'fortran_order': Tr", "{'shape': (12345678901234567890123,)}",
-                               "{'shape': (99999999999, 99999999999, 99999999999)", "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "{'descr': '<f4', 'fortran_order': True, 'shape': (6,)}", "{'descr': '<f4'", "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3) 7}"}) {
+    for (const char* header :
+         {"{'descr': [('a', '<f4')]}", "{'descr': {}}", "{'descr': ('<f4',)}", "{'descr': \"<f4\", 'fortran_order': False,\t'shape': (2,\r\n3), }",
+          "{'descr': 'f4", "{'descr' '<f4'}", "{descr: 1}", "{'descr': '=f4', 'fortran_order': False, 'shape': (2, 3)}",
+          "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3)}", "{'descr': '<f4', 'fortran_order': False, 'shape': (2",
+          "{'descr':", "{'fortran_order': Tr", "{'shape': (12345678901234567890123,)}", "{'shape': (99999999999, 99999999999, 99999999999)",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "{'descr': '<f4', 'fortran_order': True, 'shape': (6,)}", "{'descr': '<f4'",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3) 7}"}) {
         for (const int version : {0, 1, 2, 3, 4}) {
-            std::string file = "\x93NUMPY" + std::string(1, static_cast<char>(version)) + std::string(1, '\0') + std::string(1, static_cast<char>(std::strlen(header))) + std::string(version > 1 ? 3 : 1, '\0') + header + std::string(24, 'n');
+            std::string file = "\x93NUMPY" + std::string(1, static_cast<char>(version)) + std::string(1, '\0') +
+                               std::string(1, static_cast<char>(std::strlen(header))) + std::string(version > 1 ? 3 : 1, '\0') + header + std::string(24, 'n');
             const exact copy(file);
             seen.add(graft::read_npy(copy.data.get(), copy.size, "a"));
         }
@@ -236,15 +297,53 @@ TEST_CASE("An array with any byte wrong is refused by name, or is what its bytes
 }
 
 TEST_CASE("A JSON text with any byte wrong is refused by name, or is a tree") {
-    const std::string seed = "\r\n{\t\"a\\u00e9\\ud83d\\ude00\\n\\/\" : [1, -0.5E+10, 2e-3, true,false , null, \"\\\"\\\\\\b\\f\\r\\t\"], \"b\":{},\"c\":[ ]\n}";
+    const std::string seed =
+        "\r\n{\t\"a\\u00e9\\ud83d\\ude00\\n\\/\" : [1, -0.5E+10, 2e-3, true,false , null, \"\\\"\\\\\\b\\f\\r\\t\"], \"b\":{},\"c\":[ ]\n}";
     REQUIRE(graft::parse_json(seed, "j").ok());
     verdicts seen;
     each_bent(seed, 0, seed.size(), [&](const std::string& bytes) {
         const exact copy(bytes);
         seen.add(graft::parse_json({copy.data.get(), copy.size}, "j"));
     });
-    for (const char* text : {"]", "}", "[1}", "{\"a\":1]", "1 ", " 1,", "-", "1.", "1.e2", "1e", "1e+", "01", "-01", "\"\\u12G4\"", "\"\\uD800\"", "\"\\uDC00\"", "\"\\uD800\\u0041\"", "\"\\uD800\\uE000\"", "\"\\uABcd\"", "\"\\", "\"a", "tru", "nul", "falsy", "[1 2]", "{\"a\" 1}",
-                             "{\"a\"", "{\"a\":", "{1:2}", "{\"a\":1,}", "[1,]", "[", "{", "1e400", "-1e400", "1e-400", "[1e5", "9223372036854775808", "/"}) {
+    for (const char* text : {"]",
+                             "}",
+                             "[1}",
+                             "{\"a\":1]",
+                             "1 ",
+                             " 1,",
+                             "-",
+                             "1.",
+                             "1.e2",
+                             "1e",
+                             "1e+",
+                             "01",
+                             "-01",
+                             "\"\\u12G4\"",
+                             "\"\\uD800\"",
+                             "\"\\uDC00\"",
+                             "\"\\uD800\\u0041\"",
+                             "\"\\uD800\\uE000\"",
+                             "\"\\uABcd\"",
+                             "\"\\",
+                             "\"a",
+                             "tru",
+                             "nul",
+                             "falsy",
+                             "[1 2]",
+                             "{\"a\" 1}",
+                             "{\"a\"",
+                             "{\"a\":",
+                             "{1:2}",
+                             "{\"a\":1,}",
+                             "[1,]",
+                             "[",
+                             "{",
+                             "1e400",
+                             "-1e400",
+                             "1e-400",
+                             "[1e5",
+                             "9223372036854775808",
+                             "/"}) {
         const exact copy(text);
         seen.add(graft::parse_json({copy.data.get(), copy.size}, "j"));
     }
@@ -264,8 +363,10 @@ TEST_CASE("A JSON text with any byte wrong is refused by name, or is a tree") {
 }
 
 TEST_CASE("A safetensors file with any byte of its header wrong is refused by name, or has what it says") {
-    std::string header = "{\"__metadata__\":{\"k\":\"v\"},\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[8,10]},\"c\":{\"dtype\":\"F8_E4M3\",\"shape\":[],\"data_offsets\":[10,11]},"
-                         "\"d\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[11,19]},\"e\":{\"dtype\":\"I64\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data_offsets\":[19,27]}}";
+    std::string header = "{\"__metadata__\":{\"k\":\"v\"},\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"BOOL\",\"shape\":"
+                         "[2],\"data_offsets\":[8,10]},\"c\":{\"dtype\":\"F8_E4M3\",\"shape\":[],\"data_offsets\":[10,11]},"
+                         "\"d\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[11,19]},\"e\":{\"dtype\":\"I64\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+                         "1],\"data_offsets\":[19,27]}}";
     header.resize((header.size() + 7) / 8 * 8, ' ');
     std::string seed(8, '\0');
     seed[0] = static_cast<char>(header.size() & 255), seed[1] = static_cast<char>(header.size() >> 8);
@@ -309,7 +410,8 @@ TEST_CASE("A picture with any byte wrong is refused by name, or is a picture; of
             // Type and body of the chunk, then a length and a checksum that fit.
             each_bent(file.substr(at + 4, size + 4), 0, std::min<std::size_t>(size + 4, 80), [&](const std::string& part) {
                 if (part.size() < 4) return;
-                use(file.substr(0, at) + big_endian(static_cast<std::uint32_t>(part.size() - 4)) + part + big_endian(crc_of(part.data(), part.size())) + file.substr(at + 12 + size));
+                use(file.substr(0, at) + big_endian(static_cast<std::uint32_t>(part.size() - 4)) + part + big_endian(crc_of(part.data(), part.size())) +
+                    file.substr(at + 12 + size));
             });
             use(file.substr(0, at) + file.substr(at + 12 + size));
             use(file.substr(0, at) + file.substr(at, 12 + size) + file.substr(at));
@@ -344,7 +446,8 @@ TEST_CASE("Bitmaps with old headers, gaps in their runs and bit fields of every 
     CHECK(decoded(bitmap(old + little(24, 2), "", std::string("\xff\0\0\0\0\xff\0\0", 8))) == std::string("\0\0\xff\xff\0\0", 6));
     CHECK(decoded(bitmap(old + little(1, 2), std::string("\xff\0\0\0\0\xff", 6), std::string("\x40\0\0\0", 4))) == std::string("\0\0\xff\xff\0\0", 6));
     // Bit fields behind a header of 40 bytes, and within longer ones.
-    const std::string masks = little(0xff, 4) + little(0xff00, 4) + little(0xff0000, 4), sixes = little(0xf800, 4) + little(0x7e0, 4) + little(0x1f, 4), pixel = std::string("\x0a\x14\x1e\x28", 4);
+    const std::string masks = little(0xff, 4) + little(0xff00, 4) + little(0xff0000, 4), sixes = little(0xf800, 4) + little(0x7e0, 4) + little(0x1f, 4),
+                      pixel = std::string("\x0a\x14\x1e\x28", 4);
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), masks, pixel)) == "\x0a\x14\x1e");
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0xff000000u, 4) + little(0xff0000, 4) + little(0xff00, 4), pixel)) == "\x28\x1e\x14");
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), std::string(12, '\0'), pixel)) == "\x1e\x14\x0a");
@@ -353,7 +456,8 @@ TEST_CASE("Bitmaps with old headers, gaps in their runs and bit fields of every 
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0, 4) + little(0xff00, 4) + little(0xff, 4), pixel)) == "image.unsupported");
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), little(0, 4) + little(0, 4) + little(0xff, 4), pixel)) == "image.unsupported");
     CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), sixes, std::string("\x1f\xf8\0\0", 4))) == std::string("\xff\0\xff", 3));
-    CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), little(0x7c00, 4) + little(0x3e0, 4) + little(0x1f, 4), std::string("\x1f\x7c\0\0", 4))) == std::string("\xff\0\xff", 3));
+    CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), little(0x7c00, 4) + little(0x3e0, 4) + little(0x1f, 4), std::string("\x1f\x7c\0\0", 4))) ==
+          std::string("\xff\0\xff", 3));
     CHECK(decoded(bitmap(header(40, 1, 1, 16, 3), masks, pixel)) == "image.unsupported");
     CHECK(decoded(bitmap(header(40, 1, 1, 24, 3), little(0xff0000, 4) + little(0xff00, 4) + little(0xff, 4), pixel)) == "\x1e\x14\x0a");
     CHECK(decoded(bitmap(header(40, 1, 1, 32, 3), "", "")) == "image.truncated");
@@ -368,7 +472,8 @@ TEST_CASE("Bitmaps with old headers, gaps in their runs and bit fields of every 
     std::string grays(4 * 256, '\0');
     for (std::size_t i = 0; i < 256; ++i) grays[4 * i] = grays[4 * i + 1] = grays[4 * i + 2] = static_cast<char>(i);
     std::string jumped = decoded(bitmap(header(40, 3, 2, 8, 1), grays, std::string("\x02\x07\0\x02\x01\x00\x03\x09\0\x01", 10)));
-    CHECK(jumped == std::string("\x09\x09\x09\x07\x07\0", 6).replace(0, 6, std::string("\x09\x09\x09\x09\x09\x09\x09\x09\x09\x07\x07\x07\x07\x07\x07\0\0\0", 18)));
+    CHECK(jumped ==
+          std::string("\x09\x09\x09\x07\x07\0", 6).replace(0, 6, std::string("\x09\x09\x09\x09\x09\x09\x09\x09\x09\x07\x07\x07\x07\x07\x07\0\0\0", 18)));
     CHECK(decoded(bitmap(header(40, 3, 2, 8, 1), grays, std::string("\x02\x07\0\x02\x01", 5))) == "image.truncated");
     CHECK(decoded(bitmap(header(40, 3, 2, 8, 1), grays, std::string("\x02\x07\0\x05\x01\x02", 6))) == "image.truncated");
     CHECK(decoded(bitmap(header(40, 3, 2, 8, 1), grays, std::string("\0\x02\xff\xff\0\x01", 6))) == std::string(18, '\0'));
@@ -377,7 +482,8 @@ TEST_CASE("Bitmaps with old headers, gaps in their runs and bit fields of every 
 TEST_CASE("Data sets with any byte wrong are refused by name, or are read") {
     const made_folder folder;
     put_idx(folder, "train", std::string("\0\1\0\1", 4));
-    const std::string images = folder.path + "/train-images-idx3-ubyte", list = folder.put("list.csv", "split,label,path\r\ntrain,\"a\"\"b\",1.pgm\n\nval,b,2.pgm\n"), record = cifar_record(3, 7);
+    const std::string images = folder.path + "/train-images-idx3-ubyte",
+                      list = folder.put("list.csv", "split,label,path\r\ntrain,\"a\"\"b\",1.pgm\n\nval,b,2.pgm\n"), record = cifar_record(3, 7);
     const std::string label_bytes = idx_labels(std::string("\0\1\0\1", 4));
     verdicts seen;
     const auto use = [&](const std::string& path) {
@@ -407,7 +513,9 @@ TEST_CASE("Compressed streams of any bytes, whose code lengths say anything, are
     verdicts seen;
     std::string header(13, '\0');
     header[3] = header[7] = 4, header[8] = 8, header[9] = 2;
-    const auto chunk = [](const std::string& part) { return big_endian(static_cast<std::uint32_t>(part.size() - 4)) + part + big_endian(crc_of(part.data(), part.size())); };
+    const auto chunk = [](const std::string& part) {
+        return big_endian(static_cast<std::uint32_t>(part.size() - 4)) + part + big_endian(crc_of(part.data(), part.size()));
+    };
     std::uint32_t state = 7;
     for (int round = 0; round < 5000; ++round) {
         std::string data("\x78\x01", 2);
@@ -425,7 +533,8 @@ TEST_CASE("Compressed streams of any bytes, whose code lengths say anything, are
 TEST_CASE("Lists and folders of data with other names, columns and records are refused by name, or are read") {
     const made_folder folder;
     verdicts seen;
-    for (const char* lines : {"path,split\na,train\n", "label\na\n", "", "path,label\na,1234567890\nb,1\n", "path,label\na,\n", "path,label\n1:/x,a\n", "path,label\n{:/x,a\n", "path,label\n[:/x,a\n", "path,label\n\"a\"\r\n", "path,label,split\na,b,nowhere\n", "path,path\na,b\n"})
+    for (const char* lines : {"path,split\na,train\n", "label\na\n", "", "path,label\na,1234567890\nb,1\n", "path,label\na,\n", "path,label\n1:/x,a\n",
+                              "path,label\n{:/x,a\n", "path,label\n[:/x,a\n", "path,label\n\"a\"\r\n", "path,label,split\na,b,nowhere\n", "path,path\na,b\n"})
         seen.add(graft::open_dataset(folder.put("list.csv", lines)));
     for (const char* part : {"val", "valid", "validation", "test", "own_test", "x.train", "train.", "_train"}) {
         const made_folder own;
@@ -441,7 +550,8 @@ TEST_CASE("Lists and folders of data with other names, columns and records are r
         const made_folder own;
         own.make("test.bin.d");
         const std::string record = "\1\2" + std::string(3072, 'x');
-        for (const std::string& bytes : {record, record + record, "\xff\2" + record.substr(2), "\1\xff" + record.substr(2), record.substr(1), std::string("x")}) {
+        for (const std::string& bytes :
+             {record, record + record, "\xff\2" + record.substr(2), "\1\xff" + record.substr(2), record.substr(1), std::string("x")}) {
             own.put(name, bytes);
             seen.add(graft::open_dataset(own.path));
             seen.add(graft::open_dataset(own.path + "/" + name));

@@ -37,7 +37,8 @@ struct chain {
     }
 };
 
-template <class T> tensor of(std::vector<T> values) {
+template <class T>
+tensor of(std::vector<T> values) {
     return tensor::from(values.data(), {static_cast<std::int64_t>(values.size())}).value();
 }
 
@@ -53,7 +54,7 @@ struct text_file {
 
 std::string demo(const char* file) { return std::string(GRAFT_SOURCE_DIR "/apps/graft/demo/") + file; }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("scores of a graph without a Softmax become probabilities by one") {
     const auto p = class_probabilities(chain(dtype::float32).then("Gemm").g, of<float>({0, 0, 0, 0}));

@@ -10,7 +10,7 @@ namespace {
 
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a classifier's answers come with maps of what spoke for them") {
     graft::classifier_options options;

@@ -25,12 +25,10 @@ constexpr std::int64_t gap = 6, caption_height = 18, draws = 7, tallest_cell = 1
 
 // Seven rows of five pixels for each letter, '@' plus the row's bits; small letters look like capitals.
 const char* glyph(char c) {
-    static constexpr const char* letters[] = {"NQQ_QQQ", "^QQ^QQ^", "NQPPPQN", "^QQQQQ^", "_PP^PP_", "_PP^PPP", "NQPWQQN",
-                                              "QQQ_QQQ", "NDDDDDN", "GBBBBRL", "QRTXTRQ", "PPPPPP_", "Q[UUQQQ", "QYUSQQQ",
-                                              "NQQQQQN", "^QQ^PPP", "NQQQURM", "^QQ^TRQ", "OPPNAA^", "_DDDDDD", "QQQQQQN",
-                                              "QQQQQJD", "QQQUUUJ", "QQJDJQQ", "QQJDDDD", "_ABDHP_"};
-    static constexpr const char* digits[] = {"NQSUYQN", "DLDDDDN", "NQAFHP_", "NQAFAQN", "BFJR_BB",
-                                             "_P^AAQN", "NPP^QQN", "_ABDHHH", "NQQNQQN", "NQQOAAN"};
+    static constexpr const char* letters[] = {"NQQ_QQQ", "^QQ^QQ^", "NQPPPQN", "^QQQQQ^", "_PP^PP_", "_PP^PPP", "NQPWQQN", "QQQ_QQQ", "NDDDDDN",
+                                              "GBBBBRL", "QRTXTRQ", "PPPPPP_", "Q[UUQQQ", "QYUSQQQ", "NQQQQQN", "^QQ^PPP", "NQQQURM", "^QQ^TRQ",
+                                              "OPPNAA^", "_DDDDDD", "QQQQQQN", "QQQQQJD", "QQQUUUJ", "QQJDJQQ", "QQJDDDD", "_ABDHP_"};
+    static constexpr const char* digits[] = {"NQSUYQN", "DLDDDDN", "NQAFHP_", "NQAFAQN", "BFJR_BB", "_P^AAQN", "NPP^QQN", "_ABDHHH", "NQQNQQN", "NQQOAAN"};
     if (c >= 'a' && c <= 'z') return letters[c - 'a'];
     if (c >= '0' && c <= '9') return digits[c - '0'];
     switch (c) {
@@ -56,8 +54,7 @@ void write_text(graft::image& sheet, std::int64_t top, std::int64_t left, const 
 }
 
 void paste(graft::image& sheet, std::int64_t top, std::int64_t left, const graft::image& cell) {
-    for (std::int64_t y = 0; y < cell.height; ++y)
-        std::memcpy(sheet.row(top + y) + left * 3, cell.row(y), static_cast<std::size_t>(cell.stride()));
+    for (std::int64_t y = 0; y < cell.height; ++y) std::memcpy(sheet.row(top + y) + left * 3, cell.row(y), static_cast<std::size_t>(cell.stride()));
 }
 
 // One sample of a batch as a picture again: normalisation undone, channels in the order of the eye.
@@ -86,8 +83,7 @@ struct sheet_row {
     std::int64_t index;
 };
 
-graft::status make_row(const graft::dataset& data, graft::sample_options options, const sheet_row& row,
-                       std::vector<graft::image>& cells) {
+graft::status make_row(const graft::dataset& data, graft::sample_options options, const sheet_row& row, std::vector<graft::image>& cells) {
     const auto add = [&cells](const graft::sample_maker& samples, const graft::tensor& batch) -> graft::status {
         cells.emplace_back();
         GRAFT_TRY_ASSIGN(cells.back(), seen(samples, batch.data<float>()));
@@ -135,17 +131,16 @@ graft::result<std::vector<sheet_row>> rows_of(const graft::dataset& data, const 
 
 graft::result<int> augment(const common_options& common, const augment_options& options) {
     graft::sample_options sample;
-    GRAFT_TRY_ASSIGN(sample.preprocess,
-                     graft::parse_preprocess(options.preprocess.empty() ? "imagenet,crop=224" : options.preprocess));
+    GRAFT_TRY_ASSIGN(sample.preprocess, graft::parse_preprocess(options.preprocess.empty() ? "imagenet,crop=224" : options.preprocess));
     sample.preprocess.type = graft::dtype::float32;
     sample.seed = common.seed;
     if (options.augment != "each" && !options.augment.empty()) {
-        const auto parsed = graft::parse_augmentation(options.augment); // wrong usage, whatever the dataset is
+        const auto parsed = graft::parse_augmentation(options.augment);  // wrong usage, whatever the dataset is
         if (!parsed.ok()) return graft::status(parsed.error());
     }
     graft::dataset_options opening;
     opening.seed = common.seed;
-    opening.together = false; // a sheet of a few pictures need not read all of them
+    opening.together = false;  // a sheet of a few pictures need not read all of them
     graft::dataset_splits splits;
     GRAFT_TRY_ASSIGN(splits, graft::open_splits(options.data, opening));
     std::vector<sheet_row> rows;
@@ -162,22 +157,18 @@ graft::result<int> augment(const common_options& common, const augment_options& 
         }
         const std::int64_t height = cells[0].height, width = cells[0].width, step = height + caption_height;
         if (!sheet) {
-            GRAFT_TRY_ASSIGN(sheet, graft::image::make(caption_height + static_cast<std::int64_t>(rows.size()) * step,
-                                                       gap + (draws + 1) * (width + gap), 3));
+            GRAFT_TRY_ASSIGN(sheet, graft::image::make(caption_height + static_cast<std::int64_t>(rows.size()) * step, gap + (draws + 1) * (width + gap), 3));
             std::memset(sheet.data(), 255, static_cast<std::size_t>(sheet.bytes()));
-            for (std::int64_t c = 0; c <= draws; ++c)
-                write_text(sheet, gap, gap + c * (width + gap), c == 0 ? "evaluation" : "epoch " + std::to_string(c));
+            for (std::int64_t c = 0; c <= draws; ++c) write_text(sheet, gap, gap + c * (width + gap), c == 0 ? "evaluation" : "epoch " + std::to_string(c));
         }
-        for (std::size_t c = 0; c < cells.size(); ++c)
-            paste(sheet, top, gap + static_cast<std::int64_t>(c) * (width + gap), cells[c]);
+        for (std::size_t c = 0; c < cells.size(); ++c) paste(sheet, top, gap + static_cast<std::int64_t>(c) * (width + gap), cells[c]);
         std::string caption = row.caption;
         for (char& c : caption) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
         write_text(sheet, top + height + 3, gap, caption);
         top += step;
         ++shown;
     }
-    if (!shown)
-        return graft::fail(graft::errc::data_too_many_bad, options.data, "none of the pictures chosen for the sheet can be read");
+    if (!shown) return graft::fail(graft::errc::data_too_many_bad, options.data, "none of the pictures chosen for the sheet can be read");
     GRAFT_TRY_ASSIGN(sheet, graft::crop(sheet, 0, 0, top, sheet.width));
     GRAFT_TRY(graft::write_png(options.preview, sheet));
     const std::string text = options.augment == "each" ? "each" : graft::text(rows[0].augment);
@@ -185,8 +176,8 @@ graft::result<int> augment(const common_options& common, const augment_options& 
         print(json{{"images", shown}, {"preview", options.preview}, {"augment", text}});
     else {
         for (const std::string& line : small_picture(look_at(stdout, common.color), sheet, 96)) std::printf("%s\n", line.c_str());
-        std::printf("%s: %lld pictures of %s, %s\n", printable(options.preview).c_str(), static_cast<long long>(shown),
-                    printable(options.data).c_str(), text.c_str());
+        std::printf("%s: %lld pictures of %s, %s\n", printable(options.preview).c_str(), static_cast<long long>(shown), printable(options.data).c_str(),
+                    text.c_str());
     }
     return exit_done;
 }
@@ -201,8 +192,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return augment(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb augment_verb() { return {"A sheet of what a network sees while it learns, as PNG", declare}; }
 
-} // namespace program
+}  // namespace program

@@ -21,8 +21,7 @@ void tell(const common_options& common, const tried_batch& t) {
     std::string line = "batch " + padded(std::to_string(t.batch), 5, true) + "  ";
     if (t.note.empty()) {
         line += padded(milliseconds_text(t.found.seconds * 1e3), 9, true) + "  " +
-                padded(formatted("%.0f", static_cast<double>(t.batch) / t.found.seconds), 7, true) + " samples/s  " +
-                bytes_text(t.found.bytes);
+                padded(formatted("%.0f", static_cast<double>(t.batch) / t.found.seconds), 7, true) + " samples/s  " + bytes_text(t.found.bytes);
         if (t.found.device) line += ", " + bytes_text(t.found.device) + " of the GPU's";
     } else
         line += printable(t.note);
@@ -42,7 +41,7 @@ std::int64_t free_memory() {
     return kilobytes * 1024;
 }
 
-} // namespace
+}  // namespace
 
 graft::result<found_batch> find_batch(const common_options& common, std::int64_t most,
                                       const std::function<graft::result<batch_figures>(std::int64_t)>& measure) {
@@ -60,7 +59,7 @@ graft::result<found_batch> find_batch(const common_options& common, std::int64_t
         else if (no_memory(measured.error()))
             t.note = std::string("does not fit: ") + measured.error().what();
         else if (finder.best() && measured.error().code() != graft::errc::device_lost)
-            t.note = std::string("fails: ") + measured.error().what(); // the smaller ones do all the same
+            t.note = std::string("fails: ") + measured.error().what();  // the smaller ones do all the same
         else
             return measured.take_status();
         finder.add(measured.ok() ? static_cast<double>(batch) / std::max(t.found.seconds, 1e-9) : 0);
@@ -80,8 +79,7 @@ graft::result<found_batch> find_batch(const common_options& common, std::int64_t
 graft::status fits(std::int64_t bytes, std::int64_t most_bytes) {
     const std::int64_t limit = most_bytes > 0 ? most_bytes : free_memory();
     if (!limit || bytes <= limit) return {};
-    return graft::fail(graft::errc::memory_budget, most_bytes > 0 ? "--max-ram" : "memory",
-                       "it would take " + bytes_text(bytes) + " of " + bytes_text(limit));
+    return graft::fail(graft::errc::memory_budget, most_bytes > 0 ? "--max-ram" : "memory", "it would take " + bytes_text(bytes) + " of " + bytes_text(limit));
 }
 
 json tried_json(const std::vector<tried_batch>& tried) {
@@ -122,11 +120,9 @@ graft::status random_batch::fill(const measured_network& network, const graft::l
     GRAFT_TRY_ASSIGN(inputs, graft::tensor::make(graft::dtype::float32, network.batch));
     GRAFT_TRY_ASSIGN(targets, graft::tensor::make(graft::dtype::float32, {batch, network.classes}));
     const graft::random_stream values(seed, 1), labels(seed, 2);
-    for (std::int64_t i = 0; i < inputs.elements(); ++i)
-        inputs.data<float>()[i] = static_cast<float>(values.normal(static_cast<std::uint64_t>(i)));
+    for (std::int64_t i = 0; i < inputs.elements(); ++i) inputs.data<float>()[i] = static_cast<float>(values.normal(static_cast<std::uint64_t>(i)));
     for (std::int64_t i = 0; i < batch; ++i) {
-        const auto label =
-            static_cast<std::int64_t>(labels.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(network.classes)));
+        const auto label = static_cast<std::int64_t>(labels.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(network.classes)));
         graft::write_target(loss, label, 1, network.classes, targets.data<float>() + i * network.classes, false);
     }
     if (loss.distillation > 0) GRAFT_TRY_ASSIGN(teacher, graft::tensor::zeros(graft::dtype::float32, {batch, network.classes}));
@@ -136,8 +132,8 @@ graft::status random_batch::fill(const measured_network& network, const graft::l
     return {};
 }
 
-graft::result<found_batch> find_training_batch(const common_options& common, const measured_network& network,
-                                               const graft::step_options& how, std::int64_t most, std::int64_t most_bytes) {
+graft::result<found_batch> find_training_batch(const common_options& common, const measured_network& network, const graft::step_options& how, std::int64_t most,
+                                               std::int64_t most_bytes) {
     graft::pool_executor pool(thread_count(common));
     return find_batch(common, most, [&](std::int64_t batch) -> graft::result<batch_figures> {
         measured_network net = network;
@@ -149,7 +145,7 @@ graft::result<found_batch> find_training_batch(const common_options& common, con
         GRAFT_TRY(fits(memory.total(), most_bytes));
         random_batch input;
         GRAFT_TRY(input.fill(net, how.loss, common.seed));
-        input.step.learning_rate = 0; // so that nothing runs away
+        input.step.learning_rate = 0;  // so that nothing runs away
         batch_figures found;
         found.bytes = memory.total(), found.device = memory.device;
         GRAFT_TRY_ASSIGN(found.seconds, seconds_of([&] {
@@ -161,4 +157,4 @@ graft::result<found_batch> find_training_batch(const common_options& common, con
     });
 }
 
-} // namespace program
+}  // namespace program

@@ -15,8 +15,8 @@ constexpr std::int64_t most_samples = 1 << 16;
 
 /// What a size of batch needs and how fast it is.
 struct batch_figures {
-    double seconds = 0;                 ///< of one step or run
-    std::int64_t bytes = 0, device = 0; ///< of the host's and the device's memory, as planned
+    double seconds = 0;                  ///< of one step or run
+    std::int64_t bytes = 0, device = 0;  ///< of the host's and the device's memory, as planned
 };
 
 /// A size that was tried; `note` says why one did not fit, or what else was wrong with it.
@@ -54,7 +54,7 @@ struct measured_network {
     graft::graph graph;
     graft::value_id logits = graft::no_value;
     std::vector<graft::parameter> parameters;
-    graft::shape batch; ///< the first extent is that of the step
+    graft::shape batch;  ///< the first extent is that of the step
     std::int64_t classes = 0;
 };
 
@@ -68,7 +68,7 @@ struct random_batch {
 
 /// The batch for steps of this network; steps that would take more of the host's memory than `most_bytes` do not fit. The network
 /// stays as it is.
-graft::result<found_batch> find_training_batch(const common_options& common, const measured_network& network,
-                                               const graft::step_options& how, std::int64_t most, std::int64_t most_bytes);
+graft::result<found_batch> find_training_batch(const common_options& common, const measured_network& network, const graft::step_options& how, std::int64_t most,
+                                               std::int64_t most_bytes);
 
-} // namespace program
+}  // namespace program

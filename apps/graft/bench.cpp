@@ -26,9 +26,9 @@ graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::
         const std::uint64_t at = static_cast<std::uint64_t>(i);
         const double u = numbers.uniform(at);
         const double value = graft::is_float(input.type) ? u
-                             : byte ? static_cast<double>(numbers.below(at, 256)) - (input.type == graft::dtype::int8 ? 128 : 0)
-                             : u < 0.5 ? 0
-                                       : 1;
+                             : byte                      ? static_cast<double>(numbers.below(at, 256)) - (input.type == graft::dtype::int8 ? 128 : 0)
+                             : u < 0.5                   ? 0
+                                                         : 1;
         graft::store_from_double(input.type, t.raw(), i, 1, &value);
     }
     return t;
@@ -60,8 +60,7 @@ graft::result<graft::model> with_batch(const graft::model& model, std::int64_t b
 }
 
 // One call's inputs and outputs on random input, ready to be run.
-graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs,
-                          std::uint64_t seed) {
+graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed) {
     for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
         if (model.inputs()[i].has_default) continue;
         graft::tensor value;
@@ -72,13 +71,11 @@ graft::status give_inputs(graft::session& session, const graft::model& model, co
     return {};
 }
 
-graft::result<graft::model> in_batches(const graft::model& model, const std::string& name, std::int64_t batch,
-                                       const graft::load_options& with) {
+graft::result<graft::model> in_batches(const graft::model& model, const std::string& name, std::int64_t batch, const graft::load_options& with) {
     auto changed = with_batch(model, batch, with);
     const graft::errc code = changed.ok() ? graft::errc() : changed.error().code();
     if (!changed.ok() && code != graft::errc::memory_oom && code != graft::errc::memory_budget && code != graft::errc::graph_fixed_batch)
-        return graft::fail(graft::errc::input_shape, name,
-                           "the model does not allow batch " + std::to_string(batch) + ": " + changed.error().what());
+        return graft::fail(graft::errc::input_shape, name, "the model does not allow batch " + std::to_string(batch) + ": " + changed.error().what());
     return changed;
 }
 
@@ -146,7 +143,8 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     }
 
     any_algorithm any;
-    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, with.opened != nullptr, [&](const common_options& how) { return running(how, options.model, asked); }));
+    GRAFT_TRY_ASSIGN(any,
+                     any_algorithm::prepare(common, with.opened != nullptr, [&](const common_options& how) { return running(how, options.model, asked); }));
     std::vector<double> latency;
     latency.reserve(static_cast<std::size_t>(options.rounds));
     {
@@ -189,16 +187,14 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     std::sort(sorted.begin(), sorted.end());
     const double middle = median(latency), rate = 1000.0 * static_cast<double>(batch) / middle;
     std::string shapes;
-    for (const graft::value_info& v : inputs)
-        shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
+    for (const graft::value_info& v : inputs) shapes += (shapes.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
     const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str());
     };
     char text[128];
     row("model", printable(options.model) + "  at " + shapes);
-    row("device",
-        device_and_precision(common, with.opened) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    row("device", device_and_precision(common, with.opened) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
     row("latency", styled(screen, style::bold, milliseconds_text(middle)) + text);
@@ -206,8 +202,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     std::snprintf(text, sizeof text, "%.1f samples a second", rate);
     std::string speed = text;
     if (use.ok() && use.value().multiply_adds > 0) {
-        std::snprintf(text, sizeof text, ", %.1f GMAC/s of %s MACs",
-                      static_cast<double>(use.value().multiply_adds) / middle / 1e6,
+        std::snprintf(text, sizeof text, ", %.1f GMAC/s of %s MACs", static_cast<double>(use.value().multiply_adds) / middle / 1e6,
                       count_text(use.value().multiply_adds).c_str());
         speed += text;
     }
@@ -233,8 +228,8 @@ action declare(option_list& list) {
     };
 }
 
-} // namespace
+}  // namespace
 
 verb bench_verb() { return {"Measures a model on random input", declare}; }
 
-} // namespace program
+}  // namespace program

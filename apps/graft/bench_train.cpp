@@ -31,8 +31,7 @@ graft::result<graft::graph> graph_of(const common_options& common, const bench_o
 }
 
 // The network as it is, ready for steps of so many samples.
-graft::result<measured_network> network_of(graft::graph g, const std::string& source, std::int64_t batch, bool head_alone,
-                                           graft::executor& pool) {
+graft::result<measured_network> network_of(graft::graph g, const std::string& source, std::int64_t batch, bool head_alone, graft::executor& pool) {
     measured_network net;
     net.graph = std::move(g);
     graft::constants_to_initializers(net.graph);
@@ -53,9 +52,7 @@ graft::result<measured_network> network_of(graft::graph g, const std::string& so
     GRAFT_TRY_ASSIGN(known, graft::specialize_first_input(net.graph, net.batch, pool, {}));
     const graft::shape scores = known.at(net.logits).extents;
     net.classes = graft::classes_in(scores, batch);
-    if (net.classes < 1)
-        return graft::fail(graft::errc::train_head, source,
-                           "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
+    if (net.classes < 1) return graft::fail(graft::errc::train_head, source, "what the loss is taken of has to be [N, classes]; it is " + graft::text(scores));
     if (head_alone) {
         graft::trunk_cut cut;
         GRAFT_TRY_ASSIGN(cut, graft::find_trunk(net.graph, "", net.batch, pool));
@@ -82,7 +79,7 @@ graft::result<any_algorithm::work> training(const common_options& common, const 
     });
 }
 
-} // namespace
+}  // namespace
 
 graft::result<graft::step_memory> training_memory(graft::graph g, const std::string& source, std::int64_t batch, int threads) {
     graft::pool_executor pool(threads);
@@ -105,8 +102,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     graft::graph g;
     GRAFT_TRY_ASSIGN(g, graph_of(common, options));
     measured_network net;
-    GRAFT_TRY_ASSIGN(
-        net, network_of(std::move(g), options.arch.empty() ? options.model : options.arch, batch, options.train == "head", pool));
+    GRAFT_TRY_ASSIGN(net, network_of(std::move(g), options.arch.empty() ? options.model : options.arch, batch, options.train == "head", pool));
     graft::step_options how;
     how.optimizer.kind = graft::optimizer_kind::sgd;
     how.optimizer.momentum = 0.9;
@@ -179,10 +175,8 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 8)).c_str(), value.c_str());
     };
     char text[160];
-    row("model", printable(name) + "  at " + graft::text(net.batch) + ", training " +
-                     (options.train == "full" ? "all of it" : "its head"));
-    row("device",
-        device_and_precision(common, how.on) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    row("model", printable(name) + "  at " + graft::text(net.batch) + ", training " + (options.train == "full" ? "all of it" : "its head"));
+    row("device", device_and_precision(common, how.on) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[n * 9 / 10]).c_str(), options.rounds);
     row("step", styled(screen, style::bold, milliseconds_text(middle)) + text);
@@ -195,4 +189,4 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     return exit_done;
 }
 
-} // namespace program
+}  // namespace program

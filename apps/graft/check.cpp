@@ -18,7 +18,7 @@ struct check_options {
     bool allow_empty = false;
 };
 
-constexpr std::size_t shown = 20; // rows of a table; --json has all
+constexpr std::size_t shown = 20;  // rows of a table; --json has all
 
 // JSON escapes control characters by itself; bytes that are no UTF-8 are written out, so that names stay apart.
 std::string json_text(const std::string& text) { return graft::is_utf8(text) ? text : printable(text); }
@@ -26,9 +26,7 @@ std::string json_text(const std::string& text) { return graft::is_utf8(text) ? t
 using overlap = graft::dataset_report::overlap;
 constexpr overlap overlaps[] = {overlap::in_class, overlap::across_classes, overlap::across_parts};
 
-const char* name_of(overlap where) {
-    return where == overlap::in_class ? "class" : where == overlap::across_classes ? "classes" : "parts";
-}
+const char* name_of(overlap where) { return where == overlap::in_class ? "class" : where == overlap::across_classes ? "classes" : "parts"; }
 
 json copies_json(const graft::dataset_report& report) {
     json listed = json::array(), exact = json::object(), near = json::object();
@@ -61,9 +59,7 @@ void print_json(const graft::dataset_report& report) {
 }
 
 void print_classes(const terminal& screen, const graft::dataset_report& report) {
-    const auto any = [](const std::vector<std::int64_t>& counts) {
-        return std::any_of(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; });
-    };
+    const auto any = [](const std::vector<std::int64_t>& counts) { return std::any_of(counts.begin(), counts.end(), [](std::int64_t n) { return n > 0; }); };
     const bool training = any(report.training), validation = any(report.validation), test = any(report.test);
     text_table table({"class", validation || test ? ">training" : ">pictures", ">validation", ">test"});
     for (std::size_t c = 0; c < report.classes.size() && c < shown; ++c)
@@ -80,7 +76,7 @@ std::string place(const std::string& path, const std::string& data, int room) {
     const std::string where = printable(path.compare(0, stem.size(), stem) == 0 ? path.substr(stem.size()) : path);
     if (display_width(where) <= room) return where;
     std::size_t from = where.size() - std::min(where.size(), static_cast<std::size_t>(room - 3));
-    while (from < where.size() && (static_cast<unsigned char>(where[from]) & 0xc0) == 0x80) ++from; // not within a character
+    while (from < where.size() && (static_cast<unsigned char>(where[from]) & 0xc0) == 0x80) ++from;  // not within a character
     return "..." + where.substr(from);
 }
 
@@ -111,10 +107,13 @@ void print_copies(const terminal& screen, const std::string& data, const graft::
     if (!table.empty()) {
         std::printf("\n");
         table.print(screen);
-        if (all > static_cast<std::int64_t>(rows)) std::printf("... and %lld copies more; --json lists up to %zu\n", static_cast<long long>(all) - static_cast<long long>(rows), graft::dataset_report::most_copies);
+        if (all > static_cast<std::int64_t>(rows))
+            std::printf("... and %lld copies more; --json lists up to %zu\n", static_cast<long long>(all) - static_cast<long long>(rows),
+                        graft::dataset_report::most_copies);
     }
     if (!report.near_searched)
-        std::printf("\nonly exact copies were looked for: %s\n", report.images > (1 << 18) ? "there are more than 262144 pictures" : "too many of the pictures look alike");
+        std::printf("\nonly exact copies were looked for: %s\n",
+                    report.images > (1 << 18) ? "there are more than 262144 pictures" : "too many of the pictures look alike");
 }
 
 // "12 copies in one class (7 exact), 3 across classes, ..."; nothing where there are none.
@@ -137,9 +136,11 @@ void print_advice(const graft::dataset_report& report) {
     if (!copies.empty()) std::printf("%s\n", copies.c_str());
     if (report.imbalanced)
         std::printf("imbalanced: \"%s\" has %.3g times the pictures of \"%s\"; always naming it scores %s: train with --class-weights balanced\n",
-                    printable(report.classes[report.largest]).c_str(), report.ratio, printable(report.classes[report.smallest]).c_str(), percent_text(report.majority).c_str());
-    if (report.verdict.ok() && report.bad_share > 0.01 && report.images - report.readable > 1) // a single one stops nothing
-        std::printf("%s of a part cannot be read: training leaves them out with --bad-share %.3g\n", percent_text(report.bad_share).c_str(), std::min(1.0, std::ceil(report.bad_share * 100 + 1) / 100));
+                    printable(report.classes[report.largest]).c_str(), report.ratio, printable(report.classes[report.smallest]).c_str(),
+                    percent_text(report.majority).c_str());
+    if (report.verdict.ok() && report.bad_share > 0.01 && report.images - report.readable > 1)  // a single one stops nothing
+        std::printf("%s of a part cannot be read: training leaves them out with --bad-share %.3g\n", percent_text(report.bad_share).c_str(),
+                    std::min(1.0, std::ceil(report.bad_share * 100 + 1) / 100));
 }
 
 void print_summary(const terminal& screen, const std::string& data, const graft::dataset_report& report) {
@@ -184,8 +185,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return check(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb check_verb() { return {"What is wrong with a dataset, before training", declare}; }
 
-} // namespace program
+}  // namespace program

@@ -16,10 +16,10 @@ namespace program {
 namespace {
 
 struct classify_options {
-    std::string model, labels, preprocess, output, csv, sort_into; ///< csv: a file, "-" for standard output, or nothing
+    std::string model, labels, preprocess, output, csv, sort_into;  ///< csv: a file, "-" for standard output, or nothing
     std::vector<std::string> images;
-    double unsure = 0;         ///< least probability of what is sure
-    int top = 0, preview = -1; ///< 0 and -1: as suits the output
+    double unsure = 0;          ///< least probability of what is sure
+    int top = 0, preview = -1;  ///< 0 and -1: as suits the output
 };
 
 struct named_picture {
@@ -27,14 +27,13 @@ struct named_picture {
     std::vector<graft::prediction> top;
     std::optional<graft::error> failed;
     bool unsure = false;
-    std::string sorted; // the copy of it; empty where there is none
+    std::string sorted;  // the copy of it; empty where there is none
 };
 
 json to_json(const named_picture& p, const classify_options& options) {
     if (p.failed) return {{"image", p.path}, {"error", error_json(*p.failed)}};
     json top = json::array();
-    for (const graft::prediction& one : p.top)
-        top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
+    for (const graft::prediction& one : p.top) top.push_back({{"index", one.index}, {"label", one.label}, {"probability", one.probability}});
     json object{{"image", p.path}, {"top", top}};
     if (options.unsure > 0) object["unsure"] = p.unsure;
     if (!p.sorted.empty()) object["sorted"] = p.sorted;
@@ -49,8 +48,7 @@ std::string card_title(const terminal& screen, const std::string& path, const st
 }
 
 // A picture beside its names and their bars, `columns` wide.
-std::vector<std::string> card(const terminal& screen, const named_picture& p, const graft::image& pixels, int preview,
-                              int columns, std::size_t shown) {
+std::vector<std::string> card(const terminal& screen, const named_picture& p, const graft::image& pixels, int preview, int columns, std::size_t shown) {
     const std::vector<std::string> picture = preview ? small_picture(screen, pixels, preview) : std::vector<std::string>();
     const int left = picture.empty() ? 0 : preview + 3;
     const std::string sides = pixels ? "  " + std::to_string(pixels.width) + "x" + std::to_string(pixels.height) : "";
@@ -58,11 +56,9 @@ std::vector<std::string> card(const terminal& screen, const named_picture& p, co
                                   (p.unsure ? styled(screen, style::yellow, "  unsure") : "")};
     if (p.failed)
         text.push_back(
-            styled(screen, style::red,
-                   shortened(std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail()), columns - left)));
+            styled(screen, style::red, shortened(std::string(graft::text(p.failed->code())) + ": " + printable(p.failed->detail()), columns - left)));
     int label_columns = 8;
-    for (const graft::prediction& one : p.top)
-        label_columns = std::max(label_columns, std::min(28, display_width(printable(one.label))));
+    for (const graft::prediction& one : p.top) label_columns = std::max(label_columns, std::min(28, display_width(printable(one.label))));
     label_columns = std::max(4, std::min(label_columns, columns - left - 17));
     const int bar_columns = std::max(4, std::min(24, columns - left - label_columns - 11));
     for (std::size_t i = 0; i < p.top.size() && i < shown; ++i) {
@@ -76,9 +72,7 @@ std::vector<std::string> card(const terminal& screen, const named_picture& p, co
     const std::size_t rows = std::max(text.size(), picture.size()), above = (rows - text.size()) / 2;
     std::vector<std::string> lines;
     for (std::size_t r = 0; r < rows; ++r) {
-        std::string line = picture.empty()      ? ""
-                           : r < picture.size() ? picture[r] + "   "
-                                                : std::string(static_cast<std::size_t>(left), ' ');
+        std::string line = picture.empty() ? "" : r < picture.size() ? picture[r] + "   " : std::string(static_cast<std::size_t>(left), ' ');
         if (r >= above && r - above < text.size()) line += text[r - above];
         lines.push_back(line);
     }
@@ -181,7 +175,8 @@ graft::status check_csv(const classify_options& options, bool json) {
     const bool file = name.size() > 4 && (name.compare(name.size() - 4, 4, ".csv") == 0 || name.compare(name.size() - 4, 4, ".CSV") == 0);
     if (!name.empty() && name != "-" && !file)
         return graft::fail(graft::errc::usage, "--csv",
-                           "it takes a file whose name ends in .csv, or nothing, and then stands last or before another option; \"" + printable(name) + "\" is neither");
+                           "it takes a file whose name ends in .csv, or nothing, and then stands last or before another option; \"" + printable(name) +
+                               "\" is neither");
     if (name == "-" && json) return graft::fail(graft::errc::usage, "--csv", "standard output holds JSON or CSV, not both; give --csv FILE.csv");
     return {};
 }
@@ -246,7 +241,7 @@ graft::result<int> classify(const common_options& common, const classify_options
     decoded_ahead ahead(pictures, thread_count(common));
     while (all.size() < images) {
         std::vector<named_picture> some;
-        std::vector<graft::image> decoded; // those of `some` that have not failed
+        std::vector<graft::image> decoded;  // those of `some` that have not failed
         std::int64_t bytes = 0;
         for (std::size_t i = all.size(); i < std::min(images, all.size() + at_once) && bytes < bytes_at_once; ++i) {
             some.push_back({pictures[i].path, {}, {}, false, {}});
@@ -295,8 +290,8 @@ graft::result<int> classify(const common_options& common, const classify_options
         std::fputs(csv_table(all, options).c_str(), stdout);
     else {
         if (!cards) print_rows(screen, all, shown);
-        std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures",
-                    milliseconds_text(took).c_str(), classifier.model().device(), milliseconds_text(load_ms).c_str());
+        std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures", milliseconds_text(took).c_str(),
+                    classifier.model().device(), milliseconds_text(load_ms).c_str());
     }
     if (!options.csv.empty() && !csv) GRAFT_TRY(write_csv(csv_table(all, options), options.csv));
     for (const named_picture& p : all)
@@ -319,8 +314,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return classify(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb classify_verb() { return {"Names what is in pictures", declare}; }
 
-} // namespace program
+}  // namespace program

@@ -19,12 +19,12 @@ graft::result<std::string> wanted_device(const common_options& common) {
     if (kind == "cuda" && numbers.find(',') != std::string::npos)
         return graft::fail(graft::errc::usage, from,
                            "\"" + printable(device) + "\" names several devices, and one is taken: say cuda:N, and start a process for each");
-    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789") == std::string::npos
-                                      : device == "auto" || device == "cpu";
+    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789") == std::string::npos : device == "auto" || device == "cpu";
     if (!known) {
         const std::string meant = graft::nearest_name(device, {"auto", "cpu", "cuda"});
         return graft::fail(graft::errc::usage, from,
-                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:N" + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:N" +
+                               (meant.empty() ? "" : "; did you mean " + meant + "?"));
     }
     return device;
 }
@@ -39,11 +39,10 @@ graft::result<std::int64_t> size_of_text(const std::string& text, const char* op
     const bool number_first = !text.empty() && ((text[0] >= '0' && text[0] <= '9') || text[0] == '.');
     const double bytes = number * std::pow(1024.0, static_cast<double>(power));
     if (!number_first || unit.size() > 1 || (unit.size() == 1 && power == 0) || !(bytes >= 1 && bytes < 9e18))
-        return graft::fail(graft::errc::usage, option,
-                           "\"" + printable(text) + "\" is no size; say 512M, 2G, or a number of bytes");
+        return graft::fail(graft::errc::usage, option, "\"" + printable(text) + "\" is no size; say 512M, 2G, or a number of bytes");
     return static_cast<std::int64_t>(bytes);
 }
 
 int thread_count(const common_options& common) { return common.threads > 0 ? common.threads : graft::default_threads(); }
 
-} // namespace program
+}  // namespace program

@@ -73,7 +73,8 @@ int next_code_point(const std::string& text, std::size_t& i) {
 struct range {
     int first, last;
 };
-template <std::size_t N> bool within(int code, const range (&ranges)[N]) {
+template <std::size_t N>
+bool within(int code, const range (&ranges)[N]) {
     for (const range& r : ranges)
         if (code >= r.first && code <= r.last) return true;
     return false;
@@ -81,18 +82,16 @@ template <std::size_t N> bool within(int code, const range (&ranges)[N]) {
 
 int width_of(int code) {
     // Blocks of Unicode's EastAsianWidth.txt (W and F) and of its combining marks, coarsely.
-    static constexpr range wide[] = {{0x1100, 0x115f},  {0x2e80, 0x303e},   {0x3041, 0xa4cf},   {0xa960, 0xa97c},
-                                     {0xac00, 0xd7a3},  {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},
-                                     {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff},
-                                     {0x20000, 0x3fffd}};
-    static constexpr range none[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},
-                                     {0x93c, 0x93c},   {0x941, 0x948},   {0xe31, 0xe31},   {0xe34, 0xe3a},   {0xe47, 0xe4e},
-                                     {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x2064},
-                                     {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
+    static constexpr range wide[] = {{0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},  {0xa960, 0xa97c}, {0xac00, 0xd7a3},
+                                     {0xf900, 0xfaff},   {0xfe30, 0xfe6f},   {0xff00, 0xff60},  {0xffe0, 0xffe6}, {0x1f300, 0x1f64f},
+                                     {0x1f680, 0x1f6ff}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd}};
+    static constexpr range none[] = {{0x300, 0x36f},   {0x483, 0x489},   {0x591, 0x5bd},   {0x610, 0x61a},   {0x64b, 0x65f},   {0x93c, 0x93c},
+                                     {0x941, 0x948},   {0xe31, 0xe31},   {0xe34, 0xe3a},   {0xe47, 0xe4e},   {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff},
+                                     {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x2064}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
     return within(code, none) ? 0 : within(code, wide) ? 2 : 1;
 }
 
-} // namespace
+}  // namespace
 
 terminal look_at(std::FILE* stream, const std::string& color) {
     terminal screen;
@@ -103,15 +102,11 @@ terminal look_at(std::FILE* stream, const std::string& color) {
                                : !environment("LC_CTYPE").empty() ? environment("LC_CTYPE")
                                                                   : environment("LANG");
     // A bare container has no locale at all and still a terminal that knows UTF-8.
-    screen.unicode =
-        (locale.empty() || locale == "C" || locale == "POSIX" || contains(locale, "UTF") || contains(locale, "utf")) &&
-        term != "linux";
-    const bool wanted =
-        color == "always" || (color == "auto" && screen.interactive && environment("NO_COLOR").empty() && term != "dumb");
+    screen.unicode = (locale.empty() || locale == "C" || locale == "POSIX" || contains(locale, "UTF") || contains(locale, "utf")) && term != "linux";
+    const bool wanted = color == "always" || (color == "auto" && screen.interactive && environment("NO_COLOR").empty() && term != "dumb");
     if (!wanted) return screen;
-    const bool full = contains(direct, "truecolor") || contains(direct, "24bit") || contains(term, "direct") ||
-                      contains(term, "kitty") || contains(term, "alacritty") || contains(term, "ghostty") ||
-                      contains(term, "foot") || color == "always";
+    const bool full = contains(direct, "truecolor") || contains(direct, "24bit") || contains(term, "direct") || contains(term, "kitty") ||
+                      contains(term, "alacritty") || contains(term, "ghostty") || contains(term, "foot") || color == "always";
     screen.colors = full ? 1 << 24 : contains(term, "256color") ? 256 : 8;
     return screen;
 }
@@ -121,7 +116,7 @@ std::string printable(const std::string& text) {
     for (std::size_t i = 0; i < text.size();) {
         const std::size_t begin = i;
         const int code = next_code_point(text, i);
-        const bool turns = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069); // of the writing direction
+        const bool turns = (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);  // of the writing direction
         if (code < 32 || (code >= 0x7f && code < 0xa0) || turns) {
             for (std::size_t k = begin; k < i; ++k) {
                 char hex[8];
@@ -192,12 +187,11 @@ void text_table::print(const terminal& screen) const {
         for (std::size_t c = 0; c < row.size() && c < used.size(); ++c) used[c] = used[c] || !row[c].empty();
     const auto line = [&](const std::vector<std::string>& row, style how) {
         std::string out;
-        int owed = 0; // spaces before the next cell, so that no line ends in spaces
+        int owed = 0;  // spaces before the next cell, so that no line ends in spaces
         for (std::size_t c = 0; c < row.size() && c < widths.size(); ++c) {
             if (!used[c]) continue;
             const int missing = widths[c] - display_width(row[c]);
-            if (!row[c].empty())
-                out += std::string(static_cast<std::size_t>(owed + (right[c] ? missing : 0)), ' ') + styled(screen, how, row[c]);
+            if (!row[c].empty()) out += std::string(static_cast<std::size_t>(owed + (right[c] ? missing : 0)), ' ') + styled(screen, how, row[c]);
             owed = row[c].empty() ? owed + widths[c] + 2 : (right[c] ? 0 : missing) + 2;
         }
         std::printf("%s\n", out.c_str());
@@ -282,4 +276,4 @@ void progress::finish() {
     shown_ = false;
 }
 
-} // namespace program
+}  // namespace program

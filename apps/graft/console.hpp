@@ -12,10 +12,10 @@ namespace program {
 
 /// What standard output or error is, and what may be sent there.
 struct terminal {
-    bool interactive = false; ///< it is a terminal
-    int colors = 0;           ///< 0, 8, 256 or 1 << 24
+    bool interactive = false;  ///< it is a terminal
+    int colors = 0;            ///< 0, 8, 256 or 1 << 24
     int columns = 80;
-    bool unicode = true; ///< the locale, or the lack of one, lets block characters through
+    bool unicode = true;  ///< the locale, or the lack of one, lets block characters through
 };
 /// Looks at the stream, TERM, COLORTERM, NO_COLOR and the locale; `color` is auto, always or never.
 terminal look_at(std::FILE* stream, const std::string& color);
@@ -52,11 +52,11 @@ std::string bar(const terminal& screen, double share, int columns);
 /// half as many rows high.
 std::vector<std::string> small_picture(const terminal& screen, const graft::image& picture, int columns);
 
-std::string formatted(const char* format, double value); ///< one number, by a format of printf
-std::string bytes_text(std::int64_t bytes); ///< "13.6 MB"
-std::string count_text(std::int64_t count); ///< "3.5 M"
-std::string milliseconds_text(double ms);   ///< "0.42 ms"
-std::string percent_text(double share);     ///< "99.8 %"
+std::string formatted(const char* format, double value);  ///< one number, by a format of printf
+std::string bytes_text(std::int64_t bytes);               ///< "13.6 MB"
+std::string count_text(std::int64_t count);               ///< "3.5 M"
+std::string milliseconds_text(double ms);                 ///< "0.42 ms"
+std::string percent_text(double share);                   ///< "99.8 %"
 
 /// Seconds of a steady clock.
 double seconds_now();
@@ -79,4 +79,4 @@ private:
     double begun_, last_;
 };
 
-} // namespace program
+}  // namespace program

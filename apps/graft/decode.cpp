@@ -18,15 +18,10 @@ graft::result<int> decode(const common_options& common, const decode_options& op
     const graft::tensor pixels(graft::dtype::uint8, {picture.height, picture.width, picture.channels}, picture.pixels);
     GRAFT_TRY(graft::write_npy(options.output, pixels));
     if (common.json)
-        print(json{{"image", options.image},
-                   {"shape", shape_json(pixels.shape())},
-                   {"dtype", graft::name(pixels.type())},
-                   {"output", options.output}});
+        print(json{{"image", options.image}, {"shape", shape_json(pixels.shape())}, {"dtype", graft::name(pixels.type())}, {"output", options.output}});
     else {
-        for (const std::string& line : small_picture(look_at(stdout, common.color), picture, 48))
-            std::printf("%s\n", line.c_str());
-        std::printf("%s: uint8 %s, from %s\n", printable(options.output).c_str(), graft::text(pixels.shape()).c_str(),
-                    printable(options.image).c_str());
+        for (const std::string& line : small_picture(look_at(stdout, common.color), picture, 48)) std::printf("%s\n", line.c_str());
+        std::printf("%s: uint8 %s, from %s\n", printable(options.output).c_str(), graft::text(pixels.shape()).c_str(), printable(options.image).c_str());
     }
     return exit_done;
 }
@@ -38,8 +33,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return decode(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb decode_verb() { return {"The pixels of a picture as an array, uint8 (H, W, 3)", declare}; }
 
-} // namespace program
+}  // namespace program

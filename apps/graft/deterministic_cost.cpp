@@ -43,4 +43,4 @@ double any_algorithm::cost(const std::vector<double>& deterministic_ms) const {
     return ms_.empty() || deterministic_ms.empty() ? 0 : median(deterministic_ms) / median(ms_);
 }
 
-} // namespace program
+}  // namespace program

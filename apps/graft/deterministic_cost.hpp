@@ -28,4 +28,4 @@ private:
     std::vector<double> ms_;
 };
 
-} // namespace program
+}  // namespace program

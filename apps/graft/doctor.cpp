@@ -93,13 +93,13 @@ graft::result<int> doctor(const common_options& common) {
     std::string wanted;
     GRAFT_TRY_ASSIGN(wanted, wanted_device(common));
     common_options quietly = common;
-    quietly.quiet = true; // why it is the CPU is said below
+    quietly.quiet = true;  // why it is the CPU is said below
     auto opened = open_device(quietly);
     if (!opened.ok() && opened.error().code() == graft::errc::usage) return opened.take_status();
 
     const unsigned cores = std::thread::hardware_concurrency();
     json isas = json::array();
-#define GRAFT_X(id, width, here)                                                                                                 \
+#define GRAFT_X(id, width, here) \
     if (graft::cpu::available(graft::cpu::isa::id)) isas.push_back(#id);
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
@@ -113,27 +113,20 @@ graft::result<int> doctor(const common_options& common) {
     const int threads = thread_count(common);
     json verdicts = json::array();
     verdicts.push_back({{"ok", true},
-                        {"what", std::string("models run on the CPU with ") + graft::cpu::name(active) + " kernels, " +
-                                     std::to_string(threads) + (threads == 1 ? " thread" : " threads")}});
-    verdicts.push_back(
-        {{"ok", jpeg},
-         {"what", std::string(jpeg ? "JPEG, " : "") + (webp ? "PNG, BMP, PNM and WebP" : "PNG, BMP and PNM") + " pictures can be read" +
-                      (jpeg ? "" : "; for JPEG install libjpeg-dev or libstb-dev and build again")}});
+                        {"what", std::string("models run on the CPU with ") + graft::cpu::name(active) + " kernels, " + std::to_string(threads) +
+                                     (threads == 1 ? " thread" : " threads")}});
+    verdicts.push_back({{"ok", jpeg},
+                        {"what", std::string(jpeg ? "JPEG, " : "") + (webp ? "PNG, BMP, PNM and WebP" : "PNG, BMP and PNM") + " pictures can be read" +
+                                     (jpeg ? "" : "; for JPEG install libjpeg-dev or libstb-dev and build again")}});
     verdicts.push_back({{"ok", usable.ok()}, {"what", gpu_verdict(usable)}});
     if (active == graft::cpu::isa::baseline)
-        verdicts.push_back(
-            {{"ok", false}, {"what", "only the baseline instruction set is in use: expect a fraction of the usual speed"}});
+        verdicts.push_back({{"ok", false}, {"what", "only the baseline instruction set is in use: expect a fraction of the usual speed"}});
 
     if (common.json) {
         print(json{{"version", graft::version()},
                    {"compiler", compiler()},
                    {"build", GRAFT_BUILD_TYPE},
-                   {"cpu",
-                    {{"name", processor_name()},
-                     {"isa", graft::cpu::name(active)},
-                     {"isas", isas},
-                     {"cores", cores},
-                     {"threads", threads}}},
+                   {"cpu", {{"name", processor_name()}, {"isa", graft::cpu::name(active)}, {"isas", isas}, {"cores", cores}, {"threads", threads}}},
                    {"gpus", gpus},
                    {"device", opened.ok() ? json(device_name(*opened)) : json()},
                    {"libraries", all},
@@ -145,21 +138,19 @@ graft::result<int> doctor(const common_options& common) {
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 9)).c_str(), value.c_str());
     };
     row("graft", std::string(graft::version()) + ", " + GRAFT_BUILD_TYPE + " build by " + compiler());
-    row("processor", printable(processor_name()) + ", " + std::to_string(cores) + " cores, " + std::to_string(threads) +
-                         (threads == 1 ? " thread" : " threads") + " used");
+    row("processor",
+        printable(processor_name()) + ", " + std::to_string(cores) + " cores, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads") + " used");
     std::string sets;
     for (const auto& name : isas) {
         const std::string set = name.get<std::string>();
-        sets +=
-            (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
+        sets += (sets.empty() ? "" : " ") + (set == graft::cpu::name(active) ? styled(screen, style::bold, "[" + set + "]") : set);
     }
     row("kernels", sets + (std::getenv("GRAFT_ISA") ? "  (GRAFT_ISA)" : ""));
     if (gpus.empty()) row("GPUs", "none");
     if (devices.ok())
         for (const auto& d : devices.value())
-            row("GPU", gpu_title(d) + ", compute capability " + std::to_string(d.major) + "." + std::to_string(d.minor) + ", " +
-                           bytes_text(d.memory_bytes) + (d.free_bytes < 0 ? "" : ", " + bytes_text(d.free_bytes) + " free") +
-                           ", " + printable(d.pci_bus_id));
+            row("GPU", gpu_title(d) + ", compute capability " + std::to_string(d.major) + "." + std::to_string(d.minor) + ", " + bytes_text(d.memory_bytes) +
+                           (d.free_bytes < 0 ? "" : ", " + bytes_text(d.free_bytes) + " free") + ", " + printable(d.pci_bus_id));
     for (const auto& l : all)
         if (!l.contains("verdict"))
             row("library", l["name"].get<std::string>() + (l["version"].get<std::string>().empty() ? "" : " ") + l["version"].get<std::string>() +
@@ -167,9 +158,7 @@ graft::result<int> doctor(const common_options& common) {
     print_gpu_libraries(screen);
     row("device", wanted + (opened.ok() ? ": models run on " + device_title(*opened) : " cannot be had"));
     for (const auto& v : verdicts)
-        std::printf("%s %s\n",
-                    v["ok"].get<bool>() ? styled(screen, style::green, "ok").c_str()
-                                        : styled(screen, style::yellow, "--").c_str(),
+        std::printf("%s %s\n", v["ok"].get<bool>() ? styled(screen, style::green, "ok").c_str() : styled(screen, style::yellow, "--").c_str(),
                     v["what"].get<std::string>().c_str());
     return ending(opened);
 }
@@ -178,8 +167,8 @@ action declare(option_list&) {
     return [](const common_options& common) { return doctor(common); };
 }
 
-} // namespace
+}  // namespace
 
 verb doctor_verb() { return {"What this machine and this build can do", declare}; }
 
-} // namespace program
+}  // namespace program

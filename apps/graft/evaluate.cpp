@@ -20,11 +20,10 @@ struct evaluate_options {
     double bad_share = 0.01;
 };
 
-constexpr std::int64_t shown = 40; // rows of the table; --json has all
+constexpr std::int64_t shown = 40;  // rows of the table; --json has all
 
 // The model's output for each class of the dataset, by name.
-graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::string>& given, const std::vector<std::string>& known,
-                                                    const std::string& data) {
+graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::string>& given, const std::vector<std::string>& known, const std::string& data) {
     std::vector<std::int64_t> outputs;
     std::string missing;
     int count = 0;
@@ -36,8 +35,7 @@ graft::result<std::vector<std::int64_t>> outputs_of(const std::vector<std::strin
     }
     if (!count) return outputs;
     std::string some;
-    for (std::size_t i = 0; i < known.size() && i < 5; ++i)
-        some += (i ? ", " : "") + ("\"" + printable(shortened(known[i], 40)) + "\"");
+    for (std::size_t i = 0; i < known.size() && i < 5; ++i) some += (i ? ", " : "") + ("\"" + printable(shortened(known[i], 40)) + "\"");
     return graft::fail(graft::errc::data_class_mismatch, data,
                        missing +
                            (count > 5   ? " and " + std::to_string(count - 5) + " more are"
@@ -58,11 +56,11 @@ void print_table(const terminal& screen, const std::vector<std::string>& classes
         std::int64_t most = -1;
         for (std::int64_t p = 0; p < m.classes(); ++p)
             if (p != c && m.confusion(c, p) > 0 && (most < 0 || m.confusion(c, p) > m.confusion(c, most))) most = p;
-        table.add({shortened(printable(classes[static_cast<std::size_t>(c)]), std::max(12, screen.columns / 4)),
-                   std::to_string(s.support), percent_text(s.precision), percent_text(s.recall), percent_text(s.f1),
+        table.add({shortened(printable(classes[static_cast<std::size_t>(c)]), std::max(12, screen.columns / 4)), std::to_string(s.support),
+                   percent_text(s.precision), percent_text(s.recall), percent_text(s.f1),
                    most < 0 ? ""
-                            : shortened(printable(classes[static_cast<std::size_t>(most)]), std::max(12, screen.columns / 4)) +
-                                  " (" + std::to_string(m.confusion(c, most)) + ")"});
+                            : shortened(printable(classes[static_cast<std::size_t>(most)]), std::max(12, screen.columns / 4)) + " (" +
+                                  std::to_string(m.confusion(c, most)) + ")"});
     }
     table.print(screen);
     if (present > shown) std::printf("... and %lld classes more; --json has all\n", static_cast<long long>(present - shown));
@@ -74,18 +72,13 @@ void print_matrix(const terminal& screen, const std::vector<std::string>& classe
     for (const std::string& c : classes) names = std::max(names, std::min(16, display_width(printable(c))));
     if (m.classes() > 20 || names + 2 + static_cast<int>(m.classes()) * width > screen.columns) return;
     std::string head = padded("true \\ taken for", names) + "  ";
-    for (std::int64_t c = 0; c < m.classes(); ++c)
-        head += padded(shortened(printable(classes[static_cast<std::size_t>(c)]), width - 1), width, true);
+    for (std::int64_t c = 0; c < m.classes(); ++c) head += padded(shortened(printable(classes[static_cast<std::size_t>(c)]), width - 1), width, true);
     std::printf("%s\n", styled(screen, style::dim, head).c_str());
     for (std::int64_t t = 0; t < m.classes(); ++t) {
         std::string line = padded(shortened(printable(classes[static_cast<std::size_t>(t)]), names), std::max(names, 16)) + "  ";
         for (std::int64_t p = 0; p < m.classes(); ++p) {
             const std::int64_t n = m.confusion(t, p);
-            line += styled(screen,
-                           t == p ? style::green
-                           : n    ? style::yellow
-                                  : style::dim,
-                           padded(n ? std::to_string(n) : ".", width, true));
+            line += styled(screen, t == p ? style::green : n ? style::yellow : style::dim, padded(n ? std::to_string(n) : ".", width, true));
         }
         std::printf("%s\n", line.c_str());
     }
@@ -158,8 +151,8 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     print_table(screen, classes, m);
     print_matrix(screen, classes, m);
     char text[200];
-    std::snprintf(text, sizeof text, "  top-5 %s  loss %.4f  macro F1 %.3f  calibration error %.4f",
-                  percent_text(m.top_k()).c_str(), m.loss(), m.macro_f1(), m.calibration_error());
+    std::snprintf(text, sizeof text, "  top-5 %s  loss %.4f  macro F1 %.3f  calibration error %.4f", percent_text(m.top_k()).c_str(), m.loss(), m.macro_f1(),
+                  m.calibration_error());
     const bool uneven = graft::is_imbalanced(m.supports());
     std::printf("%s%s%s\n", styled(screen, style::bold, "top-1 " + percent_text(m.top1())).c_str(),
                 uneven ? uneven_text(m.balanced_accuracy(), m.majority()).c_str() : "", text);
@@ -167,9 +160,8 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     std::string some;
     for (std::size_t i = 0; i < never.size() && i < 10; ++i) some += (i ? ", " : "") + printable(never[i]);
     if (!never.empty()) std::printf("never answered: %s%s\n", some.c_str(), never.size() > 10 ? ", ..." : "");
-    std::printf("%lld pictures in %s on %s, %.0f a second%s\n", static_cast<long long>(m.samples()),
-                milliseconds_text(seconds * 1e3).c_str(), classifier.model().device(), rate,
-                found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
+    std::printf("%lld pictures in %s on %s, %.0f a second%s\n", static_cast<long long>(m.samples()), milliseconds_text(seconds * 1e3).c_str(),
+                classifier.model().device(), rate, found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
     return exit_done;
 }
 
@@ -185,8 +177,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return evaluate(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb evaluate_verb() { return {"Scores a model on labelled pictures, each exactly once", declare}; }
 
-} // namespace program
+}  // namespace program

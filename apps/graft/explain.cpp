@@ -14,7 +14,7 @@ namespace program {
 namespace {
 
 struct explain_options {
-    std::string model, labels, preprocess, output, out, label; ///< label: a class by its name or its index; empty: the likeliest
+    std::string model, labels, preprocess, output, out, label;  ///< label: a class by its name or its index; empty: the likeliest
     std::vector<std::string> images;
     int top = 1;
 };
@@ -37,17 +37,19 @@ graft::result<int> wanted_class(const graft::classifier& named, const std::strin
     }
     std::string some;
     for (std::size_t i = 0; i < names.size() && i < 10; ++i) some += (i ? ", " : "") + printable(shortened(names[i], 40));
-    return graft::fail(graft::errc::usage, "--label",
-                       "\"" + printable(label) + "\" is none of the model's classes" +
-                           (names.empty() ? "; it has no names, give an index"
-                                          : ": " + some + (names.size() > 10 ? ", ..." : "") + "; an index from 0 to " + std::to_string(names.size() - 1) + " will do too"));
+    return graft::fail(
+        graft::errc::usage, "--label",
+        "\"" + printable(label) + "\" is none of the model's classes" +
+            (names.empty() ? "; it has no names, give an index"
+                           : ": " + some + (names.size() > 10 ? ", ..." : "") + "; an index from 0 to " + std::to_string(names.size() - 1) + " will do too"));
 }
 
 graft::status check_device(const common_options& common) {
     std::string device;
     GRAFT_TRY_ASSIGN(device, wanted_device(common));
     if (device.compare(0, 4, "cuda") == 0)
-        return graft::fail(graft::errc::usage, "--device", "maps are made on the CPU, not on " + printable(device) + "; leave --device and GRAFT_DEVICE out, or say cpu");
+        return graft::fail(graft::errc::usage, "--device",
+                           "maps are made on the CPU, not on " + printable(device) + "; leave --device and GRAFT_DEVICE out, or say cpu");
     return {};
 }
 
@@ -129,7 +131,8 @@ graft::result<int> explain(const common_options& common, const explain_options& 
     warn_where_assumed(common, explainer.named().preprocessing());
     const graft::model& model = explainer.named().model();
     if (model.outputs().size() > 1 && options.output.empty())
-        warn(common, "the model has " + std::to_string(model.outputs().size()) + " outputs; what is explained is the first, " + printable(model.outputs()[0].name) + "; --output NAME takes another");
+        warn(common, "the model has " + std::to_string(model.outputs().size()) + " outputs; what is explained is the first, " +
+                         printable(model.outputs()[0].name) + "; --output NAME takes another");
     int label = -1;
     GRAFT_TRY_ASSIGN(label, wanted_class(explainer.named(), options.label));
 
@@ -170,8 +173,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return explain(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb explain_verb() { return {"Where in a picture a network looks, as pictures (Grad-CAM)", declare}; }
 
-} // namespace program
+}  // namespace program

@@ -27,10 +27,10 @@ void print_sweep(const terminal& screen, const graft::rate_finder& finder, doubl
     for (const std::string& line : drawn(screen, plot)) std::printf("%s\n", line.c_str());
 }
 
-} // namespace
+}  // namespace
 
-graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup,
-                                      const graft::dataset_splits& data, const graft::trainer_options& with) {
+graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
+                                      const graft::trainer_options& with) {
     const graft::training_network& network = setup.network;
     std::vector<graft::parameter> parameters = network.parameters;
     const int cut = network.features == graft::no_value ? -1 : maker_of(network.graph, network.features);
@@ -83,15 +83,13 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
             float* row = targets.data<float>() + static_cast<std::int64_t>(s) * classes;
             const double share = b.other_labels.empty() ? 1 : static_cast<double>(b.lambda[s]);
             weight += graft::write_target(how.loss, b.labels[s], share, classes, row, false);
-            if (!b.other_labels.empty())
-                weight += graft::write_target(how.loss, b.other_labels[s], 1 - share, classes, row, true);
+            if (!b.other_labels.empty()) weight += graft::write_target(how.loss, b.other_labels[s], 1 - share, classes, row, true);
         }
         graft::tensor taught;
         if (teacher) GRAFT_TRY_ASSIGN(taught, teacher.logits(b.teacher_inputs));
         graft::step_input in;
         in.teacher = teacher ? &taught : nullptr;
-        in.inputs = &b.inputs, in.targets = &targets, in.scale = weight > 0 ? 1 / weight : 0, in.learning_rate = finder.rate(i),
-        in.step = i;
+        in.inputs = &b.inputs, in.targets = &targets, in.scale = weight > 0 ? 1 / weight : 0, in.learning_rate = finder.rate(i), in.step = i;
         const graft::status done = step.run(in, pool);
         if (!done.ok() && done.error().code() != graft::errc::train_diverged) return graft::status(done.error());
         shown.step(i + 1);
@@ -102,11 +100,8 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
     if (common.json) {
         json rates = json::array();
         for (std::size_t i = 0; i < finder.losses().size(); ++i) rates.push_back(finder.rate(static_cast<std::int64_t>(i)));
-        print(json{{"suggestion", suggestion},
-                   {"rates", rates},
-                   {"losses", finder.losses()},
-                   {"smoothed", finder.smoothed()},
-                   {"device", device_name(how.on)}});
+        print(
+            json{{"suggestion", suggestion}, {"rates", rates}, {"losses", finder.losses()}, {"smoothed", finder.smoothed()}, {"device", device_name(how.on)}});
         return exit_done;
     }
     print_sweep(look_at(stdout, common.color), finder, suggestion);
@@ -117,4 +112,4 @@ graft::result<int> find_learning_rate(const common_options& common, const traini
     return exit_done;
 }
 
-} // namespace program
+}  // namespace program

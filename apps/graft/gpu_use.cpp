@@ -42,7 +42,8 @@ void gpu_use::sample() {
     const auto add = [](mean& to, double value) {
         if (std::isfinite(value)) to.sum += value, to.count += 1;
     };
-    add(busy_, latest_.busy), add(memory_access_, latest_.memory_access), add(bytes_, latest_.bytes), add(watts_, latest_.watts), add(celsius_, latest_.celsius);
+    add(busy_, latest_.busy), add(memory_access_, latest_.memory_access), add(bytes_, latest_.bytes), add(watts_, latest_.watts),
+        add(celsius_, latest_.celsius);
     add(throttled_, latest_.throttled);
 }
 
@@ -55,4 +56,4 @@ gpu_figures gpu_use::take_means() {
     return {busy_.take(), memory_access_.take(), bytes_.take(), watts_.take(), celsius_.take(), throttled_.take(), why_};
 }
 
-} // namespace program
+}  // namespace program

@@ -12,11 +12,11 @@ namespace program {
 /// Figures of a GPU; NaN where it does not tell.
 struct gpu_figures {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    double busy = none; ///< share of the time in which a kernel ran, 0..1
-    double memory_access = none; ///< share of the time in which its memory was read or written, 0..1
+    double busy = none;           ///< share of the time in which a kernel ran, 0..1
+    double memory_access = none;  ///< share of the time in which its memory was read or written, 0..1
     double bytes = none, watts = none, celsius = none;
-    double throttled = none; ///< 1 while heat or its power supply makes it slower, else 0; their mean is a share of the time
-    graft::gpu::throttle why = graft::gpu::throttle::none; ///< of `throttled`; of means, the last reason
+    double throttled = none;                                ///< 1 while heat or its power supply makes it slower, else 0; their mean is a share of the time
+    graft::gpu::throttle why = graft::gpu::throttle::none;  ///< of `throttled`; of means, the last reason
 };
 
 /// Samples a GPU twice a second at most, however often it is asked to.
@@ -48,4 +48,4 @@ private:
     bool lost_ = false;
 };
 
-} // namespace program
+}  // namespace program

@@ -7,8 +7,7 @@ namespace program {
 
 std::string gpu_title(const graft::gpu::device_info& device) {
     std::string title = "cuda:" + std::to_string(device.ordinal) + " " + printable(device.name);
-    if (device.physical >= 0 && device.physical != device.ordinal)
-        title += " (GPU " + std::to_string(device.physical) + " of nvidia-smi)";
+    if (device.physical >= 0 && device.physical != device.ordinal) title += " (GPU " + std::to_string(device.physical) + " of nvidia-smi)";
     return title;
 }
 
@@ -45,8 +44,7 @@ std::string gpu_verdict(const graft::status& available) {
     std::string missing;
     for (const auto* r : graft::gpu::library_reports())
         if (r->required && !r->ok) missing += (missing.empty() ? "" : ", ") + std::string(r->name);
-    return "NVIDIA GPUs cannot be used: " +
-           (missing.empty() ? printable(available.error().detail()) : "see what is said of " + missing);
+    return "NVIDIA GPUs cannot be used: " + (missing.empty() ? printable(available.error().detail()) : "see what is said of " + missing);
 }
 
 void print_gpu_libraries(const terminal& screen) {
@@ -60,9 +58,7 @@ void print_gpu_libraries(const terminal& screen) {
                    r->path.empty() ? "" : printable(r->path)});
     table.print(screen);
     for (const auto* r : reports)
-        if (!r->ok)
-            std::printf("%s %s (%s): %s\n", styled(screen, style::yellow, "--").c_str(), r->name, r->needed_for,
-                        printable(r->verdict).c_str());
+        if (!r->ok) std::printf("%s %s (%s): %s\n", styled(screen, style::yellow, "--").c_str(), r->name, r->needed_for, printable(r->verdict).c_str());
 }
 
-} // namespace program
+}  // namespace program

@@ -21,4 +21,4 @@ std::string gpu_verdict(const graft::status& available);
 /// The table of the libraries, and a line below for each that cannot be used.
 void print_gpu_libraries(const terminal& screen);
 
-} // namespace program
+}  // namespace program

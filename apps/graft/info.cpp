@@ -18,7 +18,7 @@ namespace {
 struct info_options {
     std::string file;
     bool ops = false, placement = false;
-    int train = 0; ///< samples of the training step whose memory is told; 0: none
+    int train = 0;  ///< samples of the training step whose memory is told; 0: none
 };
 
 // A safetensors file begins with the length of its JSON, 64 bits, which no real file fills beyond the fifth byte, and a brace.
@@ -37,14 +37,11 @@ bool looks_like_safetensors(const std::string& path) {
 json values_json(const std::vector<graft::value_info>& values, bool defaults) {
     json list = json::array();
     for (const graft::value_info& v : values)
-        if (v.has_default == defaults)
-            list.push_back({{"name", v.name}, {"dtype", graft::name(v.type)}, {"shape", shape_json(v)}});
+        if (v.has_default == defaults) list.push_back({{"name", v.name}, {"dtype", graft::name(v.type)}, {"shape", shape_json(v)}});
     return list;
 }
 
-std::string operator_name(const graft::node& n) {
-    return n.domain.empty() || n.domain == "ai.onnx" ? n.op_type : n.domain + "." + n.op_type;
-}
+std::string operator_name(const graft::node& n) { return n.domain.empty() || n.domain == "ai.onnx" ? n.op_type : n.domain + "." + n.op_type; }
 
 struct census {
     std::map<std::string, std::int64_t> operators;
@@ -111,9 +108,7 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
         std::string shape;
         for (std::int64_t e : t.extents) n *= e, shape += (shape.empty() ? "" : ",") + std::to_string(e);
         tensors.push_back({{"name", t.name}, {"dtype", type}, {"shape", t.extents}});
-        if (!common.json)
-            table.add({shortened(printable(t.name), 60), printable(type), "[" + shape + "]",
-                       bytes_text(static_cast<std::int64_t>(t.bytes))});
+        if (!common.json) table.add({shortened(printable(t.name), 60), printable(type), "[" + shape + "]", bytes_text(static_cast<std::int64_t>(t.bytes))});
         elements += n;
         bytes += static_cast<std::int64_t>(t.bytes);
     }
@@ -123,8 +118,8 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
         return exit_done;
     }
     const terminal screen = look_at(stdout, common.color);
-    std::printf("%s: safetensors, %zu tensors, %s elements, %s\n", printable(options.file).c_str(), file.tensors.size(),
-                count_text(elements).c_str(), bytes_text(bytes).c_str());
+    std::printf("%s: safetensors, %zu tensors, %s elements, %s\n", printable(options.file).c_str(), file.tensors.size(), count_text(elements).c_str(),
+                bytes_text(bytes).c_str());
     for (const auto& m : file.metadata)
         std::printf("%s  %s\n", styled(screen, style::dim, shortened(printable(m.first), 30)).c_str(),
                     shortened(printable(m.second), screen.columns - 34).c_str());
@@ -132,8 +127,7 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
     return exit_done;
 }
 
-void print_placement(const terminal& screen, const std::vector<graft::placement>& places,
-                     const std::shared_ptr<graft::device>& on) {
+void print_placement(const terminal& screen, const std::vector<graft::placement>& places, const std::shared_ptr<graft::device>& on) {
     std::printf("on %s\n", device_title(on).c_str());
     text_table table({"node", "operator", "device", "kernel", "why not a faster one"});
     for (const graft::placement& p : places)
@@ -219,11 +213,7 @@ graft::result<int> info(const common_options& common, const info_options& option
         if (options.placement) {
             json list = json::array();
             for (const graft::placement& p : places)
-                list.push_back({{"node", p.node},
-                                {"operator", p.op_type},
-                                {"device", p.device},
-                                {"kernel", p.kernel},
-                                {"reason", p.reason}});
+                list.push_back({{"node", p.node}, {"operator", p.op_type}, {"device", p.device}, {"kernel", p.kernel}, {"reason", p.reason}});
             object["placement"] = no_places.empty() ? list : json(nullptr);
         }
         print(object);
@@ -232,12 +222,10 @@ graft::result<int> info(const common_options& common, const info_options& option
 
     const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const std::string& key, const std::string& value) {
-        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(),
-                    wrapped(value, 12, std::max(40, screen.columns)).c_str());
+        std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), wrapped(value, 12, std::max(40, screen.columns)).c_str());
     };
     std::string origin = "ONNX, IR " + std::to_string(g.ir_version) + ", opset " + std::to_string(g.version_of(""));
-    if (!g.producer_name.empty())
-        origin += ", by " + printable(g.producer_name) + (g.producer_version.empty() ? "" : " " + printable(g.producer_version));
+    if (!g.producer_name.empty()) origin += ", by " + printable(g.producer_name) + (g.producer_version.empty() ? "" : " " + printable(g.producer_version));
     row("model", styled(screen, style::bold, printable(options.file)) + "  (" + origin + ")");
     const auto list = [&](const char* one, const std::vector<graft::value_info>& values, bool defaults) {
         for (const graft::value_info& v : values)
@@ -248,8 +236,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     list("output", model.outputs(), false);
     row("parameters", count_text(all.parameters) + "  (" + bytes_text(all.parameter_bytes) + ")");
     std::string guess;
-    for (const graft::value_info& v : assumed)
-        guess += (guess.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
+    for (const graft::value_info& v : assumed) guess += (guess.empty() ? "" : ", ") + printable(v.name) + " " + graft::text(v.extents);
     if (use.ok()) {
         const graft::model::memory_use& m = use.value();
         row("MACs", count_text(m.multiply_adds) + "  at " + guess);
@@ -259,15 +246,12 @@ graft::result<int> info(const common_options& common, const info_options& option
     } else
         row("memory", "not known: " + printable(use.error().what()));
     if (options.train)
-        row("training", bytes_text(step.total()) + "  (a step of " + std::to_string(options.train) + ": " +
-                            bytes_text(step.activations) + " activations and gradients, " + bytes_text(step.state) +
-                            " weights, averages and optimiser)");
+        row("training", bytes_text(step.total()) + "  (a step of " + std::to_string(options.train) + ": " + bytes_text(step.activations) +
+                            " activations and gradients, " + bytes_text(step.state) + " weights, averages and optimiser)");
     std::string operators;
-    for (const auto& entry : by_number(all))
-        operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
+    for (const auto& entry : by_number(all)) operators += (operators.empty() ? "" : ", ") + printable(entry.first) + " " + std::to_string(entry.second);
     row("operators", operators);
-    for (const auto& entry : g.metadata)
-        row("metadata", printable(entry.first) + ": " + shortened(printable(entry.second), 2 * screen.columns));
+    for (const auto& entry : g.metadata) row("metadata", printable(entry.first) + ": " + shortened(printable(entry.second), 2 * screen.columns));
     if (options.placement) {
         std::printf("\n");
         if (no_places.empty())
@@ -287,8 +271,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return info(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb info_verb() { return {"What is in a model (ONNX) or a tensor file (safetensors)", declare}; }
 
-} // namespace program
+}  // namespace program

@@ -29,7 +29,7 @@ extern "C" void note_signal(int which) {
 #endif
 }
 
-} // namespace
+}  // namespace
 
 interrupt_guard::interrupt_guard(std::string notice) : notice_(std::move(notice)) {
     notice_text = notice_.c_str();
@@ -66,4 +66,4 @@ std::string shell_quoted(const std::string& word) {
     return out + "'";
 }
 
-} // namespace program
+}  // namespace program

@@ -25,4 +25,4 @@ private:
 /// A word as a shell takes it back: as it is, or in quotes.
 std::string shell_quoted(const std::string& word);
 
-} // namespace program
+}  // namespace program

@@ -16,8 +16,8 @@ namespace program {
 namespace {
 
 struct monitor_options {
-    double interval = 1; ///< seconds between samples
-    int count = 0;       ///< samples; 0: one with --json, else until the program is stopped
+    double interval = 1;  ///< seconds between samples
+    int count = 0;        ///< samples; 0: one with --json, else until the program is stopped
 };
 
 using graft::gpu::device_info;
@@ -31,8 +31,7 @@ std::string time_text(std::time_t now) {
 // "-" for what a device does not tell
 std::string or_dash(bool known, const std::string& text) { return known ? text : "-"; }
 std::string memory_text(const device_sample& s) {
-    return or_dash(s.memory_used >= 0, bytes_text(s.memory_used)) + " of " +
-           or_dash(s.memory_bytes >= 0, bytes_text(s.memory_bytes));
+    return or_dash(s.memory_used >= 0, bytes_text(s.memory_used)) + " of " + or_dash(s.memory_bytes >= 0, bytes_text(s.memory_bytes));
 }
 std::string use_text(const device_sample& s) {
     if (s.lost) return "lost";
@@ -60,16 +59,16 @@ json sample_json(const device_info& device, const device_sample& s) {
 int print_table(const terminal& screen, const std::vector<device_info>& devices, const std::vector<device_sample>& samples) {
     text_table table({"GPU", ">busy", "", ">accesses", ">memory", ">power", ">temperature", "slowed by"});
     for (std::size_t i = 0; i < devices.size(); ++i)
-        table.add({gpu_title(devices[i]), use_text(samples[i]), bar(screen, samples[i].utilization / 100.0, 10),
-                   access_text(samples[i]), memory_text(samples[i]), power_text(samples[i]), heat_text(samples[i]), throttle_text(samples[i])});
+        table.add({gpu_title(devices[i]), use_text(samples[i]), bar(screen, samples[i].utilization / 100.0, 10), access_text(samples[i]),
+                   memory_text(samples[i]), power_text(samples[i]), heat_text(samples[i]), throttle_text(samples[i])});
     table.print(screen);
     return static_cast<int>(devices.size()) + 1;
 }
 void print_line(const std::vector<device_info>& devices, const std::vector<device_sample>& samples) {
     std::string line = time_text(std::time(nullptr));
     for (std::size_t i = 0; i < devices.size(); ++i)
-        line += "  cuda:" + std::to_string(devices[i].ordinal) + " " + use_text(samples[i]) + ", " + access_text(samples[i]) +
-                " memory accesses, " + memory_text(samples[i]) + ", " + power_text(samples[i]) + ", " + heat_text(samples[i]) +
+        line += "  cuda:" + std::to_string(devices[i].ordinal) + " " + use_text(samples[i]) + ", " + access_text(samples[i]) + " memory accesses, " +
+                memory_text(samples[i]) + ", " + power_text(samples[i]) + ", " + heat_text(samples[i]) +
                 (throttle_text(samples[i]).empty() ? "" : ", slowed by " + throttle_text(samples[i]));
     std::printf("%s\n", line.c_str());
 }
@@ -115,8 +114,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return monitor(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb monitor_verb() { return {"How the GPUs are doing: use, memory, power, temperature", declare}; }
 
-} // namespace program
+}  // namespace program

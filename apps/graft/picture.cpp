@@ -30,13 +30,12 @@ void add_color(std::string& line, const terminal& screen, const std::uint8_t* pi
     line += code;
 }
 
-} // namespace
+}  // namespace
 
 std::vector<std::string> small_picture(const terminal& screen, const graft::image& picture, int columns) {
     if (screen.colors < 256 || !screen.unicode || columns < 2 || !picture || picture.channels != 3) return {};
     // As wide as asked for, or less for pictures higher than wide, so that a row of results stays compact.
-    std::int64_t width = columns,
-                 height = std::max<std::int64_t>(1, (columns * picture.height + picture.width / 2) / picture.width);
+    std::int64_t width = columns, height = std::max<std::int64_t>(1, (columns * picture.height + picture.width / 2) / picture.width);
     if (height > columns) {
         width = std::max<std::int64_t>(1, (columns * picture.width + picture.height / 2) / picture.height);
         height = columns;
@@ -57,4 +56,4 @@ std::vector<std::string> small_picture(const terminal& screen, const graft::imag
     return lines;
 }
 
-} // namespace program
+}  // namespace program

@@ -19,7 +19,7 @@
 namespace program {
 namespace {
 
-constexpr std::int64_t most_waiting = std::int64_t(256) << 20; // bytes of pixels
+constexpr std::int64_t most_waiting = std::int64_t(256) << 20;  // bytes of pixels
 
 void warn_of(const common_options& common, const graft::picture_files& found, const std::string& folder) {
     constexpr int most = 5;
@@ -33,7 +33,9 @@ void warn_of(const common_options& common, const graft::picture_files& found, co
             ++untold;
     }
     if (untold) warn(common, folder + ": " + std::to_string(untold) + " more of the kind");
-    if (others) warn(common, folder + ": " + std::to_string(others) + (others == 1 ? " file that is no picture was" : " files that are no pictures were") + " passed over");
+    if (others)
+        warn(common,
+             folder + ": " + std::to_string(others) + (others == 1 ? " file that is no picture was" : " files that are no pictures were") + " passed over");
 }
 
 // A file that is not there yet, opened for writing; null where there is one already (EEXIST), or it cannot be made.
@@ -57,14 +59,14 @@ std::string percent(char c) {
     return text;
 }
 
-} // namespace
+}  // namespace
 
 std::vector<picture_argument> pictures_of(const common_options& common, const std::vector<std::string>& arguments, const std::string& leave_out) {
     std::vector<picture_argument> all;
     for (const std::string& argument : arguments) {
         const auto entry = graft::look_at(argument, graft::errc::image_open);
         if (!entry.ok() || entry.value().kind != graft::entry_kind::folder) {
-            all.push_back({argument, {}}); // whoever decodes it says what is wrong with it
+            all.push_back({argument, {}});  // whoever decodes it says what is wrong with it
             continue;
         }
         auto found = graft::find_pictures(argument, leave_out);
@@ -74,8 +76,7 @@ std::vector<picture_argument> pictures_of(const common_options& common, const st
         }
         warn_of(common, found.value(), argument);
         for (const std::string& path : found->paths) all.push_back({path, {}});
-        if (found->paths.empty())
-            all.push_back({argument, graft::error(graft::errc::image_open, argument, "there is no picture in this folder or below it")});
+        if (found->paths.empty()) all.push_back({argument, graft::error(graft::errc::image_open, argument, "there is no picture in this folder or below it")});
     }
     return all;
 }
@@ -101,9 +102,8 @@ void decoded_ahead::work() {
     std::unique_lock<std::mutex> lock(lock_);
     for (;;) {
         // The one that is waited for always has room.
-        room_.wait(lock, [this] {
-            return stopping_ || begun_ == pictures_.size() || begun_ == taken_ || (begun_ - taken_ < done_.size() && bytes_ < most_waiting);
-        });
+        room_.wait(lock,
+                   [this] { return stopping_ || begun_ == pictures_.size() || begun_ == taken_ || (begun_ - taken_ < done_.size() && bytes_ < most_waiting); });
         if (stopping_ || begun_ == pictures_.size()) return;
         decode_one(lock);
     }
@@ -151,7 +151,7 @@ std::string legal_name(const std::string& name) {
     char hash[24];
     std::snprintf(hash, sizeof hash, "%%%016llx", static_cast<unsigned long long>(graft::fnv1a(name.data(), name.size())));
     std::size_t cut = longest - std::strlen(hash);
-    while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xc0) == 0x80) --cut; // between letters
+    while (cut > 0 && (static_cast<unsigned char>(out[cut]) & 0xc0) == 0x80) --cut;  // between letters
     return out.substr(0, cut) + hash;
 }
 
@@ -173,4 +173,4 @@ graft::result<std::string> new_files::write(const std::string& folder, const std
     }
 }
 
-} // namespace program
+}  // namespace program

@@ -38,12 +38,12 @@ private:
     void decode_one(std::unique_lock<std::mutex>& lock);
 
     const std::vector<picture_argument>& pictures_;
-    std::vector<std::optional<graft::result<graft::image>>> done_; // a ring
+    std::vector<std::optional<graft::result<graft::image>>> done_;  // a ring
     std::vector<std::thread> threads_;
     std::mutex lock_;
     std::condition_variable room_, ready_;
     std::size_t begun_ = 0, taken_ = 0;
-    std::int64_t bytes_ = 0; // of pixels that wait
+    std::int64_t bytes_ = 0;  // of pixels that wait
     bool stopping_ = false;
 };
 
@@ -61,7 +61,7 @@ public:
     graft::result<std::string> write(const std::string& folder, const std::string& name, const std::string& bytes);
 
 private:
-    std::unordered_map<std::string, int> last_; // number that a name was written with
+    std::unordered_map<std::string, int> last_;  // number that a name was written with
 };
 
-} // namespace program
+}  // namespace program

@@ -46,7 +46,7 @@ void put_centred(std::string& line, int at, const std::string& text) {
     if (most >= 0) line.replace(static_cast<std::size_t>(std::min(std::max(at - static_cast<int>(text.size()) / 2, 0), most)), text.size(), text);
 }
 
-} // namespace
+}  // namespace
 
 std::vector<std::string> drawn(const terminal& screen, const log_plot& plot) {
     const int columns = std::min(screen.columns - label_columns - 2, 100);
@@ -100,4 +100,4 @@ std::vector<std::string> drawn(const terminal& screen, const log_plot& plot) {
     return lines;
 }
 
-} // namespace program
+}  // namespace program

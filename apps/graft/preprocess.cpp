@@ -24,8 +24,7 @@ graft::status read_format(const std::string& path, graft::input_format& format, 
         format = {v.type, v.extents, true};
     }
     if (pictures != 1)
-        return graft::fail(graft::errc::input_name, path,
-                           "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
+        return graft::fail(graft::errc::input_name, path, "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     if (const std::string* own = g.find_metadata("graft.preprocess")) metadata = *own;
     return {};
 }
@@ -62,8 +61,7 @@ graft::result<int> preprocess(const common_options& common, const preprocess_opt
                    {"preprocess", spec},
                    {"output", options.output}});
     else
-        std::printf("%s: %s %s, by %s\n", printable(options.output).c_str(), graft::name(values.type()),
-                    graft::text(values.shape()).c_str(), spec.c_str());
+        std::printf("%s: %s %s, by %s\n", printable(options.output).c_str(), graft::name(values.type()), graft::text(values.shape()).c_str(), spec.c_str());
     return exit_done;
 }
 
@@ -76,8 +74,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return preprocess(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb preprocess_verb() { return {"The tensor that a model sees of a picture", declare}; }
 
-} // namespace program
+}  // namespace program

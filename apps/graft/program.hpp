@@ -20,8 +20,8 @@ namespace program {
 using json = nlohmann::ordered_json;
 
 constexpr int exit_done = 0, exit_failed = 1, exit_usage = 2;
-constexpr int exit_stopped = 128; ///< and the number of the signal that asked for it, as shells have it
-constexpr int batch_auto = -2; ///< --batch auto
+constexpr int exit_stopped = 128;  ///< and the number of the signal that asked for it, as shells have it
+constexpr int batch_auto = -2;     ///< --batch auto
 
 /// Options that every verb takes.
 struct common_options {
@@ -33,7 +33,7 @@ struct common_options {
     std::string device, precision = "auto", memory_limit;
     bool deterministic = false, strict_placement = false;
     std::string color = "auto";
-    std::string command, resume_command; ///< the command line for a shell: as it was typed, and to go on with the run that it began
+    std::string command, resume_command;  ///< the command line for a shell: as it was typed, and to go on with the run that it began
 };
 
 /// Prints `graft: error: <code>: <where>: <detail>` on stderr and returns the exit code that belongs to it.
@@ -97,4 +97,4 @@ double now_ms();
 /// The largest resident memory of this process so far, in 2^20 bytes.
 double peak_rss_mb();
 
-} // namespace program
+}  // namespace program

@@ -55,10 +55,10 @@ std::vector<std::string> figures(const terminal& screen, const training_figures&
     add(at.data_wait, "wait", formatted("%.0f %%", at.data_wait * 100));
     const std::string gpu = gpu_text(at.gpu);
     if (!gpu.empty()) out.push_back(styled(screen, style::dim, "GPU") + " " + gpu);
-    return out; // the most important first
+    return out;  // the most important first
 }
 
-} // namespace
+}  // namespace
 
 std::string clock_text(double s) {
     if (!std::isfinite(s) || s < 0) s = 0;
@@ -69,8 +69,7 @@ std::string clock_text(double s) {
     else if (all < 3600)
         std::snprintf(text, sizeof text, "%d:%02d", static_cast<int>(all / 60), static_cast<int>(all % 60));
     else
-        std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(all / 3600), static_cast<int>(all / 60 % 60),
-                      static_cast<int>(all % 60));
+        std::snprintf(text, sizeof text, "%lld:%02d:%02d", static_cast<long long>(all / 3600), static_cast<int>(all / 60 % 60), static_cast<int>(all % 60));
     return text;
 }
 
@@ -78,18 +77,17 @@ std::string progress_line(const terminal& screen, const training_figures& at) {
     const double share = at.steps > 0 ? static_cast<double>(at.step) / static_cast<double>(at.steps) : 0;
     const std::string head = at.phase + (at.epochs > 0 ? " " + count_of(at.epoch, at.epochs) : "");
     const int bar_width = screen.columns >= 110 ? 28 : screen.columns >= 90 ? 14 : 6;
-    std::string out =
-        styled(screen, style::bold, head) + " " + thin_bar(screen, share, bar_width) + " " + count_of(at.step, at.steps);
+    std::string out = styled(screen, style::bold, head) + " " + thin_bar(screen, share, bar_width) + " " + count_of(at.step, at.steps);
     for (const std::string& part : figures(screen, at)) {
-        if (display_width(out) + 2 + display_width(part) >= screen.columns) break; // the last column would wrap on some terminals
+        if (display_width(out) + 2 + display_width(part) >= screen.columns) break;  // the last column would wrap on some terminals
         out += "  " + part;
     }
     return display_width(out) < screen.columns ? out : shortened(head + " " + count_of(at.step, at.steps), screen.columns - 1);
 }
 
 std::string progress_log(const training_figures& at) {
-    std::string out = at.phase + (at.epochs > 0 ? " " + std::to_string(at.epoch) + "/" + std::to_string(at.epochs) : "") +
-                      " step " + std::to_string(at.step) + "/" + std::to_string(at.steps);
+    std::string out = at.phase + (at.epochs > 0 ? " " + std::to_string(at.epoch) + "/" + std::to_string(at.epochs) : "") + " step " + std::to_string(at.step) +
+                      "/" + std::to_string(at.steps);
     for (const std::string& part : figures(terminal(), at)) out += ", " + part;
     return out;
 }
@@ -129,7 +127,7 @@ void training_progress::update(const training_figures& at) {
     if (quiet_) return;
     const double now = seconds_now();
     const bool bar = screen_.interactive;
-    if (last_ < -1e8 && !bar) last_ = now; // a log needs no line for what has only begun
+    if (last_ < -1e8 && !bar) last_ = now;  // a log needs no line for what has only begun
     if (now - last_ < (bar ? 0.1 : 10)) return;
     last_ = now;
     if (bar)
@@ -159,4 +157,4 @@ void training_progress::clear() {
     shown_ = false;
 }
 
-} // namespace program
+}  // namespace program

@@ -13,12 +13,12 @@ namespace program {
 /// Where a run is. Figures that are not known are NaN and left out.
 struct training_figures {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    std::string phase = "epoch";                             ///< "epoch", or "validation" and the like
-    std::int64_t epoch = 0, epochs = 0, step = 0, steps = 0; ///< epoch from 1; steps done of those in this epoch
-    double loss = none, top1 = none;                         ///< running means of the epoch; top1 is a share
-    double images_per_s = none, data_wait = none;            ///< data_wait: share of the time in which the step waited, 0..1
-    double seconds_left = none;                              ///< of the whole run
-    std::int64_t joins = 0;                                  ///< while the head learns alone: the epoch in which the trunk joins
+    std::string phase = "epoch";                              ///< "epoch", or "validation" and the like
+    std::int64_t epoch = 0, epochs = 0, step = 0, steps = 0;  ///< epoch from 1; steps done of those in this epoch
+    double loss = none, top1 = none;                          ///< running means of the epoch; top1 is a share
+    double images_per_s = none, data_wait = none;             ///< data_wait: share of the time in which the step waited, 0..1
+    double seconds_left = none;                               ///< of the whole run
+    std::int64_t joins = 0;                                   ///< while the head learns alone: the epoch in which the trunk joins
     gpu_figures gpu;
 };
 
@@ -27,10 +27,10 @@ struct epoch_summary {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
     std::int64_t epoch = 0, epochs = 0;
     double train_loss = none, train_top1 = none, val_loss = none, val_top1 = none;
-    double val_balanced = none, val_majority = none; ///< balanced accuracy, and the share of the largest class: where classes are uneven
+    double val_balanced = none, val_majority = none;  ///< balanced accuracy, and the share of the largest class: where classes are uneven
     double learning_rate = none, images_per_s = none, data_wait = none, seconds = none;
     gpu_figures gpu;
-    bool best = false; ///< the best so far, which was kept
+    bool best = false;  ///< the best so far, which was kept
     bool head_alone = false;
 };
 
@@ -68,4 +68,4 @@ private:
     double last_ = -1e9;
 };
 
-} // namespace program
+}  // namespace program

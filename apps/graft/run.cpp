@@ -21,8 +21,7 @@ struct run_options {
 
 // The file of an output: / and : in its name become _.
 graft::result<std::string> file_of(const std::string& directory, const std::string& output) {
-    if (output.find('\0') != std::string::npos)
-        return graft::fail(graft::errc::file_write, output, "a name with a zero byte cannot be a file's");
+    if (output.find('\0') != std::string::npos) return graft::fail(graft::errc::file_write, output, "a name with a zero byte cannot be a file's");
     std::string file = output;
     for (char& c : file)
         if (c == '/' || c == ':') c = '_';
@@ -46,13 +45,11 @@ graft::result<int> run(const common_options& common, const run_options& options)
     std::vector<graft::named_tensor> inputs;
     for (const std::string& given : options.inputs) {
         const std::size_t at = given.rfind('=');
-        if (at == std::string::npos || at + 1 == given.size())
-            return graft::fail(graft::errc::usage, "--input " + given, "it has to be NAME=FILE.npy");
+        if (at == std::string::npos || at + 1 == given.size()) return graft::fail(graft::errc::usage, "--input " + given, "it has to be NAME=FILE.npy");
         graft::named_tensor input;
         input.name = given.substr(0, at);
         for (const graft::named_tensor& other : inputs)
-            if (other.name == input.name)
-                return graft::fail(graft::errc::usage, "--input " + given, "this input was given twice");
+            if (other.name == input.name) return graft::fail(graft::errc::usage, "--input " + given, "this input was given twice");
         GRAFT_TRY_ASSIGN(input.value, graft::read_npy_file(given.substr(at + 1)));
         inputs.push_back(std::move(input));
     }
@@ -75,8 +72,7 @@ graft::result<int> run(const common_options& common, const run_options& options)
     std::error_code problem;
     std::filesystem::create_directories(options.output_dir, problem);
     if (!std::filesystem::is_directory(options.output_dir))
-        return graft::fail(graft::errc::file_write, options.output_dir,
-                           "the folder cannot be made" + (problem ? ": " + problem.message() : std::string()));
+        return graft::fail(graft::errc::file_write, options.output_dir, "the folder cannot be made" + (problem ? ": " + problem.message() : std::string()));
     json files = json::object();
     text_table table({"output", "dtype", "shape", "values", "file"});
     std::vector<std::string> written;
@@ -89,8 +85,7 @@ graft::result<int> run(const common_options& common, const run_options& options)
         written.push_back(file);
         files[output.name] = file;
         if (!common.json)
-            table.add({printable(output.name), graft::name(output.value.type()), graft::text(output.value.shape()),
-                       range_of(output.value), printable(file)});
+            table.add({printable(output.name), graft::name(output.value.type()), graft::text(output.value.shape()), range_of(output.value), printable(file)});
     }
     if (common.json)
         print(json{{"outputs", files}, {"device", model.device()}, {"latency_ms", latency}});
@@ -109,8 +104,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return run(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb run_verb() { return {"Runs any model on arrays", declare}; }
 
-} // namespace program
+}  // namespace program

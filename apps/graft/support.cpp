@@ -19,8 +19,7 @@ namespace program {
 int report(const graft::error& e) {
     const std::string code = graft::text(e.code()), where = e.where().empty() ? "graft" : e.where();
     std::fflush(stdout);
-    std::fprintf(stderr, "graft: error: %s: %s: %s\n", code.c_str(), shortened(printable(where), 400).c_str(),
-                 printable(e.detail()).c_str());
+    std::fprintf(stderr, "graft: error: %s: %s: %s\n", code.c_str(), shortened(printable(where), 400).c_str(), printable(e.detail()).c_str());
     return code.compare(0, 5, "usage") == 0 ? exit_usage : exit_failed;
 }
 
@@ -50,8 +49,7 @@ json shape_json(const graft::value_info& value) {
         if (value.extents[i] >= 0)
             list.push_back(value.extents[i]);
         else
-            list.push_back(at < value.dimensions.size() && !value.dimensions[at].empty() ? value.dimensions[at]
-                                                                                         : std::string("?"));
+            list.push_back(at < value.dimensions.size() && !value.dimensions[at].empty() ? value.dimensions[at] : std::string("?"));
     }
     return list;
 }
@@ -62,15 +60,13 @@ graft::result<std::shared_ptr<graft::device>> open_device(const common_options& 
     const char* gpu = std::getenv("GRAFT_REQUIRE_GPU");
     const bool required = gpu && *gpu && std::strcmp(gpu, "0") != 0;
     if (required && wanted == "cpu")
-        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU",
-                           "a GPU is asked for, and --device or GRAFT_DEVICE asks for the CPU");
+        return graft::fail(graft::errc::device_unavailable, "GRAFT_REQUIRE_GPU", "a GPU is asked for, and --device or GRAFT_DEVICE asks for the CPU");
     if (required && wanted == "auto") wanted = "cuda";
     graft::device_options how;
     how.precision = common.precision;
     how.deterministic = common.deterministic;
     if (!common.memory_limit.empty()) GRAFT_TRY_ASSIGN(how.memory_bytes, size_of_text(common.memory_limit, "--memory-limit"));
-    return graft::runtime<graft::backends::cuda, graft::backends::cpu>::open(wanted, how,
-                                                                           common.quiet ? nullptr : graft::warn_on_stderr);
+    return graft::runtime<graft::backends::cuda, graft::backends::cpu>::open(wanted, how, common.quiet ? nullptr : graft::warn_on_stderr);
 }
 
 std::string device_name(const std::shared_ptr<graft::device>& device) { return device ? device->name() : "cpu"; }
@@ -128,8 +124,7 @@ graft::result<graft::classifier> load_classifier(const common_options& common, c
 
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice) {
     if (choice.source == graft::preprocess_source::assumed)
-        warn(common,
-             "the model does not say how pictures are to be prepared; " + choice.text + " is assumed; --preprocess SPEC says otherwise");
+        warn(common, "the model does not say how pictures are to be prepared; " + choice.text + " is assumed; --preprocess SPEC says otherwise");
 }
 
 std::vector<graft::value_info> assumed_inputs(const graft::model& model, std::int64_t batch) {
@@ -192,4 +187,4 @@ double peak_rss_mb() {
 #endif
 }
 
-} // namespace program
+}  // namespace program

@@ -32,29 +32,24 @@ public:
         interrupt_ = std::make_unique<interrupt_guard>(
             quiet_ ? "" : std::string(bar ? "\n" : "graft: ") + "stopping as soon as the checkpoint is written; Ctrl-C again ends at once\n");
         std::int64_t all = 0;
-        for (const graft::parameter& p : setup_.network.parameters)
-            all += setup_.network.graph.at(p.id).constant.elements();
+        for (const graft::parameter& p : setup_.network.parameters) all += setup_.network.graph.at(p.id).constant.elements();
         screen_.note("network: " + setup_.source + ", " + count_text(learning) + " of " + count_text(all) + " weights learn" +
-                     (with_.unfreeze_epoch <= 0               ? ""
+                     (with_.unfreeze_epoch <= 0              ? ""
                       : with_.unfreeze_epoch >= with_.epochs ? ", of these the head's alone"
-                                                              : "; the head alone until epoch " + std::to_string(with_.unfreeze_epoch + 1)));
-        std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) +
-                            " of weights and their optimizer's state";
+                                                             : "; the head alone until epoch " + std::to_string(with_.unfreeze_epoch + 1)));
+        std::string parts = bytes_text(memory.activations) + " of activations, " + bytes_text(memory.state) + " of weights and their optimizer's state";
         if (memory.constants) parts += ", " + bytes_text(memory.constants) + " of frozen weights";
         if (with_.step.on) parts += "; and " + bytes_text(memory.device) + " of the GPU's memory";
-        screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) +
-                     ": " + parts);
+        screen_.note("memory:  a step of " + plural(with_.batch, "picture", "pictures") + " takes " + bytes_text(memory.total()) + ": " + parts);
     }
     graft::training_verdict on_step(const graft::trainer_progress& p) override {
         if (scoring_ && !epoch_) figures.features_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         if (p.steps > 0)
-            figures.learning_rates.emplace_back(
-                static_cast<double>(p.epoch) + static_cast<double>(p.step) / static_cast<double>(p.steps), p.learning_rate);
+            figures.learning_rates.emplace_back(static_cast<double>(p.epoch) + static_cast<double>(p.step) / static_cast<double>(p.steps), p.learning_rate);
         training_figures at;
         at.epoch = p.epoch + 1, at.epochs = p.epochs, at.step = p.step, at.steps = p.steps;
-        at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share,
-        at.seconds_left = p.seconds_left;
+        at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share, at.seconds_left = p.seconds_left;
         if (p.head_alone && with_.unfreeze_epoch < p.epochs) at.joins = with_.unfreeze_epoch + 1;
         epoch_ = p.epoch + 1;
         gpu_.poll();
@@ -77,8 +72,7 @@ public:
         if (scoring_) figures.scored_seconds += (now_ms() - scoring_since_) / 1e3;
         scoring_ = false;
         epoch_summary done;
-        done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss,
-        done.train_top1 = r.training_top1;
+        done.epoch = r.epoch + 1, done.epochs = with_.epochs, done.train_loss = r.training_loss, done.train_top1 = r.training_top1;
         if (uneven) done.val_balanced = r.balanced_accuracy, done.val_majority = r.majority;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
         done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best, done.head_alone = r.head_alone;
@@ -119,7 +113,7 @@ public:
     }
 
     run_figures figures;
-    bool uneven = false; ///< whether the classes that are scored by are
+    bool uneven = false;  ///< whether the classes that are scored by are
 
 private:
     graft::training_verdict judged() const { return interrupt_ && interrupt_->caught() ? graft::training_verdict::stop : graft::training_verdict::go_on; }
@@ -128,26 +122,24 @@ private:
         if (waiting_told_ || !with_.step.on || r.wait_share < 0.25 || r.wait_share * r.seconds < 1) return;
         waiting_told_ = true;
         const int workers = with_.workers ? with_.workers : with_.threads;
-        on_warning(device_name(with_.step.on) + " waited for pictures for " + formatted("%.0f %%", r.wait_share * 100) +
-                   " of epoch " + std::to_string(r.epoch + 1) + ": give it more --workers (now " + std::to_string(workers) + ")" +
-                   (with_.cache ? "" : ", a --cache DIR that keeps decoded pictures") +
-                   ", pictures that are stored smaller, or a cheaper --augment");
+        on_warning(device_name(with_.step.on) + " waited for pictures for " + formatted("%.0f %%", r.wait_share * 100) + " of epoch " +
+                   std::to_string(r.epoch + 1) + ": give it more --workers (now " + std::to_string(workers) + ")" +
+                   (with_.cache ? "" : ", a --cache DIR that keeps decoded pictures") + ", pictures that are stored smaller, or a cheaper --augment");
     }
     void warn_if_throttled(const graft::epoch_record& r) {
         if (throttling_told_ || !(means_.throttled >= 0.1)) return;
         throttling_told_ = true;
         const bool heat = means_.why == graft::gpu::throttle::heat;
-        on_warning(device_name(with_.step.on) + " ran slower than it can for " + formatted("%.0f %%", means_.throttled * 100) +
-                   " of epoch " + std::to_string(r.epoch + 1) +
+        on_warning(device_name(with_.step.on) + " ran slower than it can for " + formatted("%.0f %%", means_.throttled * 100) + " of epoch " +
+                   std::to_string(r.epoch + 1) +
                    (heat ? ", for heat (" + formatted("%.0f C", means_.celsius) + "): see to its cooling, or set it a lower power limit (nvidia-smi -pl)"
                          : ", since it or its power supply had to act: `nvidia-smi -q -d PERFORMANCE` tells more"));
     }
     void warn_if_lost() {
         if (lost_told_ || !gpu_.lost()) return;
         lost_told_ = true;
-        on_warning(device_name(with_.step.on) +
-                   " no longer answers NVML: it is lost until the machine or the device is restarted; then go on with "
-                   "--resume, or on another --device");
+        on_warning(device_name(with_.step.on) + " no longer answers NVML: it is lost until the machine or the device is restarted; then go on with "
+                                                "--resume, or on another --device");
     }
 
     const bool quiet_;
@@ -185,8 +177,7 @@ graft::status set_class_weights(const training_options& o, const graft::dataset&
     }
     if (loss.class_weights.size() != classes)
         return graft::fail(graft::errc::usage, "--class-weights",
-                           "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(classes) +
-                               " classes: W1:W2:...");
+                           "it takes balanced, or one weight of at least 0 for each of the " + std::to_string(classes) + " classes: W1:W2:...");
     return {};
 }
 
@@ -202,8 +193,8 @@ graft::result<std::int64_t> batch_of_checkpoint(const graft::trainer_options& wi
 }
 
 // For --batch auto: into with.batch. What the whole network needs once all of it learns is what has to fit.
-graft::status choose_batch(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
-                           graft::trainer_options& with, found_batch& found) {
+graft::status choose_batch(const common_options& common, const training_setup& setup, const graft::dataset_splits& data, graft::trainer_options& with,
+                           found_batch& found) {
     std::int64_t saved = 0;
     GRAFT_TRY_ASSIGN(saved, batch_of_checkpoint(with));
     if (saved > 0) {
@@ -221,13 +212,11 @@ graft::status choose_batch(const common_options& common, const training_setup& s
     return {};
 }
 
-void tell_data(watcher& watch, const common_options& common, const training_options& o, const graft::dataset_splits& data,
-               const graft::trainer_options& with) {
+void tell_data(watcher& watch, const common_options& common, const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
     watch.uneven = graft::is_imbalanced(data.validation.class_counts());
-    watch.note("data:    " + o.data + ", " +
-               plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
-               plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) +
-               " to score by" + (data.validation_given ? "" : " (drawn from each class by --seed)"));
+    watch.note("data:    " + o.data + ", " + plural(static_cast<std::int64_t>(data.training.classes().size()), "class", "classes") + ", " +
+               plural(data.training.size(), "picture", "pictures") + " to learn from, " + std::to_string(data.validation.size()) + " to score by" +
+               (data.validation_given ? "" : " (drawn from each class by --seed)"));
     if (data.copies)
         watch.note("copies:  " + plural(data.copies, "picture is a copy of another", "pictures are copies of others") +
                    ": they are kept on one side of the draw (`graft check` lists them)");
@@ -244,16 +233,16 @@ void print_result(const common_options& common, const graft::trainer_options& wi
         std::printf("%s  %s\n", styled(screen, style::dim, padded(key, 10)).c_str(), value.c_str());
     };
     char text[160];
-    std::snprintf(text, sizeof text, ", loss %.4f, in epoch %lld of %lld", found.best_loss,
-                  static_cast<long long>(found.best_epoch + 1), static_cast<long long>(found.epochs));
+    std::snprintf(text, sizeof text, ", loss %.4f, in epoch %lld of %lld", found.best_loss, static_cast<long long>(found.best_epoch + 1),
+                  static_cast<long long>(found.epochs));
     const graft::classification_metrics& m = found.validation.metrics;
     const bool uneven = graft::is_imbalanced(m.supports());
-    row("best", styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + (uneven ? uneven_text(m.balanced_accuracy(), m.majority()) : "") + text);
-    std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(),
-                  found.images_per_s < 9.95 ? 1 : 0, found.images_per_s, 100 * found.wait_share);
+    row("best",
+        styled(screen, style::bold, percent_text(found.best_top1) + " top-1") + (uneven ? uneven_text(m.balanced_accuracy(), m.majority()) : "") + text);
+    std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(), found.images_per_s < 9.95 ? 1 : 0,
+                  found.images_per_s, 100 * found.wait_share);
     row("training", text);
-    if (found.bad_pictures)
-        row("left out", plural(found.bad_pictures, "picture that could not be read", "pictures that could not be read"));
+    if (found.bad_pictures) row("left out", plural(found.bad_pictures, "picture that could not be read", "pictures that could not be read"));
     std::snprintf(text, sizeof text, "%.0f MB resident at most", peak_rss_mb());
     row("memory", text);
     const std::string model = graft::join_path(with.out, "model.onnx");
@@ -395,9 +384,9 @@ action declare(option_list& list) {
     return [o](const common_options& common) { return train(common, *o); };
 }
 
-} // namespace
+}  // namespace
 
 verb finetune_verb() { return {"Turns a model and labelled pictures into a model of their classes", declare<false>}; }
 verb train_verb() { return {"Trains an architecture from random weights", declare<true>}; }
 
-} // namespace program
+}  // namespace program

@@ -14,13 +14,13 @@ namespace program {
 
 /// Of finetune and train. What is not given is as the library has it; numbers that are negative and texts that are empty are decided later.
 struct training_options {
-    bool from_scratch = false; ///< train
+    bool from_scratch = false;  ///< train
     std::string data, from, arch, out;
-    graft::finetune_options with; ///< what the options go into, and where their defaults come from
+    graft::finetune_options with;  ///< what the options go into, and where their defaults come from
     int batch = static_cast<int>(with.batch);
     double trunk_lr = -1, warmup = -1, mixup = -1, cutmix = -1, validation = graft::dataset_options().validation_fraction;
     std::string optimizer = graft::name(with.step.optimizer.kind), loss = graft::name(with.step.loss.kind), schedule, class_weights;
-    std::vector<std::string> rates; ///< REGEX=FACTOR
+    std::vector<std::string> rates;  ///< REGEX=FACTOR
     std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
     bool strict = false, allow_empty = false, find_lr = false;
 };
@@ -31,20 +31,20 @@ void declare_training(option_list& list, training_options& options);
 /// A network that is to learn, and how pictures come to it.
 struct training_setup {
     graft::training_network network;
-    graft::preprocess_spec preprocess; ///< complete
-    bool assumed = false; ///< whether nothing said how pictures are prepared
-    std::vector<graft::preprocess_trial> tried; ///< specifications that were tried on the network, best first
-    std::vector<std::string> notes; ///< what was done to the network, in sentences
-    std::string source;  ///< the model's file, or the architecture
-    std::string data;    ///< the dataset, as it was given
+    graft::preprocess_spec preprocess;           ///< complete
+    bool assumed = false;                        ///< whether nothing said how pictures are prepared
+    std::vector<graft::preprocess_trial> tried;  ///< specifications that were tried on the network, best first
+    std::vector<std::string> notes;              ///< what was done to the network, in sentences
+    std::string source;                          ///< the model's file, or the architecture
+    std::string data;                            ///< the dataset, as it was given
 };
 
 /// What was seen of a run from outside, for its report.
 struct run_figures {
     std::vector<std::string> warnings;
-    std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate) of every step
-    std::vector<std::pair<std::int64_t, gpu_figures>> gpu; ///< epoch_record::epoch, and means over their training
-    double features_seconds = 0, scored_seconds = 0;       ///< computing features that are kept; scoring
+    std::vector<std::pair<double, double>> learning_rates;  ///< (epochs done, rate) of every step
+    std::vector<std::pair<std::int64_t, gpu_figures>> gpu;  ///< epoch_record::epoch, and means over their training
+    double features_seconds = 0, scored_seconds = 0;        ///< computing features that are kept; scoring
 };
 
 /// The options as the trainer takes them; what a flag leaves open is decided by what is trained. Errors: usage and
@@ -53,26 +53,24 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
 
 /// The grafted network of `finetune`, or the new one of `train`, for the classes of a dataset. Errors: those of loading,
 /// train.head, train.freeze, usage.
-graft::result<training_setup> set_up_training(const training_options& options, const graft::dataset_splits& data,
-                                              const graft::trainer_options& with);
+graft::result<training_setup> set_up_training(const training_options& options, const graft::dataset_splits& data, const graft::trainer_options& with);
 
 /// The shape of a batch of pictures as the network of a setup sees it. Errors: input.name, data.*.
 graft::result<graft::shape> batch_shape_of(const training_setup& setup, const graft::dataset_splits& data, std::int64_t batch);
 
 /// Sweeps the learning rate over a copy of the network and prints which one to take. Errors: those of the loader and of steps.
-graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup,
-                                      const graft::dataset_splits& data, const graft::trainer_options& with);
+graft::result<int> find_learning_rate(const common_options& common, const training_setup& setup, const graft::dataset_splits& data,
+                                      const graft::trainer_options& with);
 
 /// Writes report.html into the folder of a run. Errors: file.write and those of running the network.
-graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data,
-                                    const graft::trainer_options& with, const graft::training_result& found,
-                                    const run_figures& seen, const std::string& device);
+graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
+                                    const graft::training_result& found, const run_figures& seen, const std::string& device);
 
 /// Of bench.
 struct bench_options {
     std::string model;
-    int batch = 0, rounds = 20; ///< batch 0: as the model has it
-    std::string train, arch; ///< train: "full", "head", or "" for a run
+    int batch = 0, rounds = 20;  ///< batch 0: as the model has it
+    std::string train, arch;     ///< train: "full", "head", or "" for a run
 };
 /// Training steps instead of runs, for `bench --train`.
 graft::result<int> bench_training(const common_options& common, const bench_options& options);
@@ -84,4 +82,4 @@ graft::result<graft::step_memory> training_memory(graft::graph g, const std::str
 /// The place of the node that makes a value, -1 where none does.
 int maker_of(const graft::graph& g, graft::value_id id);
 
-} // namespace program
+}  // namespace program

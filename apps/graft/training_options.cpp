@@ -20,11 +20,20 @@ struct given_apart {
 
 // The options of a group, from the list that the docs print too.
 void declare_group(option_list& list, training_options& o, const char* group) {
-    const given_apart apart[] = {
-        {"--trunk-lr", &o.trunk_lr, nullptr},           {"--warmup", &o.warmup, nullptr},         {"--mixup", &o.mixup, nullptr},           {"--cutmix", &o.cutmix, nullptr},
-        {"--validation", &o.validation, nullptr},       {"--optimizer", nullptr, &o.optimizer},   {"--schedule", nullptr, &o.schedule},     {"--loss", nullptr, &o.loss},
-        {"--class-weights", nullptr, &o.class_weights}, {"--batch-norm", nullptr, &o.batch_norm}, {"--preprocess", nullptr, &o.preprocess}, {"--augment", nullptr, &o.augment},
-        {"--cache", nullptr, &o.cache},                 {"--max-ram", nullptr, &o.max_ram}};
+    const given_apart apart[] = {{"--trunk-lr", &o.trunk_lr, nullptr},
+                                 {"--warmup", &o.warmup, nullptr},
+                                 {"--mixup", &o.mixup, nullptr},
+                                 {"--cutmix", &o.cutmix, nullptr},
+                                 {"--validation", &o.validation, nullptr},
+                                 {"--optimizer", nullptr, &o.optimizer},
+                                 {"--schedule", nullptr, &o.schedule},
+                                 {"--loss", nullptr, &o.loss},
+                                 {"--class-weights", nullptr, &o.class_weights},
+                                 {"--batch-norm", nullptr, &o.batch_norm},
+                                 {"--preprocess", nullptr, &o.preprocess},
+                                 {"--augment", nullptr, &o.augment},
+                                 {"--cache", nullptr, &o.cache},
+                                 {"--max-ram", nullptr, &o.max_ram}};
     list.group(group);
     for (const graft::training_setting& s : graft::training_settings(o.with, o.from_scratch)) {
         if (s.group != group || s.option.empty()) continue;
@@ -38,17 +47,28 @@ void declare_group(option_list& list, training_options& o, const char* group) {
         };
         const graft::setting_place& at = s.place;
         const auto found = std::find_if(std::begin(apart), std::end(apart), [&](const given_apart& a) { return s.option == a.option; });
-        if (at.as_bool) add(*at.as_bool);
-        else if (at.as_double) add(*at.as_double);
-        else if (at.as_float) add(*at.as_float);
-        else if (at.as_int64) add(*at.as_int64);
-        else if (at.as_int) add(*at.as_int);
-        else if (at.as_string) add(*at.as_string);
-        else if (s.option == "--batch") add(o.batch);
-        else if (s.option == "--rate") add(o.rates);
-        else if (found == std::end(apart)) throw std::logic_error(s.option + " goes nowhere");
-        else if (found->number) add(*found->number);
-        else add(*found->text);
+        if (at.as_bool)
+            add(*at.as_bool);
+        else if (at.as_double)
+            add(*at.as_double);
+        else if (at.as_float)
+            add(*at.as_float);
+        else if (at.as_int64)
+            add(*at.as_int64);
+        else if (at.as_int)
+            add(*at.as_int);
+        else if (at.as_string)
+            add(*at.as_string);
+        else if (s.option == "--batch")
+            add(o.batch);
+        else if (s.option == "--rate")
+            add(o.rates);
+        else if (found == std::end(apart))
+            throw std::logic_error(s.option + " goes nowhere");
+        else if (found->number)
+            add(*found->number);
+        else
+            add(*found->text);
     }
 }
 
@@ -98,9 +118,7 @@ graft::status set_augmentation(graft::trainer_options& t, const training_options
     std::string spec = o.augment;
     // Digits have a side on which they are right; small pictures lose too much in small crops.
     if (spec.empty() && o.from_scratch)
-        spec = o.arch == "lenet"      ? "none"
-               : o.arch == "resnet20" ? "random_resized_crop=0.5:1:0.8:1.25,random_horizontal_flip"
-                                      : "default";
+        spec = o.arch == "lenet" ? "none" : o.arch == "resnet20" ? "random_resized_crop=0.5:1:0.8:1.25,random_horizontal_flip" : "default";
     const bool mixed = o.mixup >= 0 || o.cutmix >= 0;
     if (spec.empty() && !mixed) return {};
     if (spec.empty()) spec = o.with.freeze == "trunk" ? "none" : "default";
@@ -112,7 +130,7 @@ graft::status set_augmentation(graft::trainer_options& t, const training_options
     return {};
 }
 
-} // namespace
+}  // namespace
 
 void declare_training(option_list& list, training_options& o) {
     list.add("DATA", o.data, "Image folder, IDX or CIFAR files, or a CSV file").required();
@@ -120,7 +138,8 @@ void declare_training(option_list& list, training_options& o) {
         list.add("--arch", o.arch, "lenet, resnet20 or mobilenet_v2", "NAME").required().architecture();
     else
         list.add("--from", o.from, "The model whose trunk learns on", "MODEL").required();
-    list.add("-o,--out", o.out, "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr", "DIR");
+    list.add("-o,--out", o.out, "Folder for model.onnx, checkpoint.safetensors, metrics.jsonl, report.html and TensorBoard events; needed but with --find-lr",
+             "DIR");
     declare_group(list, o, "Learning");
     list.add("--find-lr", o.find_lr, "Sweep the learning rate, draw the losses and which to take, and train nothing; without --out");
     declare_group(list, o, "Network");
@@ -145,7 +164,7 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     GRAFT_TRY(set_augmentation(t, o));
     if (!o.preprocess.empty()) GRAFT_TRY_ASSIGN(t.preprocess, graft::parse_preprocess(o.preprocess));
     if (!o.max_ram.empty()) GRAFT_TRY_ASSIGN(t.max_ram, size_of_text(o.max_ram, "--max-ram"));
-    t.batch = o.batch == batch_auto ? 8 : o.batch; // until it is found
+    t.batch = o.batch == batch_auto ? 8 : o.batch;  // until it is found
     if (o.strict) t.bad_share = 0;
     t.seed = common.seed;
     t.threads = thread_count(common);
@@ -157,4 +176,4 @@ graft::result<graft::trainer_options> trainer_options_of(const common_options& c
     return t;
 }
 
-} // namespace program
+}  // namespace program

@@ -63,12 +63,13 @@ graft::input_format input_of(const graft::graph& g) {
     return {};
 }
 
-graft::status add_maps(graft::training_report& report, const training_setup& setup, const graft::dataset& data,
-                       const graft::trainer_options& with, const graft::training_result& found) {
+graft::status add_maps(graft::training_report& report, const training_setup& setup, const graft::dataset& data, const graft::trainer_options& with,
+                       const graft::training_result& found) {
     const graft::graph& network = found.network;
     const graft::input_format format = input_of(network);
     if (format.extents.rank() > 0 && format.extents[0] > 1)
-        return graft::fail(graft::errc::input_shape, network.name, "the network is fixed to batches of " + std::to_string(format.extents[0]) + ", and a map takes one picture");
+        return graft::fail(graft::errc::input_shape, network.name,
+                           "the network is fixed to batches of " + std::to_string(format.extents[0]) + ", and a map takes one picture");
     const graft::value_id logits = graft::logits_of(network);
     graft::pool_executor pool(with.threads);
     graft::grad_cam cam;
@@ -99,8 +100,7 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
     const graft::optimizer_options& p = o.step.optimizer;
     graft::report_rows rows;
     std::string optimizer = graft::name(p.kind);
-    if (p.kind == graft::optimizer_kind::sgd)
-        optimizer += ", momentum " + number_text(p.momentum) + (p.nesterov ? " (Nesterov)" : "");
+    if (p.kind == graft::optimizer_kind::sgd) optimizer += ", momentum " + number_text(p.momentum) + (p.nesterov ? " (Nesterov)" : "");
     rows.emplace_back("optimizer", optimizer + ", weight decay " + number_text(p.weight_decay));
     std::string rate = number_text(o.learning_rate);
     if (setup.network.features != graft::no_value && o.trunk_rate != 1)
@@ -110,22 +110,18 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
     if (!rates.empty()) rows.emplace_back("rates by layer", rates);
     rows.emplace_back("schedule", graft::text(o.schedule));
     std::string loss = graft::name(o.step.loss.kind);
-    if (o.step.loss.label_smoothing > 0)
-        loss += ", label smoothing " + number_text(static_cast<double>(o.step.loss.label_smoothing));
+    if (o.step.loss.label_smoothing > 0) loss += ", label smoothing " + number_text(static_cast<double>(o.step.loss.label_smoothing));
     if (!o.step.loss.class_weights.empty()) loss += ", with class weights";
-    if (o.step.loss.distillation > 0)
-        loss += ", " + number_text(static_cast<double>(o.step.loss.distillation)) + " of it from " + o.teacher;
+    if (o.step.loss.distillation > 0) loss += ", " + number_text(static_cast<double>(o.step.loss.distillation)) + " of it from " + o.teacher;
     rows.emplace_back("loss", loss);
     rows.emplace_back("batch", std::to_string(o.batch));
     rows.emplace_back("augmentation", graft::text(*o.augmentation));
     rows.emplace_back("preprocessing", graft::text(setup.preprocess) + (setup.assumed ? " (assumed, the model does not say)" : ""));
     std::int64_t learning = 0;
     for (const graft::parameter& q : setup.network.parameters) learning += q.learns;
-    rows.emplace_back("weights that learn",
-                      std::to_string(learning) + " of " + std::to_string(setup.network.parameters.size()) + " tensors" +
-                          (o.unfreeze_epoch > 0 ? ", the head alone before epoch " + std::to_string(o.unfreeze_epoch + 1) : ""));
-    rows.emplace_back("batch normalization",
-                      o.step.batch_norm ? "by the batch's statistics where it learns" : "by the running statistics");
+    rows.emplace_back("weights that learn", std::to_string(learning) + " of " + std::to_string(setup.network.parameters.size()) + " tensors" +
+                                                (o.unfreeze_epoch > 0 ? ", the head alone before epoch " + std::to_string(o.unfreeze_epoch + 1) : ""));
+    rows.emplace_back("batch normalization", o.step.batch_norm ? "by the batch's statistics where it learns" : "by the running statistics");
     if (p.ema_decay > 0) rows.emplace_back("average of the weights", number_text(p.ema_decay));
     if (p.clip_norm > 0) rows.emplace_back("gradients clipped at", number_text(p.clip_norm));
     rows.emplace_back("seed", std::to_string(o.seed));
@@ -135,11 +131,10 @@ graft::report_rows settings_of(const training_setup& setup, const graft::trainer
     return rows;
 }
 
-} // namespace
+}  // namespace
 
-graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data,
-                                    const graft::trainer_options& with, const graft::training_result& found,
-                                    const run_figures& seen, const std::string& device) {
+graft::status write_training_report(const training_setup& setup, const graft::dataset_splits& data, const graft::trainer_options& with,
+                                    const graft::training_result& found, const run_figures& seen, const std::string& device) {
     graft::training_report report;
     report.title = "Training report";
     report.model = setup.source;
@@ -151,8 +146,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     for (const graft::epoch_record& r : found.history) {
         graft::epoch_figures e;
         e.epoch = r.epoch + 1;
-        e.train_loss = r.training_loss, e.train_top1 = r.training_top1, e.val_loss = r.loss, e.val_top1 = r.top1,
-        e.val_top_k = r.top5;
+        e.train_loss = r.training_loss, e.train_top1 = r.training_top1, e.val_loss = r.loss, e.val_top1 = r.top1, e.val_top_k = r.top5;
         e.learning_rate = r.learning_rate, e.seconds = r.seconds;
         for (const auto& g : seen.gpu)
             if (g.first == r.epoch)
@@ -168,8 +162,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     report.data_wait = found.wait_share;
     report.train_images = data.training.size();
     report.val_images = data.validation.size();
-    for (const graft::parameter& p : setup.network.parameters)
-        report.parameters += setup.network.graph.at(p.id).constant.elements();
+    for (const graft::parameter& p : setup.network.parameters) report.parameters += setup.network.graph.at(p.id).constant.elements();
     report.peak_bytes = static_cast<std::int64_t>(peak_rss_mb() * 1048576);
     double trained = 0, waited = 0;
     for (const graft::epoch_record& r : found.history) {
@@ -187,12 +180,11 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     constexpr std::size_t most_notes = 10;
     for (const std::string& note : setup.notes) report.notes.push_back("Network: " + printable(note));
     for (std::size_t i = 0; i < seen.warnings.size() && i < most_notes; ++i) report.notes.push_back(printable(seen.warnings[i]));
-    if (seen.warnings.size() > most_notes)
-        report.notes.push_back(std::to_string(seen.warnings.size() - most_notes) + " warnings more are not shown");
+    if (seen.warnings.size() > most_notes) report.notes.push_back(std::to_string(seen.warnings.size() - most_notes) + " warnings more are not shown");
     add_wrong(report, data.validation, found.validation);
     const graft::status maps = add_maps(report, setup, data.validation, with, found);
     if (!maps.ok()) report.notes.push_back(std::string("No Grad-CAM: ") + maps.error().what());
     return graft::write_report(report, graft::join_path(with.out, "report.html"));
 }
 
-} // namespace program
+}  // namespace program

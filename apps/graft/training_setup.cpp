@@ -11,8 +11,7 @@ namespace {
 constexpr std::size_t longest_matched_name = 4096;
 
 // The shape of a batch as the step will see it.
-graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format,
-                                        const graft::dataset_splits& data, std::int64_t batch) {
+graft::result<graft::shape> batch_shape(const training_setup& setup, const graft::input_format& format, const graft::dataset_splits& data, std::int64_t batch) {
     graft::sample_options sample;
     sample.preprocess = setup.preprocess;
     sample.format = format;
@@ -22,14 +21,16 @@ graft::result<graft::shape> batch_shape(const training_setup& setup, const graft
 }
 
 // The names that a regular expression matches; `takes` says what the option may be given.
-graft::result<std::vector<std::string>> matching(const char* option, const std::string& text, const char* takes, graft::errc none, const std::vector<graft::parameter>& parameters) {
+graft::result<std::vector<std::string>> matching(const char* option, const std::string& text, const char* takes, graft::errc none,
+                                                 const std::vector<graft::parameter>& parameters) {
     std::vector<std::string> named;
     try {
         const std::regex pattern(text, std::regex::ECMAScript | std::regex::optimize);
         for (const graft::parameter& p : parameters) {
             // libstdc++ matches by recursion, a frame or more for each character.
             if (p.name.size() > longest_matched_name)
-                return graft::fail(none, option, "the network has a weight whose name is " + std::to_string(p.name.size()) + " bytes long, too long for a regular expression");
+                return graft::fail(
+                    none, option, "the network has a weight whose name is " + std::to_string(p.name.size()) + " bytes long, too long for a regular expression");
             if (std::regex_search(p.name, pattern)) named.push_back(p.name);
         }
     } catch (const std::regex_error& e) {
@@ -42,7 +43,8 @@ graft::result<std::vector<std::string>> matching(const char* option, const std::
 }
 
 // Rates by layer, as --rate and --layer-decay have them.
-graft::status set_rates(const training_options& o, graft::training_network& network, const std::vector<std::string>& head, const graft::shape& batch, graft::executor& pool) {
+graft::status set_rates(const training_options& o, graft::training_network& network, const std::vector<std::string>& head, const graft::shape& batch,
+                        graft::executor& pool) {
     std::vector<graft::named_rate> rates;
     for (const std::string& given : o.rates) {
         const std::size_t at = given.rfind('=');
@@ -50,7 +52,8 @@ graft::status set_rates(const training_options& o, graft::training_network& netw
         graft::named_rate r;
         if (at != std::string::npos) r.factor = std::strtod(given.c_str() + at + 1, &end);
         if (!end || end == given.c_str() + at + 1 || *end || !(r.factor >= 0 && r.factor <= 1e6))
-            return graft::fail(graft::errc::usage, "--rate", "it takes a regular expression on weight names and a factor from 0 on, such as 'layer1=0.1', not \"" + printable(given) + "\"");
+            return graft::fail(graft::errc::usage, "--rate",
+                               "it takes a regular expression on weight names and a factor from 0 on, such as 'layer1=0.1', not \"" + printable(given) + "\"");
         GRAFT_TRY_ASSIGN(r.names, matching("--rate", given.substr(0, at), "REGEX=FACTOR", graft::errc::usage, network.parameters));
         rates.push_back(std::move(r));
     }
@@ -58,21 +61,20 @@ graft::status set_rates(const training_options& o, graft::training_network& netw
     return o.with.layer_decay == 1 ? graft::status() : graft::decay_rates(network.graph, network.parameters, o.with.layer_decay, head, batch, pool);
 }
 
-graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head,
-                        const graft::shape& batch, graft::executor& pool) {
+graft::status freeze_by(const training_options& o, graft::training_network& network, const std::vector<std::string>& head, const graft::shape& batch,
+                        graft::executor& pool) {
     const bool number = !o.with.freeze.empty() && o.with.freeze.find_first_not_of("0123456789") == std::string::npos;
     if (number || o.with.freeze == "none" || o.with.freeze == "trunk") {
-        if (number && o.with.freeze.size() > 6)
-            return graft::fail(graft::errc::train_freeze, "--freeze", "the network has not that many stages");
+        if (number && o.with.freeze.size() > 6) return graft::fail(graft::errc::train_freeze, "--freeze", "the network has not that many stages");
         return graft::freeze(network.graph, network.parameters, o.with.freeze, head, {}, batch, pool);
     }
     std::vector<std::string> named;
-    GRAFT_TRY_ASSIGN(named, matching("--freeze", o.with.freeze, "none, trunk, a number of stages, or a regular expression on weight names", graft::errc::train_freeze, network.parameters));
+    GRAFT_TRY_ASSIGN(named, matching("--freeze", o.with.freeze, "none, trunk, a number of stages, or a regular expression on weight names",
+                                     graft::errc::train_freeze, network.parameters));
     return graft::freeze(network.graph, network.parameters, "names", head, named, batch, pool);
 }
 
-graft::result<training_setup> graft_network(const training_options& o, const graft::dataset_splits& data,
-                                            const graft::trainer_options& with) {
+graft::result<training_setup> graft_network(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
     training_setup setup;
     setup.source = o.from;
     graft::model model;
@@ -93,8 +95,7 @@ graft::result<training_setup> graft_network(const training_options& o, const gra
     return setup;
 }
 
-graft::result<training_setup> build_network(const training_options& o, const graft::dataset_splits& data,
-                                            const graft::trainer_options& with) {
+graft::result<training_setup> build_network(const training_options& o, const graft::dataset_splits& data, const graft::trainer_options& with) {
     training_setup setup;
     setup.source = o.arch;
     const std::string spec = o.preprocess.empty() ? graft::default_preprocess(o.arch) : o.preprocess;
@@ -111,8 +112,7 @@ graft::result<training_setup> build_network(const training_options& o, const gra
         how.height = wanted.resize_height, how.width = wanted.resize_width;
     auto built = graft::build_architecture(o.arch, how);
     if (!built.ok()) {
-        if (built.error().code() == graft::errc::usage)
-            return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
+        if (built.error().code() == graft::errc::usage) return graft::fail(graft::errc::usage, "--arch", built.error().where() + ": " + built.error().detail());
         return built.take_status();
     }
     graft::training_network& network = setup.network;
@@ -131,7 +131,7 @@ graft::result<training_setup> build_network(const training_options& o, const gra
     return setup;
 }
 
-} // namespace
+}  // namespace
 
 int maker_of(const graft::graph& g, graft::value_id id) {
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
@@ -150,4 +150,4 @@ graft::result<training_setup> set_up_training(const training_options& options, c
     return options.from_scratch ? build_network(options, data, with) : graft_network(options, data, with);
 }
 
-} // namespace program
+}  // namespace program

@@ -84,4 +84,4 @@ option_list& option_list::architecture() {
     return *this;
 }
 
-} // namespace program
+}  // namespace program

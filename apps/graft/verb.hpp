@@ -10,7 +10,7 @@
 namespace CLI {
 class App;
 class Option;
-} // namespace CLI
+}  // namespace CLI
 
 namespace program {
 
@@ -56,8 +56,8 @@ using action = std::function<graft::result<int>(const common_options&)>;
 
 /// A verb; its name stands in main.cpp alone.
 struct verb {
-    const char* what; ///< a sentence, for --help
+    const char* what;  ///< a sentence, for --help
     action (*declare)(option_list& options);
 };
 
-} // namespace program
+}  // namespace program

@@ -16,17 +16,17 @@ GRAFT_BEGIN_NAMESPACE
 
 /// One answer of a classifier.
 struct prediction {
-    int index = 0;     ///< of the model's output
-    std::string label; ///< its name, or the index as text where there are no names
+    int index = 0;      ///< of the model's output
+    std::string label;  ///< its name, or the index as text where there are no names
     double probability = 0;
 };
 
 /// How a classifier is made.
 struct classifier_options {
-    std::string labels;     ///< a text file with one name a line; empty: the model's own, else none
-    std::string preprocess; ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
-    std::string output;     ///< the output that names classes; empty: the first
-    load_options load;      ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
+    std::string labels;      ///< a text file with one name a line; empty: the model's own, else none
+    std::string preprocess;  ///< a specification such as "imagenet,crop=224"; empty: the model's own, else a guess
+    std::string output;      ///< the output that names classes; empty: the first
+    load_options load;       ///< `classifier::load` opens the batch of a network that was exported for a fixed one, whatever `open_batch` says
     session_options session;
 };
 
@@ -121,8 +121,7 @@ GRAFT_INLINE result<classifier> classifier::make(const graft::model& m, const cl
             ++pictures;
         }
     if (pictures != 1)
-        return fail(errc::input_name, "classify",
-                    "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
+        return fail(errc::input_name, "classify", "the model asks for " + std::to_string(pictures) + " inputs; one picture is what it can be given");
     const value_info& input = m.inputs()[made.input_];
     if (m.outputs().empty()) return fail(errc::input_name, "classify", "the model has no output");
     while (!options.output.empty() && made.output_ < m.outputs().size() && m.outputs()[made.output_].name != options.output) ++made.output_;
@@ -237,8 +236,7 @@ GRAFT_INLINE result<std::vector<prediction>> classifier::best(const std::vector<
     std::vector<prediction> predictions;
     for (std::size_t i = 0; i < n; ++i) {
         const std::size_t index = static_cast<std::size_t>(order[i]);
-        predictions.push_back(
-            {order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
+        predictions.push_back({order[i], index < labels_.size() ? labels_[index] : std::to_string(order[i]), probabilities[index]});
     }
     return predictions;
 }

@@ -14,8 +14,8 @@ GRAFT_BEGIN_NAMESPACE
 /// An answer, and what in the picture spoke for it.
 struct explanation {
     prediction answer;
-    tensor map;           ///< [H, W], float32 from 0 up: how much each place spoke for the class; its scale says nothing
-    graft::image picture; ///< what the network saw, in gray under the map in colours, the answer below it; small ones enlarged
+    tensor map;            ///< [H, W], float32 from 0 up: how much each place spoke for the class; its scale says nothing
+    graft::image picture;  ///< what the network saw, in gray under the map in colours, the answer below it; small ones enlarged
 };
 
 /// Explains a classifier's answers by Grad-CAM (`grad_cam`), on the CPU. It holds a session and scratch memory, so bring one a thread.
@@ -39,7 +39,8 @@ public:
     const std::string& features_name() const noexcept { return network_.at(features_.features).name; }
 
 private:
-    explainer(classifier named, const classifier_options& options) : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}
+    explainer(classifier named, const classifier_options& options)
+        : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}
     status plan(const shape& input);
     status prepare(const image& picture, image& seen, tensor& input);
     result<explanation> explain(const image& seen, const tensor& input, prediction answer);
@@ -47,7 +48,7 @@ private:
     classifier named_;
     limits limits_;
     std::unique_ptr<pool_executor> pool_;
-    graph network_; // as `prepare_classifier` makes it
+    graph network_;  // as `prepare_classifier` makes it
     input_format format_;
     preprocess_spec preprocess_;
     shape planned_;
@@ -89,7 +90,9 @@ GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const clas
     prepared_classifier prepared;
     GRAFT_TRY_ASSIGN(prepared, prepare_classifier(m.graph(), m.outputs()[made.named_.output()].name, made.preprocess_, *made.pool_, made.limits_));
     if (prepared.fixed_batch > 1)
-        return fail(errc::input_shape, "input", "the network is fixed to batches of " + std::to_string(prepared.fixed_batch) + ", and a map takes one picture: export it with an open batch, or with 1");
+        return fail(errc::input_shape, "input",
+                    "the network is fixed to batches of " + std::to_string(prepared.fixed_batch) +
+                        ", and a map takes one picture: export it with an open batch, or with 1");
     made.network_ = std::move(prepared.graph);
     made.format_ = prepared.picture;
     GRAFT_TRY_ASSIGN(made.preprocess_, complete(wanted, made.format_));
@@ -105,7 +108,9 @@ GRAFT_INLINE status explainer::plan(const shape& input) GRAFT_MEMORY_TRY {
     if (planned_ == input && planned_.rank() > 0) return {};
     for (int i = 0; i < input.rank() && format_.extents.rank() == input.rank(); ++i)
         if (format_.extents[i] >= 0 && format_.extents[i] != input[i])
-            return fail(errc::input_shape, "explain", "prepared pictures have the shape " + text(input) + "; the network asks for " + text(format_.extents) + ": --preprocess says how they are prepared");
+            return fail(errc::input_shape, "explain",
+                        "prepared pictures have the shape " + text(input) + "; the network asks for " + text(format_.extents) +
+                            ": --preprocess says how they are prepared");
     const value_id logits = logits_of(network_);
     GRAFT_TRY_ASSIGN(features_, find_feature_map(network_, logits, input, *pool_, limits_));
     GRAFT_TRY_ASSIGN(cam_, grad_cam::make(network_, features_, logits, input, *pool_, limits_));

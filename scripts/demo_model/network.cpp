@@ -25,17 +25,17 @@ struct network {
     }
 };
 
-} // namespace
+}  // namespace
 
 int main(int count, char** arguments) try {
     if (count < 2) return std::fprintf(stderr, "usage: %s OUTPUT.onnx\n", arguments[0]), 2;
     network n;
     graft::value_id x = n.b.input("input", graft::dtype::float32, {"N", 3, 64, 64});
-    x = n.conv(x, "stem", 16, 3, 2);           // 32x32
-    x = n.separable(x, "stage1", 16, 32, 2);   // 16x16
+    x = n.conv(x, "stem", 16, 3, 2);          // 32x32
+    x = n.separable(x, "stage1", 16, 32, 2);  // 16x16
     graft::value_id y = n.conv(x, "stage1.residual.0", 32, 3, 1);
     x = n.b.relu(n.b.add(x, n.conv(y, "stage1.residual.1", 32, 3, 1, false, false)));
-    x = n.separable(x, "stage2", 32, 64, 2);   // 8x8
+    x = n.separable(x, "stage2", 32, 64, 2);  // 8x8
     x = n.b.relu(n.b.add(x, n.separable(x, "stage2.residual", 64, 64, 1, false)));
     x = n.separable(x, "stage3", 64, 96, 1);
     x = n.b.relu(n.b.add(x, n.separable(x, "stage3.residual", 96, 96, 1, false)));

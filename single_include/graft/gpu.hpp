@@ -79,7 +79,7 @@ enum class entry_kind : std::uint8_t { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {
-    std::string name; ///< without the folder; bytes as the file system has them
+    std::string name;  ///< without the folder; bytes as the file system has them
     entry_kind kind = entry_kind::other;
     /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
     const char* what = "";
@@ -144,7 +144,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
     }
     return {};
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status make_folder(const std::string& path) { return detail::make_folders(path, 0777); }
 GRAFT_INLINE status make_private_folder(const std::string& path) { return detail::make_folders(path, 0700); }
@@ -166,7 +166,7 @@ inline void sort_entries(std::vector<folder_entry>& entries) {
 inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
     return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
 }
-} // namespace detail
+}  // namespace detail
 
 #if !defined(_WIN32)
 
@@ -185,7 +185,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
                                                : "of an unknown kind";
     }
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -240,14 +240,14 @@ GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
-    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
+    constexpr unsigned reparse_point = 0x400;  // links and junctions, which alone could make a loop
     const bool folder = (found.attrib & _A_SUBDIR) != 0;
     if (folder && (found.attrib & reparse_point))
         entry.what = "a link to a folder";
     else
         entry.kind = folder ? entry_kind::folder : entry_kind::file;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -378,10 +378,11 @@ GRAFT_END_NAMESPACE
     X(int, cublasLtMatmulPreferenceCreate, (void** preference)) \
     X(int, cublasLtMatmulPreferenceDestroy, (void* preference)) \
     X(int, cublasLtMatmulPreferenceSetAttribute, (void* preference, int attribute, const void* value, std::size_t bytes)) \
-    X(int, cublasLtMatmulAlgoGetHeuristic, (void* handle, void* operation, void* a, void* b, void* c, void* d, void* preference, \
-             int capacity, cublaslt::heuristic* found, int* count)) \
-    X(int, cublasLtMatmul, (void* handle, void* operation, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, \
-             const void* beta, const void* c, void* c_layout, void* d, void* d_layout, const cublaslt::algorithm* how, void* workspace, std::size_t workspace_bytes, void* stream))
+    X(int, cublasLtMatmulAlgoGetHeuristic, \
+      (void* handle, void* operation, void* a, void* b, void* c, void* d, void* preference, int capacity, cublaslt::heuristic* found, int* count)) \
+    X(int, cublasLtMatmul, \
+      (void* handle, void* operation, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, const void* beta, const void* c, \
+       void* c_layout, void* d, void* d_layout, const cublaslt::algorithm* how, void* workspace, std::size_t workspace_bytes, void* stream))
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -903,16 +904,16 @@ GRAFT_END_NAMESPACE
     X(int, cuDeviceGet, (int* device, int ordinal)) \
     X(int, cuDeviceGetName, (char* name, int bytes, int device)) \
     X(int, cuDeviceGetAttribute, (int* value, int attribute, int device)) \
-    X(int, cuDeviceTotalMem_v2, (std::size_t* bytes, int device)) \
-    X(int, cuDeviceGetUuid_v2, (driver::uuid* id, int device)) \
+    X(int, cuDeviceTotalMem_v2, (std::size_t * bytes, int device)) \
+    X(int, cuDeviceGetUuid_v2, (driver::uuid * id, int device)) \
     X(int, cuDeviceGetPCIBusId, (char* id, int bytes, int device)) \
     X(int, cuDevicePrimaryCtxRetain, (void** context, int device)) \
     X(int, cuDevicePrimaryCtxRelease_v2, (int device)) \
     X(int, cuCtxPushCurrent_v2, (void* context)) \
     X(int, cuCtxPopCurrent_v2, (void** context)) \
     X(int, cuCtxSynchronize, ()) \
-    X(int, cuMemGetInfo_v2, (std::size_t* free, std::size_t* total)) \
-    X(int, cuMemAlloc_v2, (std::uint64_t* address, std::size_t bytes)) \
+    X(int, cuMemGetInfo_v2, (std::size_t * free, std::size_t * total)) \
+    X(int, cuMemAlloc_v2, (std::uint64_t * address, std::size_t bytes)) \
     X(int, cuMemFree_v2, (std::uint64_t address)) \
     X(int, cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned flags)) \
     X(int, cuMemFreeHost, (void* memory)) \
@@ -939,8 +940,9 @@ GRAFT_END_NAMESPACE
     X(int, cuModuleGetFunction, (void** function, void* module, const char* name)) \
     X(int, cuFuncSetAttribute, (void* function, int attribute, int value)) \
     X(int, cuFuncGetAttribute, (int* value, int attribute, void* function)) \
-    X(int, cuLaunchKernel, (void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
-             unsigned block_z, unsigned shared_bytes, void* stream, void** parameters, void** extra)) \
+    X(int, cuLaunchKernel, \
+      (void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, \
+       void* stream, void** parameters, void** extra)) \
     X(int, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int* blocks, void* function, int threads, std::size_t shared_bytes)) \
     X(int, cuGraphInstantiateWithFlags, (void** executable, void* graph, unsigned long long flags)) \
     X(int, cuGraphLaunch, (void* executable, void* stream)) \
@@ -1197,8 +1199,8 @@ GRAFT_END_NAMESPACE
 #define GRAFT_NVRTC_FUNCTIONS(X) \
     X(int, nvrtcVersion, (int* major, int* minor)) \
     X(const char*, nvrtcGetErrorString, (int error)) \
-    X(int, nvrtcCreateProgram, (void** program, const char* source, const char* name, int header_count, const char* const* headers, \
-             const char* const* header_names)) \
+    X(int, nvrtcCreateProgram, \
+      (void** program, const char* source, const char* name, int header_count, const char* const* headers, const char* const* header_names)) \
     X(int, nvrtcDestroyProgram, (void** program)) \
     X(int, nvrtcCompileProgram, (void* program, int option_count, const char* const* options)) \
     X(int, nvrtcGetProgramLogSize, (void* program, std::size_t* bytes)) \
@@ -1314,10 +1316,10 @@ status driver_status(const api::driver_functions& driver, int result, const std:
 bool is_lost(int result) noexcept;
 
 // Ends the function with the status of a driver's call that failed.
-#define GRAFT_GPU_TRY(driver, call, where, what)                                                                  \
-    do {                                                                                                          \
-        const int graft_gpu_result = (driver).call;                                                               \
-        if (graft_gpu_result) return ::graft::gpu::driver_status((driver), graft_gpu_result, (where), (what));    \
+#define GRAFT_GPU_TRY(driver, call, where, what) \
+    do { \
+        const int graft_gpu_result = (driver).call; \
+        if (graft_gpu_result) return ::graft::gpu::driver_status((driver), graft_gpu_result, (where), (what)); \
     } while (0)
 
 /// Makes the device's context the calling thread's, for as long as it lives.
@@ -1346,8 +1348,8 @@ namespace gpu {
 
 GRAFT_INLINE bool is_lost(int result) noexcept {
     using namespace api::driver::result;
-    for (int lost : {deinitialized, ecc_uncorrectable, nvlink_uncorrectable, contained, illegal_address, launch_timeout, context_destroyed, device_assert, hardware_stack_error,
-                     illegal_instruction, misaligned_address, invalid_address_space, invalid_pc, launch_failed, unknown})
+    for (int lost : {deinitialized, ecc_uncorrectable, nvlink_uncorrectable, contained, illegal_address, launch_timeout, context_destroyed, device_assert,
+                     hardware_stack_error, illegal_instruction, misaligned_address, invalid_address_space, invalid_pc, launch_failed, unknown})
         if (result == lost) return true;
     return false;
 }
@@ -1362,8 +1364,11 @@ GRAFT_INLINE std::string driver_error_text(const api::driver_functions& driver, 
 GRAFT_INLINE status driver_status(const api::driver_functions& driver, int result, const std::string& where, const char* what) {
     if (!result) return {};
     const std::string said = std::string(what) + " failed: " + driver_error_text(driver, result);
-    if (result == api::driver::result::out_of_memory) return fail(errc::memory_oom, where, said + "; take a smaller batch, or free memory that others use on this device");
-    if (is_lost(result)) return fail(errc::device_lost, where, said + "; the device cannot be used by this process any more: start it again, and resume from the last checkpoint");
+    if (result == api::driver::result::out_of_memory)
+        return fail(errc::memory_oom, where, said + "; take a smaller batch, or free memory that others use on this device");
+    if (is_lost(result))
+        return fail(errc::device_lost, where,
+                    said + "; the device cannot be used by this process any more: start it again, and resume from the last checkpoint");
     return fail(errc::device_unavailable, where, said);
 }
 
@@ -1433,7 +1438,7 @@ using module = HINSTANCE__*;
 #endif
 using procedure = std::intptr_t(__stdcall*)();
 constexpr unsigned long search_beside_and_system = 0x1100, search_system = 0x1000;  // LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, _DEFAULT_DIRS
-constexpr unsigned long by_address_uncounted = 6;  // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
+constexpr unsigned long by_address_uncounted = 6;                                   // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
 extern "C" {
 __declspec(dllimport) module __stdcall LoadLibraryExA(const char* name, void* file, unsigned long flags);
 __declspec(dllimport) module __stdcall GetModuleHandleA(const char* name);
@@ -1589,7 +1594,7 @@ inline bool try_place(const library_place& at, const std::string& name, opened_l
         out.path = name;
         out.handle = open_name(name, why);
         if (out.handle) return true;
-        // What a loader says of a file that it knows nowhere names that file; anything else is about one that it found.
+            // What a loader says of a file that it knows nowhere names that file; anything else is about one that it found.
 #if defined(_WIN32)
         const bool absent = true;
 #else
@@ -1776,7 +1781,8 @@ inline int preferred_cuda() {
 inline std::string why_no_start(const api::driver_functions& functions, const library_report& report, int error) {
     using namespace api::driver;
     if (error == result::stub_library)
-        return "the CUDA driver is a stub: " + report.path + " is there to link with alone; take its folder out of the search path, and install the NVIDIA driver";
+        return "the CUDA driver is a stub: " + report.path +
+               " is there to link with alone; take its folder out of the search path, and install the NVIDIA driver";
     if (error == result::no_device) {
         const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
         return "the driver finds no NVIDIA GPU" +
@@ -1800,7 +1806,8 @@ inline loaded_library<api::driver_functions> open_driver() {
         out.major = out.cuda = version / 1000;
         out.report.version = std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
         if (version < 12000) {
-            refuse(out.report, "the NVIDIA driver is for CUDA " + out.report.version + ", and CUDA 12.0 is the oldest that graft uses: update it to 525 or newer");
+            refuse(out.report,
+                   "the NVIDIA driver is for CUDA " + out.report.version + ", and CUDA 12.0 is the oldest that graft uses: update it to 525 or newer");
             return out;
         }
     }
@@ -1838,7 +1845,8 @@ inline loaded_library<api::cudnn_functions> open_cudnn() {
 }
 
 // What cuBLASLt and NVRTC share: majors 12 and 13, which are those of their CUDA.
-template <class Functions> inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, std::string version) {
+template <class Functions>
+inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, std::string version) {
     out.report.version = std::move(version);
     out.cuda = out.major;
     if (out.major != 12 && out.major != 13) {
@@ -1924,7 +1932,6 @@ inline loaded_library<api::nccl_functions> open_nccl() {
 #undef GRAFT_GPU_WANTED
 
 }  // namespace detail
-
 
 GRAFT_INLINE const loaded_library<api::driver_functions>& load_driver() {
     static const loaded_library<api::driver_functions> it = detail::open_driver();
@@ -2013,8 +2020,8 @@ struct device_info {
     int ordinal = 0;    ///< as the driver numbers what CUDA_VISIBLE_DEVICES leaves: N of "cuda:N"
     int physical = -1;  ///< as nvidia-smi numbers it, from NVML; without that, what CUDA_VISIBLE_DEVICES says; -1: not known
     std::string name;
-    std::string uuid;       ///< "GPU-...", the same in every process; "" where the driver does not tell
-    std::string pci_bus_id; ///< "0000:65:00.0"
+    std::string uuid;          ///< "GPU-...", the same in every process; "" where the driver does not tell
+    std::string pci_bus_id;    ///< "0000:65:00.0"
     int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 0;
     std::int64_t memory_bytes = 0;
@@ -2161,14 +2168,14 @@ enum class throttle : std::uint8_t {
     none,         ///< they are not, or the device is idle, or does not tell
     power_limit,  ///< the driver keeps it under its power limit, as it does with many a device that is busy
     heat,
-    power_brake   ///< the device or its power supply had to act: clocks are a half or less
+    power_brake  ///< the device or its power supply had to act: clocks are a half or less
 };
 /// "power limit", "heat", "power brake", or "" for none.
 const char* name(throttle why) noexcept;
 
 /// A device at one moment, everything that runs on it together. What the device or its driver does not tell is -1.
 struct device_sample {
-    int utilization = -1;  ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
+    int utilization = -1;    ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
     int memory_access = -1;  ///< percent of it in which the device's memory was read or written
     std::int64_t memory_used = -1, memory_bytes = -1;
     double watts = -1;
@@ -2313,7 +2320,7 @@ using device_address = std::uint64_t;
 /// What kernels depend on of the device that they are made for.
 struct device_traits {
     std::string name;
-    int major = 0, minor = 0;              ///< compute capability
+    int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 1;
     int threads_per_multiprocessor = 2048;
     std::int64_t shared_bytes = 48 << 10;  ///< of a block, without opting in to more
@@ -2355,10 +2362,10 @@ struct argument {
 /// which all kernels of a context share. Of several values the largest word stays, so that a run tells the same one every time.
 struct fault {
     errc code;
-    std::string where;       ///< the node, as graft::place has it
-    const char* text;        ///< for printf: the value, then `limit`
+    std::string where;  ///< the node, as graft::place has it
+    const char* text;   ///< for printf: the value, then `limit`
     std::int64_t limit = 0;
-    bool counted = false;    ///< the value is a number from 0 on, and the word its complement; else the word is the value, which is not 0
+    bool counted = false;  ///< the value is a number from 0 on, and the word its complement; else the word is the value, which is not 0
 };
 
 /// How many arguments a launch may have: 8 bytes each, of the 4 KiB that drivers take for every device.
@@ -2378,12 +2385,12 @@ struct launch {
 
 /// CUDA C++ for one node: compiled at run time, launched in order.
 struct program {
-    std::string source;             ///< without the prelude (codegen/prelude.hpp), which is put before it
+    std::string source;  ///< without the prelude (codegen/prelude.hpp), which is put before it
     std::vector<launch> launches;
-    std::vector<fault> faults;      ///< what its kernels check
+    std::vector<fault> faults;  ///< what its kernels check
     std::int64_t workspace_bytes = 0;
-    bool in_place = false;          ///< output 0 may lie where input 0 lies
-    std::string note;               ///< for the placement table
+    bool in_place = false;  ///< output 0 may lie where input 0 lies
+    std::string note;       ///< for the placement table
 };
 
 /// A row of a family whose kernels are generated. `generate` returns null when it takes the node, else why not.
@@ -2469,7 +2476,7 @@ struct libraries {
     const api::cudnn_functions* cudnn = nullptr;
     void* cudnn_handle = nullptr;
     cudnn_handles* more_handles = nullptr;  ///< null: plans are made one by one
-    void* cudnn_device = nullptr;  ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
+    void* cudnn_device = nullptr;           ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
     const api::cublaslt_functions* cublaslt = nullptr;
     void* cublaslt_handle = nullptr;
     const api::driver_functions* driver = nullptr;
@@ -2536,7 +2543,8 @@ public:
     // Layouts may be null: row-major. `memory` as in kernel_query.
     asked(const op_context& c, const layout* in, const layout* out, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
         : in_(in ? std::vector<layout>(in, in + c.inputs) : std::vector<layout>(static_cast<std::size_t>(c.inputs))),
-          out_(out ? std::vector<layout>(out, out + c.outputs) : std::vector<layout>(static_cast<std::size_t>(c.outputs))), query_{c, nullptr, nullptr, on, options, memory} {
+          out_(out ? std::vector<layout>(out, out + c.outputs) : std::vector<layout>(static_cast<std::size_t>(c.outputs))), query_{c,  nullptr, nullptr,
+                                                                                                                                   on, options, memory} {
         point();
     }
     asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
@@ -2585,7 +2593,9 @@ public:
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
     }
     const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, layouts_[0].data(), layouts_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
+    asked on(const device_traits& traits, kernel_options options) const {
+        return asked(*context_, layouts_[0].data(), layouts_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data());
+    }
 
 private:
     std::vector<tensor_view> views_[2];
@@ -2683,10 +2693,10 @@ namespace gpu {
 
 /// A node that is written as others: what a row is given, and where it puts its answer.
 struct decomposition {
-    const op_context& c;          ///< the node
+    const op_context& c;  ///< the node
     emitter& build;
-    std::vector<value_id> in;     ///< its inputs as values of the emitter's graph; no_value: left out
-    std::vector<value_id> out;    ///< what the row has made for each output that is wanted
+    std::vector<value_id> in;   ///< its inputs as values of the emitter's graph; no_value: left out
+    std::vector<value_id> out;  ///< what the row has made for each output that is wanted
 
     /// Whether input i, or any of the inputs, has no elements.
     bool empty(int i) const { return c.has(i) && c.in[i].elements() == 0; }
@@ -2700,7 +2710,9 @@ struct decomposition {
         if (x == no_value || build.type(x) == type) return x;
         return build.apply("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
     }
-    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
+    value_id transpose(value_id x, std::vector<std::int64_t> perm) const {
+        return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
+    }
     value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
         return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
@@ -2729,7 +2741,7 @@ struct decomposition_row {
     const char* op;
     const char* domain;
     const char* (*decompose)(decomposition&);
-    bool float32;  ///< what it makes keeps its type, whatever type was chosen for values between operators
+    bool float32;                                  ///< what it makes keeps its type, whatever type was chosen for values between operators
     bool (*applies)(const op_context&) = nullptr;  ///< which nodes it takes; the others have a kernel. Null: all
 };
 
@@ -2815,7 +2827,8 @@ GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
 GRAFT_INLINE value_id decomposition::together(const std::vector<value_id>& parts, std::int64_t axis) const {
     std::vector<value_id> joined;
     for (std::size_t from = 0; from < parts.size() && build.failure.ok(); from += at_once) {
-        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
+        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from),
+                                         parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
         joined.push_back(some.size() > 1 ? build.apply("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
     }
     return !build.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
@@ -2847,7 +2860,8 @@ GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_contex
         for (value_id id : body.inputs) taken |= id == made;
         for (value_id id : body.outputs) taken |= id == made;
         if (taken) made = build.apply("Identity", {made});
-        if (!build.failure.ok() || build.type(made) != c.out[o].type || build.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
+        if (!build.failure.ok() || build.type(made) != c.out[o].type || build.extents(made) != c.out[o].extents)
+            return "what it is made of gives another type or shape";
         body.outputs.back() = made;
     }
     return nullptr;
@@ -3149,19 +3163,22 @@ struct convolution_names {
 inline convolution_names convolution_names_of(convolution_direction direction) noexcept {
     namespace attribute = api::cudnn::attribute;
     if (direction == convolution_direction::forward)
-        return {api::cudnn::convolution_forward_descriptor, attribute::convolution_forward_x, attribute::convolution_forward_w, attribute::convolution_forward_y,
-                attribute::convolution_forward_convolution, attribute::convolution_forward_alpha, attribute::convolution_forward_beta};
+        return {api::cudnn::convolution_forward_descriptor, attribute::convolution_forward_x,           attribute::convolution_forward_w,
+                attribute::convolution_forward_y,           attribute::convolution_forward_convolution, attribute::convolution_forward_alpha,
+                attribute::convolution_forward_beta};
     if (direction == convolution_direction::backward_data)
-        return {api::cudnn::convolution_backward_data_descriptor, attribute::convolution_backward_data_dx, attribute::convolution_backward_data_w,
-                attribute::convolution_backward_data_dy, attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha,
+        return {api::cudnn::convolution_backward_data_descriptor, attribute::convolution_backward_data_dx,          attribute::convolution_backward_data_w,
+                attribute::convolution_backward_data_dy,          attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha,
                 attribute::convolution_backward_data_beta};
-    return {api::cudnn::convolution_backward_filter_descriptor, attribute::convolution_backward_filter_x, attribute::convolution_backward_filter_dw,
-            attribute::convolution_backward_filter_dy, attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha,
+    return {api::cudnn::convolution_backward_filter_descriptor, attribute::convolution_backward_filter_x,
+            attribute::convolution_backward_filter_dw,          attribute::convolution_backward_filter_dy,
+            attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha,
             attribute::convolution_backward_filter_beta};
 }
 }  // namespace detail
 
-GRAFT_INLINE status cudnn_graph::add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y) {
+GRAFT_INLINE status cudnn_graph::add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w,
+                                                 std::int64_t y) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     cudnn_descriptor c, operation;
@@ -3327,9 +3344,9 @@ namespace gpu {
 
 /// What an engine must not do.
 struct engine_limits {
-    bool deterministic = false;    ///< leaves out engines that do not give the same bits every time
-    bool tensor_cores = true;      ///< false: full float32, no TF32
-    bool transforms = true;        ///< false: no Winograd and no FFT, whose sums of whole numbers are not exact
+    bool deterministic = false;  ///< leaves out engines that do not give the same bits every time
+    bool tensor_cores = true;    ///< false: full float32, no TF32
+    bool transforms = true;      ///< false: no Winograd and no FFT, whose sums of whole numbers are not exact
     std::int64_t workspace_bytes = 0;
 };
 
@@ -3344,10 +3361,10 @@ struct graph_binding {
 struct cudnn_plan {
     cudnn_descriptor config, plan;
     std::int64_t workspace_bytes = 0;
-    bool plain = false;     ///< keeps NaNs strictly, and is slow
-    bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
+    bool plain = false;      ///< keeps NaNs strictly, and is slow
+    bool compiled = false;   ///< its kernel is compiled when the plan is made, which takes a second or so
     void* handle = nullptr;  ///< that it was made with, and is run with
-    std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
+    std::string choice;      ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
 };
 
 /// Makes the plan of an engine configuration of a graph, with the handle that this is bound to; op.unsupported where the engine does not
@@ -3360,8 +3377,8 @@ status restore_plan(const libraries& with, const engine_limits& limits, const cu
 
 /// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
 /// library's favourite. op.unsupported where no engine takes the graph within the limits.
-result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits, const cudnn_graph& graph,
-                                                            std::vector<graph_binding> bindings, const std::string& problem);
+result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
+                                                            const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -3378,7 +3395,8 @@ namespace detail {
 /// Runs a plan on the tensors of a call.
 class cudnn_kernel final : public library_kernel {
 public:
-    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings, const std::vector<graph_scalar>& scalars) : plan_(std::move(plan)), bindings_(bindings), scalars_(scalars) {
+    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings, const std::vector<graph_scalar>& scalars)
+        : plan_(std::move(plan)), bindings_(bindings), scalars_(scalars) {
         workspace_bytes = plan_.workspace_bytes;
         note = "cuDNN, engine " + plan_.choice;
     }
@@ -3557,7 +3575,8 @@ inline status read_plan(const api::cudnn_functions& f, const engine_limits& limi
     GRAFT_TRY(plan.plan.get(api::cudnn::attribute::execution_plan_workspace_bytes, api::cudnn::attribute_type::int64, 1, count, &plan.workspace_bytes));
     if (plan.workspace_bytes < 0 || plan.workspace_bytes > limits.workspace_bytes)
         return fail(errc::op_unsupported, "cuDNN",
-                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " + std::to_string(limits.workspace_bytes));
+                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " +
+                        std::to_string(limits.workspace_bytes));
     GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
     if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
     plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
@@ -3648,7 +3667,8 @@ GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& lim
 }
 
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem) {
+                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings,
+                                                                         const std::string& problem) {
     const library_choices& choices = with.choices;
     const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;
     if (choices.recall) {
@@ -3879,7 +3899,8 @@ inline const char* read_fused_attention(const kernel_query& q, fused_attention& 
     a.masked = q.has(3);
     if (!a.masked) return nullptr;
     const shape& m = q.in[3].extents;
-    const bool fits = m.rank() == 4 && (m[0] == 1 || m[0] == a.batch) && (m[1] == 1 || m[1] == a.q.heads) && m[2] == a.q.rows && m[3] >= a.k.rows && m[3] % attention_pack == 0;
+    const bool fits = m.rank() == 4 && (m[0] == 1 || m[0] == a.batch) && (m[1] == 1 || m[1] == a.q.heads) && m[2] == a.q.rows && m[3] >= a.k.rows &&
+                      m[3] % attention_pack == 0;
     return fits && q.in[3].type == type && is_row_major(m, q.in_layout[3]) ? nullptr : "its mask has another shape or type";
 }
 
@@ -4238,7 +4259,8 @@ namespace detail {
 // Runs behind the choice of types and before that of layouts. What cuDNN does not take stays as it is: it is asked first.
 class attention_fuser : public view_finder {
 public:
-    attention_fuser(graph& target, place_id on, dtype activations, const kernel_question& ask) : view_finder(target, on), activations_(activations), ask_(ask) {}
+    attention_fuser(graph& target, place_id on, dtype activations, const kernel_question& ask)
+        : view_finder(target, on), activations_(activations), ask_(ask) {}
 
     void run() {
         bool any = false;
@@ -4272,7 +4294,8 @@ private:
     // A node that passes its input's elements on in their order, rows of the last axis as they are.
     bool passes_rows(const node& n) {
         if (!n.domain.empty() || (n.op_type != "Cast" && n.op_type != "Identity" && n.op_type != "Reshape")) return false;
-        return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() && at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
+        return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() &&
+               at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
     }
     node* through_rows(value_id& id) {
         node* n = only_for_one(id);
@@ -4416,7 +4439,11 @@ private:
     static std::vector<attribute> attributes_of(const attention& a) {
         const auto place = [](const char* name, const strided_view& v) { return integers_attribute(name, {v.first, v.steps[0], v.steps[1], v.steps[2]}); };
         const shape &q = a.q.extents, &k = a.k.extents;
-        return {integers_attribute("extents", {q[0], q[1], k[1], q[2], k[2], q[3], a.v.extents[3]}), place("q", a.q), place("k", a.k), place("v", a.v), place("y", a.y),
+        return {integers_attribute("extents", {q[0], q[1], k[1], q[2], k[2], q[3], a.v.extents[3]}),
+                place("q", a.q),
+                place("k", a.k),
+                place("v", a.v),
+                place("y", a.y),
                 real_attribute("scale", static_cast<float>(a.scale))};
     }
     // Asked in a graph of its own: here the values do not have their types yet.
@@ -4591,8 +4618,7 @@ GRAFT_INLINE std::string literal(dtype type, std::int64_t value) {
     case dtype::uint64: return std::to_string(static_cast<std::uint64_t>(value)) + "ull";
     case dtype::int64: return value == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(value) + "ll";
     case dtype::uint32: return std::to_string(static_cast<std::uint32_t>(value)) + "u";
-    case dtype::int32:
-        return static_cast<std::int32_t>(value) == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(static_cast<std::int32_t>(value));
+    case dtype::int32: return static_cast<std::int32_t>(value) == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(static_cast<std::int32_t>(value));
     case dtype::int8: return std::to_string(static_cast<std::int8_t>(value));
     case dtype::uint8: return std::to_string(static_cast<std::uint8_t>(value));
     case dtype::int16: return std::to_string(static_cast<std::int16_t>(value));
@@ -4721,12 +4747,12 @@ enum class level : std::uint8_t {
 
 /// An integer: part of a coordinate, or an offset.
 struct index {
-    std::string text = "0";                 ///< a name or a literal; where `consecutive`, the value of the pack's first element
+    std::string text = "0";  ///< a name or a literal; where `consecutive`, the value of the pack's first element
     gpu::level level = gpu::level::thread;
-    bool consecutive = false;               ///< grows by one from element to element of a pack
-    std::int64_t multiple = 0;              ///< `text` is a multiple of this (0: it is 0)
-    std::int64_t bound = 1;                 ///< it is in [0, bound) for every element; 0: not known
-    bool known = true;                      ///< it is the literal `number`
+    bool consecutive = false;   ///< grows by one from element to element of a pack
+    std::int64_t multiple = 0;  ///< `text` is a multiple of this (0: it is 0)
+    std::int64_t bound = 1;     ///< it is in [0, bound) for every element; 0: not known
+    bool known = true;          ///< it is the literal `number`
     std::int64_t number = 0;
 };
 
@@ -4901,13 +4927,13 @@ inline const op_row* fusion_row() {
 /// What a kernel computes: the body of a Fusion, or one node that is a body by itself.
 struct kernel_body {
     std::vector<node> nodes;
-    std::vector<tensor_view> values;          ///< by value id; `data` is there for constants
-    std::vector<value_id> inputs, outputs;    ///< as those of the query
-    std::vector<dtype> memory;                ///< type of each input in memory
-    std::vector<layout> order;                ///< layout of each input
-    std::vector<std::pair<int, int>> maker;   ///< by value id: the node that makes it and which output it is; -1 for inputs
+    std::vector<tensor_view> values;         ///< by value id; `data` is there for constants
+    std::vector<value_id> inputs, outputs;   ///< as those of the query
+    std::vector<dtype> memory;               ///< type of each input in memory
+    std::vector<layout> order;               ///< layout of each input
+    std::vector<std::pair<int, int>> maker;  ///< by value id: the node that makes it and which output it is; -1 for inputs
     const graft::limits* limit = nullptr;
-    std::vector<fault>* faults = nullptr;     ///< of the program that its kernels go into
+    std::vector<fault>* faults = nullptr;  ///< of the program that its kernels go into
 };
 
 /// Reads what a query asks for, for kernels that may have checks where the program is named that they go into. Null, or why no kernel can
@@ -4977,7 +5003,8 @@ public:
     /// Both conditions; an empty operand is one that always holds.
     operand both(const operand& a, const operand& b);
     /// condition ? inside() : otherwise, where what `inside` loads is read only if the condition holds.
-    template <class F> operand where(const operand& condition, const operand& otherwise, const F& inside) {
+    template <class F>
+    operand where(const operand& condition, const operand& otherwise, const F& inside) {
         const operand before = guard_;
         guard_ = both(guard_, condition);
         const operand x = inside();
@@ -5033,7 +5060,7 @@ private:
     std::vector<bool> loaded_;
     std::vector<std::string> offsets_;  // by input: the one offset that it is read at; "many" where there are others
     std::string text_[3];
-    std::map<std::string, named> names_;      // by type and expression
+    std::map<std::string, named> names_;       // by type and expression
     std::map<std::string, operand> computed_;  // by value, position and condition
     operand guard_;
     bool reports_ = false, asks_ = false;
@@ -5052,9 +5079,7 @@ struct rule_call {
     operand in(int i) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], broadcast_to(at, c.in[i].extents)); }
     operand in(int i, const position& where) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], where); }
     /// The one element of input i, or `otherwise` where it is left out.
-    operand scalar(int i, const operand& otherwise) const {
-        return c.has(i) ? in(i, walk(c.in[i].extents, layout::row_major, index())) : otherwise;
-    }
+    operand scalar(int i, const operand& otherwise) const { return c.has(i) ? in(i, walk(c.in[i].extents, layout::row_major, index())) : otherwise; }
     /// The compute type of input i.
     dtype type(int i = 0) const { return compute_type(c.in[i].type); }
     operand number(double x) const { return e.number(type(), x); }
@@ -5065,9 +5090,9 @@ struct rule_call {
 struct element_rule {
     const char* op;
     const char* domain;
-    unsigned reads;                         ///< see below
+    unsigned reads;  ///< see below
     operand (*build)(const rule_call&);
-    const char* text;                       ///< for `build`: what tells operators of one rule apart
+    const char* text;  ///< for `build`: what tells operators of one rule apart
 
     static constexpr unsigned same = 0;     ///< input elements at the output's position, broadcasting aside
     static constexpr unsigned moved = 1;    ///< at most one element of an input, at another position
@@ -5298,7 +5323,8 @@ GRAFT_INLINE operand element_emitter::both(const operand& a, const operand& b) {
 GRAFT_INLINE std::string element_emitter::report(const std::string& value, const fault& what) {
     if (!body_.faults) return refuse("it has a check where none can be told of"), std::string();
     std::vector<fault>& all = *body_.faults;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const fault& f) { return f.code == what.code && f.where == what.where && f.text == what.text && f.limit == what.limit; });
+    const auto same = std::find_if(
+        all.begin(), all.end(), [&](const fault& f) { return f.code == what.code && f.where == what.where && f.text == what.text && f.limit == what.limit; });
     const std::string number = std::to_string(same - all.begin());
     if (same == all.end()) all.push_back(what);
     reports_ = true;
@@ -5347,7 +5373,8 @@ GRAFT_INLINE operand element_emitter::load(int input, const position& at) {
         const std::string pack = "pack<" + element + ", " + lanes + ">";
         const std::string aligned = std::to_string(std::gcd<std::int64_t>(from.multiple, lanes_));
         const std::string name = define("p", pack, "load_" + pack.substr(0, pack.size() - 1) + ", " + aligned + ">" + arguments, where);
-        return convert({define("v", compute_name(body_.memory[k]), "compute(" + name + ".at[lane])", level::lane), compute_type(body_.memory[k]), level::lane}, type);
+        return convert({define("v", compute_name(body_.memory[k]), "compute(" + name + ".at[lane])", level::lane), compute_type(body_.memory[k]), level::lane},
+                       type);
     }
     if (from.consecutive) {
         const index one = each(from);
@@ -5424,7 +5451,8 @@ inline const char* read_fusion(const kernel_query& q, kernel_body& body) {
     const attribute* a = q.n.find("body");
     if (!a || !a->graph) return "a Fusion without a body";
     const graph& g = *a->graph;
-    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a Fusion whose body has other inputs or outputs";
+    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs)
+        return "a Fusion whose body has other inputs or outputs";
     body.nodes = g.nodes;
     body.inputs = g.inputs;
     body.outputs = g.outputs;
@@ -5505,7 +5533,8 @@ const char* index_definition(std::int64_t largest) noexcept;
 /// The text of an entry point: `inputs` (as element_emitter::parameters has them) and `outputs` are its parameters "in<k>" and "out<k>", in
 /// this order; they are put into the launch's arguments. `aliased`: outputs may lie over inputs, element by element. Constants in the statements that
 /// nothing uses are left out.
-std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements);
+std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased,
+                        const std::string& statements);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -5540,7 +5569,8 @@ inline void add_fault_parameters(std::string& parameters, launch& l, int which) 
 }
 }  // namespace detail
 
-GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements) {
+GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased,
+                                     const std::string& statements) {
     const char* restricted = aliased ? "" : "__restrict__ ";
     std::string parameters;
     for (int i : inputs) {
@@ -5555,13 +5585,15 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
         parameters += std::string(parameters.empty() ? "" : ", ") + memory_name(q.out[o].type) + "* " + restricted + "out" + std::to_string(o);
         l.arguments.push_back({argument::from::output, o});
     }
-    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" +
+           without_unused(statements) + "}\n";
 }
 
 namespace detail {
 
 // Where the elements of output o go, from a walk in the order of another one.
-inline void emit_store(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y, std::string& packs, std::string& each, std::string& behind) {
+inline void emit_store(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y, std::string& packs, std::string& each,
+                       std::string& behind) {
     const std::string name = std::to_string(o), type = memory_name(q.out[o].type), lanes = std::to_string(e.lanes());
     const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
     const std::string element = "stored<" + type + ">(" + y.text + ")";
@@ -5570,7 +5602,8 @@ inline void emit_store(element_emitter& e, const kernel_query& q, int o, const p
     } else if (to.consecutive) {
         packs += "        pack<" + type + ", " + lanes + "> q" + name + ";\n";
         each += "            q" + name + ".at[lane] = " + element + ";\n";
-        behind += "        store_pack<" + std::to_string(std::gcd<std::int64_t>(to.multiple, e.lanes())) + ">(out" + name + " + " + to.text + ", q" + name + ");\n";
+        behind +=
+            "        store_pack<" + std::to_string(std::gcd<std::int64_t>(to.multiple, e.lanes())) + ">(out" + name + " + " + to.text + ", q" + name + ");\n";
     } else
         each += "            out" + name + "[" + to.text + "] = " + element + ";\n";
 }
@@ -5609,7 +5642,8 @@ inline bool updates_safely(const kernel_query& q, int first, const element_emitt
 }
 
 // The kernel of outputs of the same extents; it walks as the first of them lies.
-inline const char* generate_outputs(const kernel_query& q, const kernel_body& body, const std::vector<int>& outputs, std::int64_t largest, bool only, program& p) {
+inline const char* generate_outputs(const kernel_query& q, const kernel_body& body, const std::vector<int>& outputs, std::int64_t largest, bool only,
+                                    program& p) {
     const int first = outputs[0];
     const shape& extents = q.out[first].extents;
     const std::int64_t total = extents.elements();
@@ -5631,7 +5665,8 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     const std::int64_t step = std::int64_t(l.grid[0]) * loop_threads * lanes;
     std::string s = index_definition(std::max(largest, total + step)) + e.text(level::thread);
     const std::string scale = lanes > 1 ? " * " + std::to_string(lanes) : "";
-    s += "    for (index_t i = (index_t)(blockIdx.x * " + std::to_string(loop_threads) + " + threadIdx.x)" + scale + "; i < " + std::to_string(total) + "; i += " + std::to_string(step) + ") {\n";
+    s += "    for (index_t i = (index_t)(blockIdx.x * " + std::to_string(loop_threads) + " + threadIdx.x)" + scale + "; i < " + std::to_string(total) +
+         "; i += " + std::to_string(step) + ") {\n";
     s += e.text(level::pack) + packs;
     if (lanes > 1)
         s += "#pragma unroll\n        for (int lane = 0; lane < " + std::to_string(lanes) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";
@@ -5709,7 +5744,7 @@ struct reducer {
     std::vector<field> fields;
     std::vector<dtype> elements;  ///< of x0, x1, ...
     std::string take, merge;
-    std::string helpers = "";     ///< functions that both call
+    std::string helpers = "";  ///< functions that both call
 };
 
 /// A node in the body of a Fusion: what is fused with it, and what it is by itself.
@@ -5737,7 +5772,8 @@ public:
     inline virtual std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const = 0;
     /// Says what follows from a result: its fields are in `s`, `at` is where it is, with extent 1 along what was reduced. Outputs of the
     /// node are added to `results`. Returns the statistics that `map` wants.
-    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const = 0;
+    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                               std::vector<reduction_result>& results) const = 0;
     /// The elements at `at` of the outputs in `mapped`.
     inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const position& at) const {
         (void)e, (void)known, (void)at;
@@ -5751,19 +5787,19 @@ public:
     /// Whether somebody reads output o.
     bool writes(int o) const { return q.wants(o) && q.out[o].type != dtype::undefined; }
 
-    const kernel_query& q;        ///< the node
-    const kernel_query* whole;    ///< what the kernels are for: the node, or the Fusion around it
+    const kernel_query& q;      ///< the node
+    const kernel_query* whole;  ///< what the kernels are for: the node, or the Fusion around it
     kernel_body body;
     std::vector<value_id> inputs, outputs;  ///< of the node, in the body
-    shape extents;                ///< of what is summed up
+    shape extents;                          ///< of what is summed up
     layout order = layout::row_major;
-    std::uint32_t axes = 0;       ///< bit d: axis d is reduced
-    std::int64_t groups = 0;      ///< of axis 1, as `join_axes` has it; results have them as axis 1
-    std::size_t bytes = 4;        ///< of the narrowest tensor that is read in `order`
+    std::uint32_t axes = 0;   ///< bit d: axis d is reduced
+    std::int64_t groups = 0;  ///< of axis 1, as `join_axes` has it; results have them as axis 1
+    std::size_t bytes = 4;    ///< of the narrowest tensor that is read in `order`
     reducer by;
-    std::vector<int> finished;    ///< outputs of the node that `finish` makes
-    std::vector<int> mapped;      ///< outputs of the node that `map` makes: they have `extents`
-    std::vector<dtype> statistics;  ///< of what `finish` returns
+    std::vector<int> finished;                        ///< outputs of the node that `finish` makes
+    std::vector<int> mapped;                          ///< outputs of the node that `map` makes: they have `extents`
+    std::vector<dtype> statistics;                    ///< of what `finish` returns
     std::vector<int> stored_finished, stored_mapped;  ///< outputs of the kernels, and when they are stored
 
 private:
@@ -5868,12 +5904,12 @@ inline index gather(element_emitter& e, const index& offset, const std::vector<r
 struct reduction_plan {
     reduction_axes joined;
     int lanes = 1;
-    int group = 1;             // threads of a result where reduced elements lie side by side
-    int columns = 1;           // threads side by side, where they do not; the others of a block go on below
-    std::int64_t pieces = 1;   // parts that are summed up by blocks of their own
-    std::int64_t piece = 1;    // elements of a part
-    std::int64_t blocks = 1;   // of one part
-    bool fused = false;        // one kernel sums up and maps
+    int group = 1;            // threads of a result where reduced elements lie side by side
+    int columns = 1;          // threads side by side, where they do not; the others of a block go on below
+    std::int64_t pieces = 1;  // parts that are summed up by blocks of their own
+    std::int64_t piece = 1;   // elements of a part
+    std::int64_t blocks = 1;  // of one part
+    bool fused = false;       // one kernel sums up and maps
     std::int64_t partial_bytes = 0, statistics_at = 0;
 };
 
@@ -5970,7 +6006,15 @@ template <int group> __device__ __forceinline__ state merged(state s, state* sha
     for (int w = 1; w < group / 32; ++w) merge(s, shared[w]);
     return s;
 }
-)cuda", {{"fields", fields}, {"helpers", by.helpers}, {"start", start}, {"parameters", parameters}, {"take", by.take}, {"merge", by.merge}, {"down", down}, {"first", first}});
+)cuda",
+                {{"fields", fields},
+                 {"helpers", by.helpers},
+                 {"start", start},
+                 {"parameters", parameters},
+                 {"take", by.take},
+                 {"merge", by.merge},
+                 {"down", down},
+                 {"first", first}});
 }
 
 }  // namespace detail
@@ -6007,7 +6051,9 @@ GRAFT_INLINE const char* reduction::read_fused(const fused_node& around) {
     bytes = 16;
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
         if (body.values[body.inputs[i]].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
-    const auto made_by = [&](const std::vector<int>& of, value_id v) { return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; }); };
+    const auto made_by = [&](const std::vector<int>& of, value_id v) {
+        return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; });
+    };
     for (int b = 0; b < whole->outputs; ++b) {
         const value_id v = body.outputs[static_cast<std::size_t>(b)];
         if (made_by(finished, v) || (mapped.empty() && !made_by(mapped, v) && whole->out[b].extents == q.out[0].extents))
@@ -6089,7 +6135,8 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
             add(std::string("const ") + memory_name(q.in[i].type) + "* in" + std::to_string(i), argument::from::input, i);
     for (int o : outputs) add(std::string(memory_name(q.out[o].type)) + "* out" + std::to_string(o), argument::from::output, o);
     for (const workspace_parameter& w : workspace) add(w.declaration, argument::from::workspace, w.offset);
-    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" +
+           without_unused(statements) + "}\n";
 }
 
 namespace detail {
@@ -6132,7 +6179,8 @@ struct reduction_writer {
         for (std::size_t i = 0; i < x.size(); ++i) call += ", " + e.convert(x[i], r.by.elements[i]).text;
         const std::string text = e.text(level::pack) + "        ++taken;\n";
         if (p.lanes == 1) return text + "        " + call + ");\n";
-        return text + "#pragma unroll\n        for (int lane = 0; lane < " + decimal(p.lanes) + "; ++lane) {\n" + e.text(level::lane) + "            " + call + ");\n        }\n";
+        return text + "#pragma unroll\n        for (int lane = 0; lane < " + decimal(p.lanes) + "; ++lane) {\n" + e.text(level::lane) + "            " + call +
+               ");\n        }\n";
     }
     // Statements that store what follows from a result.
     std::string storing(element_emitter& e, const std::vector<reduction_result>& results) const {
@@ -6243,9 +6291,15 @@ inline const char* emit_rows(const reduction_writer& w) {
     const reduction_plan& p = w.p;
     element_emitter e(w.r.body, p.lanes);
     const index k = e.counter("k", p.joined.outputs, level::thread), base = spread(e, k, p.joined.kept), number = e.loop_index("r", p.joined.count);
-    const fillings names = {{"group", decimal(p.group)}, {"groups", decimal(reduction_threads / p.group)}, {"outputs", decimal(p.joined.outputs)},
-                            {"last_output", decimal(p.joined.outputs - 1)}, {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"lanes", decimal(p.lanes)},
-                            {"warps", decimal(reduction_threads / 32)}, {"step", decimal(std::int64_t(p.group) * p.lanes)}};
+    const fillings names = {{"group", decimal(p.group)},
+                            {"groups", decimal(reduction_threads / p.group)},
+                            {"outputs", decimal(p.joined.outputs)},
+                            {"last_output", decimal(p.joined.outputs - 1)},
+                            {"piece", decimal(p.piece)},
+                            {"count", decimal(p.joined.count)},
+                            {"lanes", decimal(p.lanes)},
+                            {"warps", decimal(reduction_threads / 32)},
+                            {"step", decimal(std::int64_t(p.group) * p.lanes)}};
     const std::string loop = fill("    for (index_t r = begin + member * $lanes; r < last; r += $step) {\n", names);
     std::string taking;
     if (p.joined.count) taking = "    int taken = 0;\n" + loop + w.taking(e, k, base, number) + "    }\n";
@@ -6259,16 +6313,19 @@ inline const char* emit_rows(const reduction_writer& w) {
     const index_t begin = (index_t)blockIdx.y * $piece;
     const index_t end = begin + $piece;
     const index_t last = !inside ? begin : end < $count ? end : $count;
-)cuda", names);
+)cuda",
+                                  names);
     const std::string states = fill(R"cuda(    __shared__ state shared[$warps];
     state s[$lanes];
 #pragma unroll
     for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
-)cuda", names);
+)cuda",
+                                    names);
     const std::string joining = fill(R"cuda(#pragma unroll
     for (int lane = 1; lane < $lanes; ++lane) merge(s[0], s[lane]);
     const state all = merged<$group>(s[0], shared);
-)cuda", names);
+)cuda",
+                                     names);
     w.add(reduction_launch("graft_rows", p.blocks, p.pieces), e, end.written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
           head + e.text(level::thread) + states + taking + joining + end.text);
     return nullptr;
@@ -6281,11 +6338,19 @@ inline const char* emit_columns(const reduction_writer& w) {
     first.level = level::thread;
     const index base = spread(e, first, p.joined.kept), number = e.counter("r", p.joined.count, level::pack);
     const std::int64_t rows = reduction_threads / p.columns;
-    const fillings names = {{"columns", decimal(p.columns)}, {"width", decimal(std::int64_t(p.columns) * p.lanes)}, {"lanes", decimal(p.lanes)}, {"outputs", decimal(p.joined.outputs)},
-                            {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"rows", decimal(rows)}, {"half", decimal(rows / 2)}, {"threads", decimal(reduction_threads)},
+    const fillings names = {{"columns", decimal(p.columns)},
+                            {"width", decimal(std::int64_t(p.columns) * p.lanes)},
+                            {"lanes", decimal(p.lanes)},
+                            {"outputs", decimal(p.joined.outputs)},
+                            {"piece", decimal(p.piece)},
+                            {"count", decimal(p.joined.count)},
+                            {"rows", decimal(rows)},
+                            {"half", decimal(rows / 2)},
+                            {"threads", decimal(reduction_threads)},
                             {"states", decimal(std::int64_t(reduction_threads) * p.lanes)}};
     std::string taking;
-    if (p.joined.count) taking = fill("    int taken = 0;\n    for (index_t r = begin + row; r < last; r += $rows) {\n", names) + w.taking(e, first, base, number) + "    }\n";
+    if (p.joined.count)
+        taking = fill("    int taken = 0;\n    for (index_t r = begin + row; r < last; r += $rows) {\n", names) + w.taking(e, first, base, number) + "    }\n";
     e.next_loop();
     const std::string inside = fill("k < $outputs", names);
     const std::string finishing = p.pieces > 1 ? fill("    if (k < $outputs) partial[(index_t)blockIdx.y * $outputs + k] = all;\n", names)
@@ -6299,12 +6364,14 @@ inline const char* emit_columns(const reduction_writer& w) {
     const index_t begin = (index_t)blockIdx.y * $piece;
     const index_t end = begin + $piece;
     const index_t last = end < $count ? end : $count;
-)cuda", names);
+)cuda",
+                                  names);
     const std::string states = fill(R"cuda(    __shared__ state shared[$states];
     state s[$lanes];
 #pragma unroll
     for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
-)cuda", names);
+)cuda",
+                                    names);
     const std::string joining = fill(R"cuda(#pragma unroll
     for (int lane = 0; lane < $lanes; ++lane) shared[lane * $threads + threadIdx.x] = s[lane];
     __syncthreads();
@@ -6316,7 +6383,8 @@ inline const char* emit_columns(const reduction_writer& w) {
     for (int j = (int)threadIdx.x; j < $width; j += $threads) {
     const index_t k = first_of_block + j;
     const state all = shared[j % $lanes * $threads + j / $lanes];
-)cuda", names);
+)cuda",
+                                     names);
     const std::vector<int> written = p.pieces > 1 ? std::vector<int>() : w.r.stored_finished;
     w.add(reduction_launch("graft_columns", p.blocks, p.pieces), e, written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
           head + e.text(level::thread) + states + taking + joining + finishing + "    }\n");
@@ -6326,14 +6394,18 @@ inline const char* emit_columns(const reduction_writer& w) {
 // Adds up what the parts gave: 32 results side by side, 8 parts at a time.
 inline const char* emit_merge(const reduction_writer& w) {
     element_emitter e(w.r.body, 1);
-    const fillings names = {{"outputs", decimal(w.p.joined.outputs)}, {"pieces", decimal(w.p.pieces)}, {"threads", decimal(reduction_threads)}, {"rows", decimal(reduction_threads / 32)},
+    const fillings names = {{"outputs", decimal(w.p.joined.outputs)},
+                            {"pieces", decimal(w.p.pieces)},
+                            {"threads", decimal(reduction_threads)},
+                            {"rows", decimal(reduction_threads / 32)},
                             {"half", decimal(reduction_threads / 64)}};
     const std::string finishing = w.finishing(e, e.counter("k", w.p.joined.outputs, level::pack), "all", "row == 0 && inside");
     if (e.failure) return e.failure;
     const std::string head = fill(R"cuda(    const int row = (int)threadIdx.x / 32;
     const index_t k = (index_t)blockIdx.x * 32 + (int)threadIdx.x % 32;
     const bool inside = k < $outputs;
-)cuda", names);
+)cuda",
+                                  names);
     const std::string joining = fill(R"cuda(    __shared__ state shared[$threads];
     state s = start();
     if (inside)
@@ -6345,7 +6417,8 @@ inline const char* emit_merge(const reduction_writer& w) {
         __syncthreads();
     }
     const state all = shared[threadIdx.x];
-)cuda", names);
+)cuda",
+                                     names);
     w.add(reduction_launch("graft_merge", (w.p.joined.outputs + 31) / 32, 1), e, w.r.stored_finished, w.workspace(true, false, w.stores_statistics()),
           head + e.text(level::thread) + joining + finishing);
     return nullptr;
@@ -6374,10 +6447,13 @@ inline const char* emit_map(const reduction_writer& w) {
     w.mapping(e, statistics, walk(r.extents, r.order, i), packs, each, behind);
     if (e.failure) return e.failure;
     launch l = reduction_launch("graft_map", loop_blocks(r.q.on, total / e.lanes()), 1);
-    const fillings names = {{"threads", decimal(reduction_threads)}, {"lanes", decimal(e.lanes())}, {"total", decimal(total)},
+    const fillings names = {{"threads", decimal(reduction_threads)},
+                            {"lanes", decimal(e.lanes())},
+                            {"total", decimal(total)},
                             {"step", decimal(std::int64_t(l.grid[0]) * reduction_threads * e.lanes())}};
     const std::string loop = fill("    for (index_t i = (index_t)(blockIdx.x * $threads + threadIdx.x) * $lanes; i < $total; i += $step) {\n", names);
-    w.add(std::move(l), e, r.stored_mapped, w.workspace(false, false, true), e.text(level::thread) + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n");
+    w.add(std::move(l), e, r.stored_mapped, w.workspace(false, false, true),
+          e.text(level::thread) + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n");
     return nullptr;
 }
 
@@ -6404,7 +6480,8 @@ GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
     p.in_place = maps_alone && total > 1 && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
     for (int k = 1; k < q.inputs; ++k)
         if (q.has(k) && q.shares_memory(k, 0)) p.in_place = false;
-    p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
+    p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) +
+             (p.launches.size() == 1 ? " launch" : " launches");
     return nullptr;
 }
 
@@ -6648,17 +6725,21 @@ inline std::string activation_call(activation kind, bool slope) {
 
 // x of a real type in `text`, with one or two attributes behind it.
 inline operand emit_real(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0)}); }
-inline operand with_attribute(const rule_call& r, const char* name, float otherwise) { return r.e.make(r.type(), r.text, {r.in(0), r.attribute(name, otherwise)}); }
+inline operand with_attribute(const rule_call& r, const char* name, float otherwise) {
+    return r.e.make(r.type(), r.text, {r.in(0), r.attribute(name, otherwise)});
+}
 
 // What the operator's row says that it is.
 inline operand emit_by_row(const rule_call& r) {
     epilogue after;
-    return ops::row_of(r.c.n).traits.activates(r.c, after) ? activate(r.e, r.in(0), after.act, after.alpha, after.beta) : r.e.refuse("an activation that is not known");
+    return ops::row_of(r.c.n).traits.activates(r.c, after) ? activate(r.e, r.in(0), after.act, after.alpha, after.beta)
+                                                           : r.e.refuse("an activation that is not known");
 }
 inline operand emit_alpha_one(const rule_call& r) { return with_attribute(r, "alpha", 1.0f); }
 inline operand emit_selu(const rule_call& r) {
     const bool old = r.c.version() < 6;
-    const operand alpha = r.attribute("alpha", old ? 1.6732f : 1.67326319217681884765625f), gamma = r.attribute("gamma", old ? 1.0507f : 1.05070102214813232421875f);
+    const operand alpha = r.attribute("alpha", old ? 1.6732f : 1.67326319217681884765625f),
+                  gamma = r.attribute("gamma", old ? 1.0507f : 1.05070102214813232421875f);
     return r.e.make(r.type(), r.text, {r.in(0), alpha, gamma});
 }
 inline operand emit_swiglu(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0), r.in(1), r.attribute("alpha", 1.0f)}); }
@@ -6724,7 +6805,8 @@ inline operand emit_clip_grad(const rule_call& r) {
 inline operand emit_activation_grad(const rule_call& r) {
     const std::int64_t kind = r.c.integer("activation", 0);
     if (kind < 0 || kind >= activation_count) return r.e.refuse("an activation that is not known");
-    const operand slope = r.e.make(r.type(), activation_call(static_cast<activation>(kind), true).c_str(), {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
+    const operand slope = r.e.make(r.type(), activation_call(static_cast<activation>(kind), true).c_str(),
+                                   {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
     return r.e.make(r.type(), "% * %", {r.in(0), slope});
 }
 
@@ -6733,7 +6815,8 @@ inline operand emit_activation_grad(const rule_call& r) {
 GRAFT_INLINE operand activate(element_emitter& e, const operand& x, activation kind, float alpha, float beta) {
     if (kind == activation::none || !x) return x;
     if (static_cast<int>(kind) >= activation_count) return e.refuse("an activation that is not known");
-    return e.make(x.type, detail::activation_call(kind, false).c_str(), {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
+    return e.make(x.type, detail::activation_call(kind, false).c_str(),
+                  {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
 }
 GRAFT_INLINE operand activate(const rule_call& r, const operand& x) {
     const std::int64_t kind = r.c.integer("activation", 0);
@@ -6944,7 +7027,8 @@ inline operand emit_pad(const rule_call& r) {
     operand inside;
     const char mode = r.c.string("mode", "constant")[0];
     for (int d = 0; d < x.rank(); ++d)
-        if (border.begin[d] || border.end[d]) from = moved_along(from, d, pad_source(r.e, r.e.axis(r.at, d), mode, border.begin[d], border.end[d], x[d], inside), x);
+        if (border.begin[d] || border.end[d])
+            from = moved_along(from, d, pad_source(r.e, r.e.axis(r.at, d), mode, border.begin[d], border.end[d], x[d], inside), x);
     if (x.elements() == 0) return fill;
     return r.e.where(inside, fill, [&] { return r.in(0, from); });
 }
@@ -7012,7 +7096,8 @@ inline operand emit_one_hot(const rule_call& r) {
     std::vector<int> others;
     for (int d = 0; d < rank; ++d)
         if (d != axis) others.push_back(d);
-    const operand k = cast(r.e, r.in(0, with_axes(r.at, others)), r.c.in[0].type, dtype::int64), depth = r.e.number(dtype::int64, static_cast<double>(r.at.extents[axis]));
+    const operand k = cast(r.e, r.in(0, with_axes(r.at, others)), r.c.in[0].type, dtype::int64),
+                  depth = r.e.number(dtype::int64, static_cast<double>(r.at.extents[axis]));
     const char* text = r.c.in[0].type == dtype::uint64 ? "% == %" : "% == % || % + % == %";
     const operand i = r.e.as_value(r.e.axis(r.at, axis));
     const operand chosen = r.e.make(dtype::boolean, text, {k, i, k, depth, i});
@@ -7176,7 +7261,7 @@ namespace gpu {
 /// Lines of items, each sorted by itself into the workspace: ascending keys, equal ones by number. No two items of a line are equal, so
 /// that a sorting network gives one order, and the same bits every time.
 struct sorting {
-    std::int64_t count = 0;   ///< items of a line
+    std::int64_t count = 0;  ///< items of a line
     std::int64_t lines = 1;
     bool wide = false;        ///< keys of 64 bits; else of 32
     std::int64_t offset = 0;  ///< of the sorted items in the workspace, in bytes
@@ -7317,8 +7402,14 @@ template <int tile, int sorted, int wanted, bool mirrored> __device__ __forceinl
 
 GRAFT_INLINE void add_sort(const kernel_query& q, program& p, const sorting& s, const std::vector<int>& inputs, const std::string& making) {
     const std::int64_t padded = s.padded(), total = s.lines * padded, tile = std::min(s.tile(), detail::power_of_two(total));
-    const fillings names = {{"tile", decimal(tile)}, {"wanted", decimal(std::min(tile, padded))}, {"half", decimal(tile / 2)}, {"padded", decimal(padded)}, {"total", decimal(total)},
-                            {"count", decimal(s.count)}, {"threads", decimal(detail::sort_threads)}, {"making", making}};
+    const fillings names = {{"tile", decimal(tile)},
+                            {"wanted", decimal(std::min(tile, padded))},
+                            {"half", decimal(tile / 2)},
+                            {"padded", decimal(padded)},
+                            {"total", decimal(total)},
+                            {"count", decimal(s.count)},
+                            {"threads", decimal(detail::sort_threads)},
+                            {"making", making}};
     const std::vector<workspace_parameter> items = {{"item* items", s.offset}};
     const auto add = [&](const std::string& entry, std::int64_t blocks, const std::vector<int>& read, const std::string& text, bool again = false) {
         launch l;
@@ -7330,7 +7421,8 @@ GRAFT_INLINE void add_sort(const kernel_query& q, program& p, const sorting& s, 
         p.launches.push_back(std::move(l));
     };
     const std::int64_t tiles = (total + tile - 1) / tile;
-    add("graft_sort", tiles, inputs, fill(R"cuda(    __shared__ item s[$tile];
+    add("graft_sort", tiles, inputs,
+        fill(R"cuda(    __shared__ item s[$tile];
     const index_t tile_begin = (index_t)blockIdx.x * $tile;
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) {
         const index_t line = (tile_begin + t) / $padded;
@@ -7343,7 +7435,8 @@ $making        }
     sort_tile<$tile, 1, $wanted, true>(s);
     for (int t = (int)threadIdx.x; t < $tile; t += $threads)
         if (tile_begin + t < $total) items[tile_begin + t] = s[t];
-)cuda", names));
+)cuda",
+             names));
     // Longer lines are merged: comparisons farther apart than a tile through memory, the others in shared memory. A tile divides a line here.
     const std::string each = fill("    const index_t t = (index_t)blockIdx.x * $threads + (int)threadIdx.x;\n    if (t >= $comparisons) return;\n",
                                   {{"threads", decimal(detail::sort_threads)}, {"comparisons", decimal(total / 2)}});
@@ -7352,12 +7445,15 @@ $making        }
         add("graft_mirror" + decimal(size), blocks, {}, each + "    exchange_mirrored<index_t>(items, t, " + decimal(size) + ");\n");
         for (std::int64_t distance = size / 4; distance >= tile; distance /= 2)
             add("graft_step" + decimal(distance), blocks, {}, each + "    exchange_at<index_t>(items, t, " + decimal(distance) + ");\n", distance < size / 4);
-        add("graft_tiles", tiles, {}, fill(R"cuda(    __shared__ item s[$tile];
+        add("graft_tiles", tiles, {},
+            fill(R"cuda(    __shared__ item s[$tile];
     item* from = items + (index_t)blockIdx.x * $tile;
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) s[t] = from[t];
     sort_tile<$tile, $half, $tile, false>(s);
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) from[t] = s[t];
-)cuda", names), size > 2 * tile);
+)cuda",
+                 names),
+            size > 2 * tile);
     }
 }
 
@@ -7366,7 +7462,8 @@ GRAFT_INLINE void add_last_updates(const kernel_query& q, program& p, const upda
     p.workspace_bytes = u.rows * 4;
     detail::add_each(q, p, "graft_clear", u.rows, {}, {}, last, "    last[i] = -1;\n");
     // The largest number is the same in whichever order they come.
-    const std::string text = "    const index_t u = i;\n" + u.row + fill("    if (row >= 0 && row < $rows) atomicMax(last + row, (int)u);\n", {{"rows", decimal(u.rows)}});
+    const std::string text =
+        "    const index_t u = i;\n" + u.row + fill("    if (row >= 0 && row < $rows) atomicMax(last + row, (int)u);\n", {{"rows", decimal(u.rows)}});
     if (u.count) detail::add_each(q, p, "graft_last", u.count, u.inputs, {}, last, text);
 }
 
@@ -7376,9 +7473,13 @@ GRAFT_INLINE std::vector<workspace_parameter> add_sorted_updates(const kernel_qu
     p.source += sort_functions(false);
     detail::add_each(q, p, "graft_clear", u.rows, {}, {}, {{"int* first", 0}}, "    first[i] = -1;\n");
     const fillings names = {{"rows", decimal(u.rows)}, {"row", u.row}, {"each", decimal(s.count)}, {"padded", decimal(s.padded())}};
-    add_sort(q, p, s, u.inputs, fill("        const index_t u = line * $each + i;\n$row        if (row >= 0 && row < $rows) made = make_item((sort_key)row, (unsigned int)u);\n", names));
-    detail::add_each(q, p, "graft_first", u.items(), {}, {}, {{"const item* items", s.offset}, {"int* first", 0}},
-                     fill("    const sort_key row = key_of(items[i]);\n    if (row < $rows && (i % $padded == 0 || key_of(items[i - 1]) != row)) first[row] = (int)i;\n", names));
+    add_sort(q, p, s, u.inputs,
+             fill("        const index_t u = line * $each + i;\n$row        if (row >= 0 && row < $rows) made = make_item((sort_key)row, (unsigned int)u);\n",
+                  names));
+    detail::add_each(
+        q, p, "graft_first", u.items(), {}, {}, {{"const item* items", s.offset}, {"int* first", 0}},
+        fill("    const sort_key row = key_of(items[i]);\n    if (row < $rows && (i % $padded == 0 || key_of(items[i - 1]) != row)) first[row] = (int)i;\n",
+             names));
     return {{"const item* items", s.offset}, {"const int* first", 0}};
 }
 
@@ -7461,7 +7562,9 @@ public:
         std::string packed, body, behind;
         e.next_loop();
         emit_store(e, q, 0, at, {lanes > 1 ? "s[lane]" : "s[0]", compute_type(q.out[0].type), level::lane}, packed, body, behind);
-        const std::string store = lanes == 1 ? behind : packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + body + "    }\n" + behind;
+        const std::string store = lanes == 1 ? behind
+                                             : packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" +
+                                                   e.text(level::lane) + body + "    }\n" + behind;
         launch l;
         l.entry = "graft_written";
         l.block[0] = loop_threads;
@@ -7505,7 +7608,8 @@ inline const char* generate_scattering(const kernel_query& q, const kernel_body&
     const dtype type = q.out[0].type;
     const bool sorted = s.by != ops::scatter_reduction::none;
     if (total == 0) return nullptr;
-    if (s.to.rows > most_rows || s.to.count > most_rows || (sorted && !s.to.fit()) || total > std::int64_t(1) << 38) return "more updates or rows than are counted";
+    if (s.to.rows > most_rows || s.to.count > most_rows || (sorted && !s.to.fit()) || total > std::int64_t(1) << 38)
+        return "more updates or rows than are counted";
     if (sorted && type == dtype::boolean) return "it reduces truth values";
     std::int64_t largest = std::max(most_sorted, s.to.count);
     for (int i = 0; i < q.inputs; ++i)
@@ -7537,7 +7641,8 @@ inline const char* generate_scattering(const kernel_query& q, const kernel_body&
         if (key_of(one) != (sort_key)$row) break;
         const index_t u = (index_t)number_of(one);
 $take    }
-)cuda", names)
+)cuda",
+                              names)
                        : fill("    const int found = last[$row];\n    if (found >= 0) {\n        const index_t u = found;\n$take    }\n", names);
     }
     if (k.e.failure) return k.e.failure;
@@ -7642,8 +7747,9 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {along, first})
                                     : e.make(dtype::int64, "% - %", {along, first});
-    const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
-                                     : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
+    const operand written =
+        circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
+                 : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
     const index t = e.as_index(e.make(dtype::int64, "% ? % : 0", {written, behind}), taken);
     position from = r.at;
     from.extents = update;
@@ -7678,7 +7784,8 @@ namespace detail {
 // in the grid's.
 class grid_axis {
 public:
-    grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed) : e(emitter), p(plan), extent(n), type(computed) {
+    grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed)
+        : e(emitter), p(plan), extent(n), type(computed) {
         const double size = static_cast<double>(n);
         const dtype given = normalised.type;
         operand x = p.align_corners ? e.make(given, ("(% + 1) / 2 * " + literal(given, size - 1)).c_str(), {normalised})
@@ -7689,9 +7796,11 @@ public:
         x = e.make(type, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known, x, x});
         unmoved = x;
         if (p.mode == ops::grid_mode::nearest) x = e.make(type, "round(%)", {x});
-        if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic) x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
+        if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
+            x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
         if (p.padding == ops::grid_padding::reflection) x = mirrored(x);
-        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(), {x, x, x});
+        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(),
+                   {x, x, x});
         const operand whole = e.make(type, "floor(%)", {x});
         rest = e.make(type, "% - %", {x, whole});
         first = e.as_index(whole, 0);
@@ -7722,13 +7831,15 @@ public:
     operand slope(int k) {
         const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
         if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type, 0);
-        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low), pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
+        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low),
+                          pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
         operand moves = known, by = e.number(type, p.align_corners ? (size - 1) / 2 : size / 2);
         if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
             moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type, size - 1)).c_str(), {known, unmoved, unmoved});
         if (p.padding == ops::grid_padding::reflection) {
             const operand over = e.make(type, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved, unmoved, unmoved});
-            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(), {over, over});
+            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(),
+                        {over, over});
         } else
             moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type, size + 4)).c_str(), {moves, unmoved, unmoved});
         operand d;
@@ -7739,7 +7850,8 @@ public:
         else {
             minus = k >= 2 ? "-" : "";
             const operand t = k == 0 ? e.make(type, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type, "1 - %", {r}) : e.make(type, "2 - %", {r});
-            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)" : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
+            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)"
+                                                       : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
             d = e.make(type, ("% * (" + steep + ")").c_str(), {by, t, t});
         }
         return e.make(type, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
@@ -7751,12 +7863,15 @@ private:
         const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
         if (high <= low) return e.number(type, low);
         const std::string below = literal(type, low), above = literal(type, high), twice = literal(type, 2 * (high - low)), range = literal(type, high - low);
-        const operand over = e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
+        const operand over =
+            e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
         const operand in = e.make(type, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
         return e.make(type, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
     }
     // With a = -0.75: the kernel of Keys between its first and second zero, and inside of them.
-    operand outer(const operand& t) { return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t}); }
+    operand outer(const operand& t) {
+        return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t});
+    }
     operand inner(const operand& t) { return e.make(type, ("(" + literal(type, 1.25) + " * % - " + literal(type, 2.25) + ") * % * % + 1").c_str(), {t, t, t}); }
     operand chosen(const index& k, const std::vector<operand>& of) {
         if (k.known) return of[static_cast<std::size_t>(k.number)];
@@ -7780,7 +7895,8 @@ inline dtype sample_type(dtype x, dtype grid) {
     return is_float(x) || size_of(x) <= 2 ? dtype::float32 : dtype::float64;
 }
 // The axes of the sample whose position in the output is `at` (its channel does not matter).
-inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const position& at, dtype type) {
+inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const position& at,
+                                          dtype type) {
     std::vector<grid_axis> axes;
     std::vector<int> of{0};
     for (int d = 0; d < p.spatial; ++d) of.push_back(2 + d);
@@ -7794,7 +7910,8 @@ inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_pl
     return axes;
 }
 // f(where in x, the weights along the axes, whether that is inside) of every tap.
-template <class F> void for_taps(std::vector<grid_axis>& axes, const position& at, const shape& x, element_emitter& e, const F& f) {
+template <class F>
+void for_taps(std::vector<grid_axis>& axes, const position& at, const shape& x, element_emitter& e, const F& f) {
     int count = 1;
     for (grid_axis& a : axes) count *= a.taps();
     for (int t = 0; t < count; ++t) {
@@ -7821,7 +7938,8 @@ inline operand emit_grid_sample(const rule_call& r) {
     if (axes.empty()) return {};
     operand y;
     for_taps(axes, r.at, x, e, [&](const position& at, const std::vector<int>& k, const operand& inside) {
-        const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0), [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
+        const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0),
+                                  [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
         operand w;
         for (std::size_t d = 0; d < axes.size(); ++d) w = product(e, w, axes[d].weight(index_of(k[d])));
         const operand term = w ? e.make(type, "% * %", {w, v}) : v;
@@ -7864,7 +7982,8 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     lead.push_back(all_taps);
     const std::int64_t count = checked_mul(points.elements(), all_taps), rows = pixels.elements();
     const updates sized{count, rows, {}, "", x[0]};
-    if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38) return "more samples or pixels than are counted";
+    if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38)
+        return "more samples or pixels than are counted";
     made.source = std::string("namespace graft {\n") + index_definition(4 * std::max({most_sorted, x.elements(), dy.elements(), grid.elements()}));
 
     // The sample of number u, in a position whose channel is `channel`; and its tap's number along axis d.
@@ -7888,7 +8007,8 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
         if (axes.empty()) return e.failure;
         operand inside;
         std::string row = "(long long)" + e.axis(at, 0).text;
-        for (int d = 0; d < p.spatial; ++d) row = "(" + row + ") * " + decimal(x[2 + d]) + " + " + axes[static_cast<std::size_t>(d)].element(tap(e, u, d), inside).text;
+        for (int d = 0; d < p.spatial; ++d)
+            row = "(" + row + ") * " + decimal(x[2 + d]) + " + " + axes[static_cast<std::size_t>(d)].element(tap(e, u, d), inside).text;
         if (e.failure) return e.failure;
         const std::string text = e.text(level::thread) + "    const long long row = " + (inside ? inside.text + " ? " + row + " : -1ll" : row) + ";\n";
         workspace = add_sorted_updates(q, made, {count, rows, e.parameters(), text, x[0]});  // each picture's by themselves
@@ -7906,13 +8026,16 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
         operand w;
         for (int d = 0; d < p.spatial; ++d) w = product(k.e, w, own[static_cast<std::size_t>(d)].weight(tap(k.e, one, d)));
         const operand v = k.e.convert(k.e.value(body.inputs[0], from), type);
-        const fillings names = {{"row", k.row.text}, {"count", decimal(sized.items())}, {"take", k.e.text(level::pack) + k.each("s[lane] += " + (w ? w.text + " * " : std::string()) + v.text + ";")}};
+        const fillings names = {{"row", k.row.text},
+                                {"count", decimal(sized.items())},
+                                {"take", k.e.text(level::pack) + k.each("s[lane] += " + (w ? w.text + " * " : std::string()) + v.text + ";")}};
         text += fill(R"cuda(    for (int p = first[$row]; p >= 0 && p < $count; ++p) {
         const item one = items[p];
         if (key_of(one) != (sort_key)$row) break;
         const index_t u = (index_t)number_of(one);
 $take    }
-)cuda", names);
+)cuda",
+                     names);
     }
     if (k.e.failure) return k.e.failure;
     k.finish(made, text, workspace);
@@ -7956,12 +8079,14 @@ public:
         for (operand& s : sums) s = e.make(type, "% * %", {s, dy});
         return sums;
     }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         std::vector<int> of{0};
         for (int d = 0; d < plan.spatial; ++d) of.push_back(2 + d);
         of.push_back(-1);
         for (int d = 0; d < plan.spatial; ++d)
-            results.push_back({1, s[static_cast<std::size_t>(d)], with_axis(with_axes(at, of), plan.spatial + 1, index_of(plan.spatial - 1 - d), plan.spatial)});
+            results.push_back(
+                {1, s[static_cast<std::size_t>(d)], with_axis(with_axes(at, of), plan.spatial + 1, index_of(plan.spatial - 1 - d), plan.spatial)});
         return {};
     }
     const ops::grid_plan& plan;
@@ -7983,7 +8108,8 @@ inline const char* generate_grid_sample_grad(const kernel_query& q, program& p) 
         if (const char* why = slopes.begin(nullptr)) return why;
         if (const char* why = generate_reduction(slopes, other)) return why;
         const std::string wide = "typedef long long index_t";
-        if (!p.source.empty() && (p.source.find(wide) == std::string::npos) != (other.source.find(wide) == std::string::npos)) return "more elements than its two kernels count alike";
+        if (!p.source.empty() && (p.source.find(wide) == std::string::npos) != (other.source.find(wide) == std::string::npos))
+            return "more elements than its two kernels count alike";
         const std::string open = "namespace graft {\n", close = "}  // namespace graft\n";
         if (!p.source.empty()) {  // both in one namespace
             p.source.resize(p.source.size() - close.size());
@@ -8143,7 +8269,9 @@ struct resampling {
                 weight = e.make(type, (define_table(e, type, weights) + "[%]").c_str(), {at});
             }
             if (gaps)  // nothing is read where nothing is added, as it might be infinite
-                term = e.where(e.make(dtype::boolean, "% != 0", {weight}), e.number(type, 0), [&] { return e.make(type, "% * %", {weight, sum(which + 1, there)}); });
+                term = e.where(e.make(dtype::boolean, "% != 0", {weight}), e.number(type, 0), [&] {
+                    return e.make(type, "% * %", {weight, sum(which + 1, there)});
+                });
             else
                 term = ones ? sum(which + 1, there) : e.make(type, "% * %", {weight, sum(which + 1, there)});
             y = y ? e.make(type, "% + %", {y, term}) : term;
@@ -8339,7 +8467,8 @@ inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
     const operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
     operand fits = inside;
-    if (r.c.has_attribute("ignore_index")) fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});
+    if (r.c.has_attribute("ignore_index"))
+        fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});
     node loss;
     loss.name = r.c.n.name;
     loss.op_type = r.c.string("loss", "");
@@ -8459,10 +8588,12 @@ inline reducer log_sum_exp_reducer(dtype type) {
         s.sum = scaled(s.sum, s.highest - x0) + 1;
         s.highest = x0;
     } else
-        s.sum += exp(x0 - s.highest);)cuda", names);
+        s.sum += exp(x0 - s.highest);)cuda",
+                  names);
     r.merge = fill(R"cuda(const $type highest = b.highest > a.highest ? b.highest : a.highest;
     a.sum = scaled(a.sum, a.highest - highest) + scaled(b.sum, b.highest - highest);
-    a.highest = highest;)cuda", names);
+    a.highest = highest;)cuda",
+                   names);
     r.helpers = fill("__device__ __forceinline__ $type scaled($type sum, $type by) { return sum < infinity<$type>() ? sum * exp(by) : sum; }\n", names);
     return r;
 }
@@ -8520,15 +8651,18 @@ public:
             x = is_float(x.type) ? e.make(x.type, "abs(%)", {x}) : is_unsigned(q.in[0].type) ? x : e.make(x.type, "% >> 63 ? 0 - % : %", {x, x, x});
         return {x};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         operand y = s[0];
         const dtype type = q.out[0].type;
         switch (kind) {
         case ops::reduction::mean:
             if (is_float(y.type))  // of nothing 0, times no number
-                y = total ? e.make(y.type, "% / %", {y, e.number(y.type, static_cast<double>(total))}) : e.make(y.type, "% * %", {y, e.number(y.type, std::nan(""))});
+                y = total ? e.make(y.type, "% / %", {y, e.number(y.type, static_cast<double>(total))})
+                          : e.make(y.type, "% * %", {y, e.number(y.type, std::nan(""))});
             else if (total)
-                y = e.make(order_type(type), type == dtype::uint64 ? "% / %" : "(long long)% / (long long)%", {y, {literal(dtype::int64, total), dtype::int64, level::thread}});
+                y = e.make(order_type(type), type == dtype::uint64 ? "% / %" : "(long long)% / (long long)%",
+                           {y, {literal(dtype::int64, total), dtype::int64, level::thread}});
             break;
         case ops::reduction::l2: y = e.make(y.type, "sqrt(%)", {y}); break;
         case ops::reduction::log_sum: y = e.make(y.type, "log(%)", {y}); break;
@@ -8563,7 +8697,10 @@ inline const char* generate_reduce(const kernel_query& q, const fused_node* arou
     r.output_axes = kept_axes(r.extents, q.integer("keepdims", 1) == 1 ? 0 : axes);
     return generate_plain(r, around, p);
 }
-template <ops::reduction kind> const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) { return generate_reduce(q, around, p, kind); }
+template <ops::reduction kind>
+const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) {
+    return generate_reduce(q, around, p, kind);
+}
 
 // graft.SumTo
 inline const char* generate_sum_to(const kernel_query& q, const fused_node* around, program& p) {
@@ -8581,7 +8718,8 @@ inline const char* generate_sum_to(const kernel_query& q, const fused_node* arou
 }
 
 // GlobalAveragePool, GlobalMaxPool: over all axes behind the channels
-template <ops::reduction kind> const char* generate_global_pool(const kernel_query& q, const fused_node* around, program& p) {
+template <ops::reduction kind>
+const char* generate_global_pool(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     std::uint32_t axes = 0;
     for (int d = 2; d < x.rank(); ++d) axes |= 1u << d;
@@ -8608,16 +8746,19 @@ public:
         const bool last = q.integer("select_last_index", 0) != 0;
         by.helpers = std::string("__device__ __forceinline__ bool precedes(const state& a, const state& b) {\n    if (a.at < 0 || b.at < 0) return b.at >= 0;\n"
                                  "    const bool no_number = a.best != a.best;\n    if (no_number != (b.best != b.best)) return !no_number;\n"
-                                 "    if (no_number || a.best == b.best) return b.at ") + (last ? ">" : "<") + " a.at;\n    return b.best " + (smallest ? "<" : ">") + " a.best;\n}\n";
+                                 "    if (no_number || a.best == b.best) return b.at ") +
+                     (last ? ">" : "<") + " a.at;\n    return b.best " + (smallest ? "<" : ">") + " a.best;\n}\n";
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         results.push_back({0, s[1], with_axes(at, output_axes)});
         return {};
     }
     std::vector<int> output_axes;
 };
-template <bool smallest> const char* generate_choice(const kernel_query& q, const fused_node* around, program& p) {
+template <bool smallest>
+const char* generate_choice(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     int axis = 0;
     if (!q.axis(q.integer("axis", 0), x.rank(), axis).ok()) return "its axis does not fit its input";
@@ -8668,12 +8809,14 @@ inline reducer moments_reducer(dtype type) {
     r.take = fill(R"cuda(const $type off = x0 - s.mean;
     s.n = ($type)taken;
     s.mean += off * (($type)1 / s.n);
-    s.squares += off * (x0 - s.mean);)cuda", {{"type", t}});
+    s.squares += off * (x0 - s.mean);)cuda",
+                  {{"type", t}});
     r.merge = fill(R"cuda(if (b.n == 0) return;
     const $type n = a.n + b.n, off = b.mean - a.mean, share = b.n / n;
     a.squares += b.squares + off * off * a.n * share;
     a.mean += off * share;
-    a.n = n;)cuda", {{"type", t}});
+    a.n = n;)cuda",
+                   {{"type", t}});
     return r;
 }
 
@@ -8696,12 +8839,14 @@ public:
     inline operand inverse_root(element_emitter& e, const operand& variance) const {
         return e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, ops::epsilon_of(q))});
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         if (kind == norm_kind::lp) {
             const operand norm = q.integer("p", 2) == 1 ? s[0] : e.make(type, "sqrt(%)", {s[0]});
             return {norm};
         }
-        if (kind == norm_kind::root_mean_square) return {inverse_root(e, e.make(type, "% / %", {s[0], e.number(type, static_cast<double>(std::max<std::int64_t>(count, 1)))}))};
+        if (kind == norm_kind::root_mean_square)
+            return {inverse_root(e, e.make(type, "% / %", {s[0], e.number(type, static_cast<double>(std::max<std::int64_t>(count, 1)))}))};
         const operand variance = e.make(type, "% > 0 ? % / % : %", {s[0], s[2], s[0], e.number(type, 0)});
         if (kind == norm_kind::mean_variance) return {s[1], e.make(type, "sqrt(%) + %", {variance, e.number(type, 1e-9)})};
         const operand inverse = inverse_root(e, variance);
@@ -8746,7 +8891,8 @@ inline const char* generate_group_norm(const kernel_query& q, const fused_node* 
     return generate_normalisation(r, around, p);
 }
 // LayerNormalization, RMSNormalization
-template <norm_kind kind> const char* generate_row_norm(const kernel_query& q, const fused_node* around, program& p) {
+template <norm_kind kind>
+const char* generate_row_norm(const kernel_query& q, const fused_node* around, program& p) {
     normalisation r(q, kind);
     int axis = 0;
     if (!q.axis(q.integer("axis", -1), r.extents.rank(), axis).ok()) return "its axis does not fit its input";
@@ -8784,8 +8930,9 @@ inline operand emit_batch_norm(const rule_call& r) {
     else
         axes.push_back(r.at.extents.rank() > 1 ? 1 : -1);
     const position channel = with_axes(r.at, axes);
-    const operand x = r.in(0), scale = r.e.convert(r.in(1, channel), type), shift = r.e.convert(r.in(2, channel), type), mean = r.e.convert(r.in(3, channel), type),
-                  variance = r.e.convert(r.in(4, channel), type), factor = r.e.make(type, "% / sqrt(% + %)", {scale, variance, r.number(ops::epsilon_of(r.c))});
+    const operand x = r.in(0), scale = r.e.convert(r.in(1, channel), type), shift = r.e.convert(r.in(2, channel), type),
+                  mean = r.e.convert(r.in(3, channel), type), variance = r.e.convert(r.in(4, channel), type),
+                  factor = r.e.make(type, "% / sqrt(% + %)", {scale, variance, r.number(ops::epsilon_of(r.c))});
     return r.e.make(type, "(% - %) * % + %", {x, mean, factor, shift});
 }
 
@@ -8793,7 +8940,8 @@ constexpr std::int64_t widest_lrn = 64;  ///< neighbours that are written down o
 
 // LRN: the squares of the neighbouring channels.
 inline operand emit_lrn(const rule_call& r) {
-    const std::int64_t size = r.c.integer("size", 1), channels = r.c.in[0].extents[1], before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
+    const std::int64_t size = r.c.integer("size", 1), channels = r.c.in[0].extents[1], before = std::min((size - 1) / 2, channels),
+                       after = std::min(size - 1 - (size - 1) / 2, channels);
     if (before + after >= widest_lrn) return r.e.refuse("it looks at more neighbouring channels than are written down one by one");
     const operand own = r.in(0);
     operand sum = r.e.make(own.type, "% * %", {own, own});
@@ -8879,7 +9027,8 @@ inline bool loss_is_finite(const run_context& c, int i) noexcept { return !c.has
 
 /// Loads up to four inputs in blocks, calls f(n, blocks) and stores the outputs: block k is input from[k] and becomes output to[k]
 /// (-1: none, or left out).
-template <int Blocks, class F> inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
+template <int Blocks, class F>
+inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
     for_blocks(c.pool, c.in[0].elements(), [&](std::int64_t first, int n) {
         double block[Blocks][block_size];
         for (int k = 0; k < Blocks; ++k) {
@@ -8894,7 +9043,8 @@ template <int Blocks, class F> inline void for_update(run_context& c, const int 
     });
 }
 /// Gives every output i the input from[i].
-template <int Outputs> inline status keep_all(run_context& c, const int (&from)[Outputs]) {
+template <int Outputs>
+inline status keep_all(run_context& c, const int (&from)[Outputs]) {
     for (int i = 0; i < Outputs; ++i)
         if (c.wants(i) && c.has(from[i])) GRAFT_TRY(copy_input(c, from[i], i));
     return {};
@@ -8917,7 +9067,7 @@ inline status sgd_run(run_context& c) {
     const double momentum = decimal(c, "momentum", 0), damped = 1 - decimal(c, "dampening", 0), decay = decimal(c, "weight_decay", 0);
     const double step = c.in[3].real(0) * decimal(c, "rate", 1);
     const bool nesterov = c.integer("nesterov", 0) != 0;
-    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double(*block)[block_size]) {
         double *w = block[0], *g = block[1], *b = block[2];
         for (int i = 0; i < n; ++i) {
             g[i] += decay * w[i];
@@ -8946,12 +9096,12 @@ inline status adam_infer(infer_context& c) {
 inline status adam_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 6)) return keep_all(c, {0, 2, 3});
-    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8), decay = decimal(c,
-        "weight_decay", 0);
+    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8),
+                 decay = decimal(c, "weight_decay", 0);
     const double rate = c.in[4].real(0) * decimal(c, "rate", 1), step = static_cast<double>(std::max<std::int64_t>(c.in[5].integer(0), 1));
     const double size = rate / (1 - std::pow(beta1, step)), correction = std::sqrt(1 - std::pow(beta2, step));
     const bool decoupled = c.integer("decoupled", 0) != 0;
-    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double(*block)[block_size]) {
         double *w = block[0], *g = block[1], *m = block[2], *v = block[3];
         for (int i = 0; i < n; ++i) {
             if (decoupled)
@@ -8978,7 +9128,7 @@ inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
     const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? warm_decay(given, c.in[3].integer(0)) : given;
-    for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1}, {0, -1}, [&](int n, double(*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
     return {};
@@ -9016,7 +9166,7 @@ inline status scale_by_norm_infer(infer_context& c) {
 inline status scale_by_norm_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     const double ratio = decimal(c, "max_norm", 1) / (c.in[1].real(0) + 1e-6), factor = ratio > 1 ? 1 : ratio;
-    for_update(c, {0}, {0}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0}, {0}, [&](int n, double(*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] *= factor;
     });
     return {};
@@ -9024,29 +9174,57 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run).plays(op_role::update).exact_outputs_from(0)
+        own("SGD")
+            .inputs(4, 5)
+            .outputs(1, 2)
+            .functions(sgd_infer, sgd_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
             .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
-            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
-                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
-        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run).plays(op_role::update).exact_outputs_from(0)
+            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] "
+                      "f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
+                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - "
+                      "f32(0.1) f32(1)"),
+        own("Adam")
+            .inputs(6, 7)
+            .outputs(1, 3)
+            .functions(adam_infer, adam_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
             .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
-            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
-                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
+            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) "
+                      "f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
+                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] "
+                      "f64[9]~0:1 f64(0.01) i64(2) f64(1); "
                       "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
-        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).plays(op_role::update)
-            .exact_outputs_from(0).attributes("decay:f")
-            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
-        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run).plays(op_role::update)
-            .exact_outputs_from(0).problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
-        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).plays(op_role::update)
-            .exact_outputs_from(0).elementwise().attributes("max_norm:f")
+        own("ExponentialMovingAverage")
+            .inputs(2, 4)
+            .functions(average_infer, average_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .attributes("decay:f")
+            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; "
+                      "f32[0] f32[0] f32(1) i64(1)"),
+        own("GlobalNorm")
+            .inputs_from(1)
+            .functions(global_norm_infer, global_norm_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm")
+            .inputs(2)
+            .functions(scale_by_norm_infer, scale_by_norm_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .elementwise()
+            .attributes("max_norm:f")
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE
 #endif
 GRAFT_BEGIN_NAMESPACE
@@ -9105,7 +9283,8 @@ inline operand emit_adam(const rule_call& r) {
     if (r.output == 2) return if_finite(r, 6, square, v);
     const operand counted = e.make(dtype::int64, "% < 1 ? 1 : %", {r.scalar(5, {}), r.scalar(5, {})});
     const operand step = e.convert(counted, type);
-    const operand size = e.make(type, "% / %", {rate, bias_correction(r, beta1, step)}), correction = e.make(type, "sqrt(%)", {bias_correction(r, beta2, step)});
+    const operand size = e.make(type, "% / %", {rate, bias_correction(r, beta1, step)}),
+                  correction = e.make(type, "sqrt(%)", {bias_correction(r, beta2, step)});
     const operand root = e.make(type, "sqrt(%) / % + %", {square, correction, meant(r, "epsilon", 1e-8)});
     return if_finite(r, 6, e.make(type, "% - % * % / %", {w, size, mean, root}), before);
 }
@@ -9178,7 +9357,8 @@ struct quantization {
 inline quantization read_quantization(const rule_call& r, dtype real, dtype whole, bool divisor) {
     quantization made;
     ops::quantization_layout q;
-    if (real != dtype::float32 || r.c.in[1].type != dtype::float32 || !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
+    if (real != dtype::float32 || r.c.in[1].type != dtype::float32 ||
+        !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
         made.refused = "its types are not float32 and integers of 8 or 16 bits";
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
         made.refused = "its scales lie in blocks";
@@ -9209,7 +9389,8 @@ inline operand emit_quantize(const rule_call& r) {
     if (q.refused) return r.e.refuse(q.refused);
     double low = 0, high = 0;
     ops::quantized_range(type, low, high);
-    const operand y = r.e.make(dtype::float32, "round(% / %) + %", {r.in(0), q.scale, q.zero}), least = r.e.number(dtype::float32, low), most = r.e.number(dtype::float32, high);
+    const operand y = r.e.make(dtype::float32, "round(% / %) + %", {r.in(0), q.scale, q.zero}), least = r.e.number(dtype::float32, low),
+                  most = r.e.number(dtype::float32, high);
     return cast(r.e, r.e.make(dtype::float32, "% >= % ? % : % > % ? % : %", {y, most, most, y, least, y, least}), dtype::float32, type);
 }
 inline operand emit_dequantize(const rule_call& r) {
@@ -9292,7 +9473,8 @@ inline operand dropout_bits(const rule_call& r) {
     const std::string first = before.text + " + (unsigned long long)" + number.text;
     const std::string lanes = number.consecutive ? std::to_string(e.lanes()) : "1";
     const level where = number.level < level::pack ? level::pack : number.level;
-    const std::string drawn = e.define("p", "pack<unsigned long long, " + lanes + ">", "random_numbers<" + lanes + ">(" + seed + ", (unsigned long long)" + step.text + ", " + first + ")", where);
+    const std::string drawn = e.define("p", "pack<unsigned long long, " + lanes + ">",
+                                       "random_numbers<" + lanes + ">(" + seed + ", (unsigned long long)" + step.text + ", " + first + ")", where);
     const level element = number.consecutive ? level::lane : where;
     return {e.define("v", "unsigned long long", drawn + (number.consecutive ? ".at[lane]" : ".at[0]"), element), dtype::uint64, element};
 }
@@ -9303,7 +9485,8 @@ inline operand emit_dropout(const rule_call& r) {
     const auto least = static_cast<std::int64_t>(std::ceil(ratio * 9007199254740992.0));
     const dtype type = r.output ? dtype::float32 : r.type();
     const operand kept = r.e.number(type, static_cast<double>(static_cast<float>(1 / (1 - ratio))));
-    const operand mask = least == 0 ? kept : r.e.make(type, ("% >= " + literal(dtype::uint64, least) + " ? % : %").c_str(), {dropout_bits(r), kept, r.e.number(type, 0)});
+    const operand mask =
+        least == 0 ? kept : r.e.make(type, ("% >= " + literal(dtype::uint64, least) + " ? % : %").c_str(), {dropout_bits(r), kept, r.e.number(type, 0)});
     return r.output ? mask : r.e.make(type, "% * %", {r.in(0), mask});
 }
 // ONNX's Dropout where it drops nothing; its mask is all ones.
@@ -9334,19 +9517,8 @@ namespace gpu {
 
 GRAFT_INLINE rule_list all_rules() {
     static const rule_table tables[] = {
-        activation_rules(),
-        elementwise_rules(),
-        gather_rules(),
-        grid_rules(),
-        legacy_rules(),
-        loss_rules(),
-        movement_rules(),
-        norm_rules(),
-        optimizer_rules(),
-        quantize_rules(),
-        random_rules(),
-        resample_rules(),
-        scatter_rules(),
+        activation_rules(), elementwise_rules(), gather_rules(),   grid_rules(),   legacy_rules(),   loss_rules(),    movement_rules(),
+        norm_rules(),       optimizer_rules(),   quantize_rules(), random_rules(), resample_rules(), scatter_rules(),
     };
     return tables;
 }
@@ -9394,10 +9566,10 @@ inline const op_row* multi_tensor_row() {
 /// A node as the work on one of the tensors of such a kernel. Nodes whose texts are equal and whose `shared` inputs are the same values
 /// may go into one.
 struct tensor_loop {
-    std::string text;                ///< of the kernel, which knows neither how many tensors there are nor how large they are
-    std::vector<int> inputs, shared; ///< those that are read; of one element and the same for all tensors
+    std::string text;                 ///< of the kernel, which knows neither how many tensors there are nor how large they are
+    std::vector<int> inputs, shared;  ///< those that are read; of one element and the same for all tensors
     std::vector<int> outputs;
-    bool asks_for_faults = false;    ///< it looks whether one has been reported
+    bool asks_for_faults = false;  ///< it looks whether one has been reported
     std::int64_t elements = 0;
     int lanes = 1;
 
@@ -9451,7 +9623,8 @@ inline const char* emit_elements(element_emitter& e, const kernel_query& q, cons
     }
     if (!updates_safely(q, first, e, i)) return "an update of what it reads elsewhere";
     text = e.text(level::pack) + packs;
-    if (e.lanes() > 1) text += "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";
+    if (e.lanes() > 1)
+        text += "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";
     text += behind;
     return nullptr;
 }
@@ -9459,17 +9632,29 @@ inline const char* emit_elements(element_emitter& e, const kernel_query& q, cons
 inline std::string tensor_kernel(const kernel_query& q, const tensor_loop& t, const std::string& thread, const std::string& packs, const std::string& rest) {
     std::string addresses;
     std::size_t entry = 2;
-    for (int i : t.shared) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[" + std::to_string(entry++) + "];\n";
+    for (int i : t.shared)
+        addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[" +
+                     std::to_string(entry++) + "];\n";
     if (t.asks_for_faults) addresses += "    const unsigned long long* fault_seen = (const unsigned long long*)from.at[" + std::to_string(entry) + "];\n";
     entry = 1;
-    for (int i : t.inputs) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
-    for (int o : t.outputs) addresses += "    " + std::string(memory_name(q.out[o].type)) + "* out" + decimal(o) + " = (" + memory_name(q.out[o].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
-    const std::string body = without_unused(addresses + thread + fill(R"cuda(#pragma unroll 1
+    for (int i : t.inputs)
+        addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) +
+                     "*)from.at[row + " + std::to_string(entry++) + "];\n";
+    for (int o : t.outputs)
+        addresses += "    " + std::string(memory_name(q.out[o].type)) + "* out" + decimal(o) + " = (" + memory_name(q.out[o].type) + "*)from.at[row + " +
+                     std::to_string(entry++) + "];\n";
+    const std::string body = without_unused(addresses + thread +
+                                            fill(R"cuda(#pragma unroll 1
     for (index_t i = begin + (index_t)threadIdx.x * $lanes; i + $lanes <= end; i += $step) {
-)cuda", {{"lanes", decimal(t.lanes)}, {"step", decimal(std::int64_t(loop_threads) * t.lanes)}}) + packs + "    }\n" +
-                                            (t.lanes == 1 ? "" : fill(R"cuda(    if (n / $lanes * $lanes + (index_t)threadIdx.x < n && end == n) {
+)cuda",
+                                                 {{"lanes", decimal(t.lanes)}, {"step", decimal(std::int64_t(loop_threads) * t.lanes)}}) +
+                                            packs + "    }\n" +
+                                            (t.lanes == 1 ? ""
+                                                          : fill(R"cuda(    if (n / $lanes * $lanes + (index_t)threadIdx.x < n && end == n) {
         const index_t i = n / $lanes * $lanes + (index_t)threadIdx.x;
-)cuda", {{"lanes", decimal(t.lanes)}}) + rest + "    }\n"));
+)cuda",
+                                                                 {{"lanes", decimal(t.lanes)}}) +
+                                                                rest + "    }\n"));
     return fill(R"cuda(namespace graft {
 struct table { void* at[$most]; };
 extern "C" __global__ void __launch_bounds__($threads, $resident) graft_tensors(const table from) {
@@ -9483,7 +9668,13 @@ extern "C" __global__ void __launch_bounds__($threads, $resident) graft_tensors(
     const index_t n = (index_t)(where & ((1ull << $bits) - 1));
     const index_t begin = ((int)blockIdx.x - (int)(where >> $bits)) * chunk;
     const index_t end = n - begin < chunk ? n : begin + chunk;
-)cuda", {{"most", std::to_string(most_arguments)}, {"threads", decimal(loop_threads)}, {"resident", decimal(tensor_blocks)}, {"header", std::to_string(t.header())}, {"entries", std::to_string(t.entries())}, {"bits", decimal(tensor_size_bits)}}) +
+)cuda",
+                {{"most", std::to_string(most_arguments)},
+                 {"threads", decimal(loop_threads)},
+                 {"resident", decimal(tensor_blocks)},
+                 {"header", std::to_string(t.header())},
+                 {"entries", std::to_string(t.entries())},
+                 {"bits", decimal(tensor_size_bits)}}) +
            body + "}\n}  // namespace graft\n";
 }
 
@@ -9526,7 +9717,8 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
     const attribute* a = q.n.find("body");
     if (!a || !a->graph) return "a MultiTensor without a body";
     const graph& g = *a->graph;
-    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a MultiTensor whose body has other inputs or outputs";
+    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs)
+        return "a MultiTensor whose body has other inputs or outputs";
     std::vector<std::int64_t> input(g.values.size(), -1), output(g.values.size(), -1);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) input[g.inputs[i]] = static_cast<std::int64_t>(i);
     for (std::size_t i = 0; i < g.outputs.size(); ++i) output[g.outputs[i]] = static_cast<std::int64_t>(i);
@@ -9536,7 +9728,8 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
         if (const char* why = read_tensor_loop(detail::asked_in_graph(g, g.nodes[k], q.limit).on(q.on, q.options).query(), tensors[k])) return why;
         if (tensors[k].text != tensors[0].text) return "tensors that have not one kernel";
         for (int i : tensors[0].shared)
-            if (g.nodes[k].inputs[static_cast<std::size_t>(i)] != g.nodes[0].inputs[static_cast<std::size_t>(i)]) return "tensors that do not share their scalars";
+            if (g.nodes[k].inputs[static_cast<std::size_t>(i)] != g.nodes[0].inputs[static_cast<std::size_t>(i)])
+                return "tensors that do not share their scalars";
         total = checked_add(total, tensors[k].elements);
     }
     if (tensors.empty() || total < 0 || tensors.size() > tensors[0].most_tensors()) return "more tensors than its table has room for";
@@ -9651,7 +9844,8 @@ namespace gpu {
 namespace detail {
 
 // One thread goes along each line. Integers are summed in their own bits, which wrap.
-template <bool product> const char* generate_cumulative(const kernel_query& q, program& p) {
+template <bool product>
+const char* generate_cumulative(const kernel_query& q, program& p) {
     const tensor_view& x = q.in[0];
     int axis = 0;
     kernel_body body;
@@ -9663,12 +9857,22 @@ template <bool product> const char* generate_cumulative(const kernel_query& q, p
     if (lines.outputs >= std::int64_t(1) << 38) return "more lines than a launch has blocks for";
     const bool exclusive = q.integer("exclusive", 0) != 0, reverse = q.integer("reverse", 0) != 0;
     element_emitter e(body, 1);
-    const index base = spread(e, e.counter("k", lines.outputs, level::thread), lines.kept), along = spread(e, e.counter("n", lines.count, level::pack), lines.reduced);
-    const std::string name = e.define("i", "index_t", e.add(base, along).text, level::pack), sum = memory_name(is_float(x.type) ? compute_type(x.type) : dtype::uint64);
+    const index base = spread(e, e.counter("k", lines.outputs, level::thread), lines.kept),
+                along = spread(e, e.counter("n", lines.count, level::pack), lines.reduced);
+    const std::string name = e.define("i", "index_t", e.add(base, along).text, level::pack),
+                      sum = memory_name(is_float(x.type) ? compute_type(x.type) : dtype::uint64);
     const operand v = e.value(body.inputs[0], walk(x.extents, q.out_layout[0], e.loop_index(name.c_str(), x.extents.elements())));
     if (e.failure) return e.failure;
-    const fillings names = {{"sum", sum}, {"sign", product ? "*" : "+"}, {"value", v.text}, {"i", name}, {"type", memory_name(x.type)}, {"computed", compute_name(x.type)},
-                            {"lines", decimal(lines.outputs)}, {"count", decimal(lines.count)}, {"start", product ? "1" : "0"}, {"n", reverse ? decimal(lines.count - 1) + " - step" : "step"}};
+    const fillings names = {{"sum", sum},
+                            {"sign", product ? "*" : "+"},
+                            {"value", v.text},
+                            {"i", name},
+                            {"type", memory_name(x.type)},
+                            {"computed", compute_name(x.type)},
+                            {"lines", decimal(lines.outputs)},
+                            {"count", decimal(lines.count)},
+                            {"start", product ? "1" : "0"},
+                            {"n", reverse ? decimal(lines.count - 1) + " - step" : "step"}};
     const std::string add = fill("        sum = sum $sign ($sum)$value;\n", names), store = fill("        out0[$i] = stored<$type>(($computed)sum);\n", names);
     const std::string head = fill("    const index_t k = (index_t)blockIdx.x * 64 + (int)threadIdx.x;\n    if (k >= $lines) return;\n", names);
     const std::string loop = fill("    $sum sum = $start;\n    for (index_t step = 0; step < $count; ++step) {\n        const index_t n = $n;\n", names);
@@ -9730,8 +9934,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
 /// Rows of Conv and ConvTranspose, and of graft's Conv, ConvGradInput and ConvGradWeight (whose sums over the batch are cuDNN's own:
-/// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last: float32, float16 or bfloat16; all sums are float32.
-/// Conv may have an attribute "exact" here (ops/quantized.hpp), which keeps TF32, Winograd and FFT away.
+/// `shards` has no meaning on a device). Depthwise ones run in kernels of our own, of ops/depthwise.hpp, instead. Values and weights are channels-last:
+/// float32, float16 or bfloat16; all sums are float32. Conv may have an attribute "exact" here (ops/quantized.hpp), which keeps TF32, Winograd and FFT away.
 ///
 /// `make` asks for one graph with everything that the node does. Where cuDNN has no engine for it, the answer is op.unsupported, and
 /// the caller splits bias, residual and activation off into a node of their own: a convolution alone nearly always has an engine.
@@ -9995,7 +10199,8 @@ inline std::string conv_problem_text(const kernel_query& q, const conv_problem& 
 
 inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_query& q, const libraries& with, const char* refused, const conv_problem& p) {
     if (refused) return fail(errc::op_unsupported, graft::location(q.n), refused);
-    if (!with.cudnn) return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
+    if (!with.cudnn)
+        return fail(errc::device_unavailable, graft::location(q.n), "cuDNN is not loaded: install cuDNN 9; `graft doctor` tells where it is looked for");
     conv_graph g{cudnn_graph(with), {}};
     GRAFT_TRY(build_conv_graph(q, p, g));
     engine_limits limits;
@@ -10095,7 +10300,8 @@ struct window_kernel {
         for (int d = 0; d < w.rank; ++d) {
             const ops::window_axis& a = w.axis[d];
             const std::string n = decimal(d), counted = padded_counts ? "_counted" + n : n;
-            const fillings names = {{"n", n}, {"own", coordinate(d)}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}, {"dilation", decimal(a.dilation)}};
+            const fillings names = {
+                {"n", n}, {"own", coordinate(d)}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}, {"dilation", decimal(a.dilation)}};
             bounds += fill("    const index_t start$n = $own * $stride - $pad;\n", names) + taps(a, n, n, 0, 0);
             if (padded_counts) bounds += taps(a, n, counted, a.pad_begin, a.pad_end);
             product += (d ? " * " : "") + fill("(last$n - first$n)", {{"n", counted}});
@@ -10109,18 +10315,26 @@ struct window_kernel {
     void loop_over_windows() {
         for (int d = 0; d < w.rank; ++d) {
             const ops::window_axis& a = w.axis[d];
-            const fillings names = {{"n", decimal(d)}, {"own", coordinate(d)}, {"pad", decimal(a.pad_begin)}, {"reach", decimal(a.span() - 1)}, {"stride", decimal(a.stride)},
-                                    {"up", decimal(a.stride - 1)}, {"output", decimal(a.output)}, {"dilation", decimal(a.dilation)}};
+            const fillings names = {{"n", decimal(d)},
+                                    {"own", coordinate(d)},
+                                    {"pad", decimal(a.pad_begin)},
+                                    {"reach", decimal(a.span() - 1)},
+                                    {"stride", decimal(a.stride)},
+                                    {"up", decimal(a.stride - 1)},
+                                    {"output", decimal(a.output)},
+                                    {"dilation", decimal(a.dilation)}};
             bounds += fill(R"cuda(    const index_t shifted$n = $own + $pad;
     const index_t before$n = shifted$n - $reach;
     const index_t first$n = before$n > 0 ? (before$n + $up) / $stride : 0;
     const index_t behind$n = shifted$n / $stride + 1;
     const index_t last$n = behind$n < $output ? behind$n : $output;
-)cuda", names);
+)cuda",
+                           names);
             open += fill(R"cuda(    for (index_t x$n = first$n; x$n < last$n; ++x$n) {
     const index_t inside$n = shifted$n - x$n * $stride;
     const index_t t$n = inside$n / $dilation;
-)cuda", names);
+)cuda",
+                         names);
             if (a.dilation > 1) open += fill("    if (inside$n % $dilation) continue;\n", names);
             close += "    }\n";
         }
@@ -10192,8 +10406,14 @@ private:
     const index_t last$name = behind_last$name < $kernel ? behind_last$name : $kernel;
     const index_t from_first$name = start$n >= $least ? 0 : ($least - start$n + $up) / $dilation;
     const index_t first$name = from_first$name < last$name ? from_first$name : last$name;
-)cuda", {{"n", n}, {"name", name}, {"end", decimal(a.input + after)}, {"least", decimal(-before)}, {"up", decimal(a.dilation - 1)}, {"dilation", decimal(a.dilation)},
-         {"kernel", decimal(a.kernel)}});
+)cuda",
+                    {{"n", n},
+                     {"name", name},
+                     {"end", decimal(a.input + after)},
+                     {"least", decimal(-before)},
+                     {"up", decimal(a.dilation - 1)},
+                     {"dilation", decimal(a.dilation)},
+                     {"kernel", decimal(a.kernel)}});
     }
 };
 
@@ -10249,7 +10469,9 @@ inline const char* generate_pool(const kernel_query& q, program& p, pool_kind ki
         y = "any ? s[lane] / " + typed + "count : " + typed + "0";
     } else {
         const std::string by = literal(x.type, static_cast<double>(power)), root = literal(x.type, 1 / static_cast<double>(power));
-        take = power == 1 ? "s[lane] += abs(" + v.text + ");" : power == 2 ? "s[lane] += " + v.text + " * " + v.text + ";" : "s[lane] += pow(abs(" + v.text + "), " + by + ");";
+        take = power == 1   ? "s[lane] += abs(" + v.text + ");"
+               : power == 2 ? "s[lane] += " + v.text + " * " + v.text + ";"
+                            : "s[lane] += pow(abs(" + v.text + "), " + by + ");";
         y = power == 1 ? "s[lane]" : power == 2 ? "sqrt(s[lane])" : "pow(s[lane], " + root + ")";
     }
     start += "#pragma unroll\n    for (int lane = 0; lane < " + lanes + "; ++lane) s[lane] = 0;\n";
@@ -10262,13 +10484,17 @@ inline const char* generate_pool(const kernel_query& q, program& p, pool_kind ki
     }
     if (places) {
         const std::string own_channel = k.own[1].text + (k.own[1].consecutive ? " + lane" : "");
-        end += k.store(1, "((long long)" + k.own[0].text + " * " + decimal(x.extents[1]) + " + " + own_channel + ") * " + decimal(w.inputs()) + " + pixels[lane]");
+        end +=
+            k.store(1, "((long long)" + k.own[0].text + " * " + decimal(x.extents[1]) + " + " + own_channel + ") * " + decimal(w.inputs()) + " + pixels[lane]");
         outputs.push_back(1);
     }
     k.finish(p, "graft_pool", start, inside, end, outputs, {});
     return end_program(p, "windows gathered by their outputs");
 }
-template <pool_kind kind> const char* generate_pool_of(const kernel_query& q, program& p) { return generate_pool(q, p, kind); }
+template <pool_kind kind>
+const char* generate_pool_of(const kernel_query& q, program& p) {
+    return generate_pool(q, p, kind);
+}
 
 // AveragePool over the whole picture is a mean.
 inline const char* generate_average_pool(const kernel_query& q, program& p) {
@@ -10295,9 +10521,12 @@ public:
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         const operand x = in(e, 0, at);
-        return {power == 2 ? e.make(x.type, "% * %", {x, x}) : power == 1 ? e.make(x.type, "abs(%)", {x}) : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
+        return {power == 2   ? e.make(x.type, "% * %", {x, x})
+                : power == 1 ? e.make(x.type, "abs(%)", {x})
+                             : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         operand y = s[0];
         if (power == 2)
             y = e.make(y.type, "sqrt(%)", {y});
@@ -10340,8 +10569,11 @@ inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
     pack<$tap_type, $lanes> taps;
     bool begun = false;
     for (int lane = 0; lane < $lanes; ++lane) taps.at[lane] = $taps;
-)cuda", names);
-        const std::string inside = k.e.text(level::pack) + k.each(fill("if (!begun || $value > s[lane]) s[lane] = $value, taps.at[lane] = ($tap_type)$tap;", names)) + "    begun = true;\n";
+)cuda",
+                                       names);
+        const std::string inside = k.e.text(level::pack) +
+                                   k.each(fill("if (!begun || $value > s[lane]) s[lane] = $value, taps.at[lane] = ($tap_type)$tap;", names)) +
+                                   "    begun = true;\n";
         k.finish(p, "graft_largest", start, inside, fill("    store_pack<$lanes>(chosen + i, taps);\n", names), {}, {{tap_type + "* chosen", 0}});
         p.workspace_bytes = y.elements() * (taps < 255 ? 1 : 4);
     }
@@ -10358,7 +10590,8 @@ inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
         loaded = fill("    const pack<$type, $lanes> taps = load_pack<$type, $lanes, $lanes>(chosen + $from);\n", names);
         chosen = "taps.at[lane]";
     }
-    const std::string inside = k.e.text(level::pack) + loaded + "    const index_t own_tap = " + k.tap() + ";\n" + k.each("if (" + chosen + " == own_tap) s[lane] += " + dy.text + ";");
+    const std::string inside = k.e.text(level::pack) + loaded + "    const index_t own_tap = " + k.tap() + ";\n" +
+                               k.each("if (" + chosen + " == own_tap) s[lane] += " + dy.text + ";");
     const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
     k.finish(p, "graft_gather", start, inside, end, {0}, {{"const " + tap_type + "* chosen", 0}});
     return end_program(p, "gathered by the input's elements");
@@ -10379,7 +10612,8 @@ inline const char* generate_average_pool_grad(const kernel_query& q, program& p)
     k.loop_over_windows();
     const operand dy = k.e.value(body.inputs[0], k.there(y));
     if (k.e.failure) return k.e.failure;
-    const std::string inside = k.count_there(q.integer("count_include_pad", 0) != 0) + k.e.text(level::pack) + k.each("s[lane] += " + dy.text + " / (" + type + ")count;");
+    const std::string inside =
+        k.count_there(q.integer("count_include_pad", 0) != 0) + k.e.text(level::pack) + k.each("s[lane] += " + dy.text + " / (" + type + ")count;");
     const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
     k.finish(p, "graft_gather", start, inside, end, {0}, {});
     return end_program(p, "gathered by the input's elements");
@@ -10425,7 +10659,8 @@ namespace detail {
 // strip twice the outputs, so that a pixel that was loaded and widened is used more often.
 
 constexpr int depthwise_threads = 256;
-constexpr std::int64_t most_depthwise_stride = 4, longest_depthwise_row = 7, most_depthwise_taps = 384, most_depthwise_step = 1 << 16, depthwise_shared_bytes = 48 << 10;
+constexpr std::int64_t most_depthwise_stride = 4, longest_depthwise_row = 7, most_depthwise_taps = 384, most_depthwise_step = 1 << 16,
+                       depthwise_shared_bytes = 48 << 10;
 
 // Null where the kernels take the node, else why not.
 inline const char* read_depthwise(const kernel_query& q, conv_problem& p) {
@@ -10437,7 +10672,8 @@ inline const char* read_depthwise(const kernel_query& q, conv_problem& p) {
     if (p.w[last + 2] > longest_depthwise_row || p.axes.stride[last] > most_depthwise_stride) return "a wide kernel or stride";
     if (p.w.product(2, p.w.rank()) > most_depthwise_taps) return "a filter of too many elements";
     for (int a = 0; a <= last; ++a)
-        if (std::max({p.axes.stride[a], p.axes.dilation[a], p.axes.pad_begin[a], p.axes.pad_end[a]}) > most_depthwise_step) return "a wide stride, dilation or pad";
+        if (std::max({p.axes.stride[a], p.axes.dilation[a], p.axes.pad_begin[a], p.axes.pad_end[a]}) > most_depthwise_step)
+            return "a wide stride, dilation or pad";
     return p.x.elements() > most_pool_elements || p.y.elements() > most_pool_elements ? "more elements than a launch has blocks for" : nullptr;
 }
 
@@ -10486,7 +10722,8 @@ struct depthwise_plan {
         return all;
     }
     // Statements that load each pixel of a row once and `use` it. `at` in the text is the offset of pixel 0, `first` its coordinate.
-    template <class F> std::string row(const F& use) const {
+    template <class F>
+    std::string row(const F& use) const {
         const std::int64_t width = from[last + 2], stride = p.axes.stride[last];
         const bool back = p.direction == convolution_direction::backward_data;
         const std::int64_t least = back ? 0 : -p.axes.pad_begin[last], most = back ? (strips() - 1) * strip / stride : (strips() - 1) * strip * stride + least;
@@ -10499,8 +10736,9 @@ struct depthwise_plan {
             std::string inside;
             if (least + pixel < 0) inside = "first >= " + decimal(-pixel);
             if (most + pixel >= width) inside += (inside.empty() ? "first < " : " && first < ") + decimal(width - pixel);
-            text += "        {\n            const values x = widened(load_pack<" + std::string(memory_name(p.type)) + ", " + decimal(lanes) + ", " + decimal(lanes) + ">(in0 + (at + " +
-                    decimal(pixel * channels) + ")" + (inside.empty() ? "" : ", " + inside) + "));\n" + uses + "        }\n";
+            text += "        {\n            const values x = widened(load_pack<" + std::string(memory_name(p.type)) + ", " + decimal(lanes) + ", " +
+                    decimal(lanes) + ">(in0 + (at + " + decimal(pixel * channels) + ")" + (inside.empty() ? "" : ", " + inside) + "));\n" + uses +
+                    "        }\n";
             uses.clear();
         }
         return text;
@@ -10533,7 +10771,8 @@ private:
             if (!least || cost <= least) least = cost, strip = length;
         }
         // Too little work for a device: shorter strips give more threads.
-        while (strip >= 2 * step && strips() * to[0] * to.product(2, last + 2) * packs < std::int64_t(depthwise_threads) * q.on.multiprocessors) strip = strip / (2 * step) * step;
+        while (strip >= 2 * step && strips() * to[0] * to.product(2, last + 2) * packs < std::int64_t(depthwise_threads) * q.on.multiprocessors)
+            strip = strip / (2 * step) * step;
     }
 };
 
@@ -10566,7 +10805,8 @@ template <int apart> __device__ __forceinline__ void spread(pack<float, $quad>* 
         fours[four * apart] = part;
     }
 }
-)cuda", {{"lanes", decimal(d.lanes)}, {"quad", decimal(d.quad)}});
+)cuda",
+                {{"lanes", decimal(d.lanes)}, {"quad", decimal(d.quad)}});
 }
 
 // The loops over the filter's rows: y<d> is the coordinate that a row is read at, r<d> the tap, o<d> the output's coordinate.
@@ -10579,8 +10819,13 @@ inline depthwise_rows_text filter_rows(const depthwise_plan& d) {
     for (int a = 0; a < d.last; ++a) {
         const std::int64_t stride = d.p.axes.stride[a], dilation = d.p.axes.dilation[a];
         const bool skips = back && stride > 1 && dilation == 1;  // only every so many taps meet an element
-        fillings names = {{"n", decimal(a)}, {"stride", decimal(stride)}, {"dilation", decimal(dilation)}, {"pad", decimal(d.p.axes.pad_begin[a])}, {"taps", decimal(d.p.w[a + 2])},
-                          {"extent", decimal(d.from[a + 2])}, {"step", decimal(skips ? stride : 1)}};
+        fillings names = {{"n", decimal(a)},
+                          {"stride", decimal(stride)},
+                          {"dilation", decimal(dilation)},
+                          {"pad", decimal(d.p.axes.pad_begin[a])},
+                          {"taps", decimal(d.p.w[a + 2])},
+                          {"extent", decimal(d.from[a + 2])},
+                          {"step", decimal(skips ? stride : 1)}};
         names.emplace_back("begin", skips ? fill("(int)((o$n + $pad) % $stride)", names) : "0");
         names.emplace_back("misses", stride > 1 && !skips ? fill(" || shifted$n % $stride", names) : "");
         text.open += fill(skips || d.p.w[a + 2] > 3 ? "#pragma unroll 1\n" : "#pragma unroll\n", names);
@@ -10638,9 +10883,18 @@ $activated                y.at[lane] = stored<$type>($y$behind);
             }
             store_pack<$lanes>(out0 + to, y);
         }
-)cuda", {{"strip", decimal(d.strip)}, {"cut", width % d.strip ? fill("            if (o$n + t >= $width) break;\n", {{"n", decimal(d.last)}, {"width", decimal(width)}}) : ""},
-         {"at", at}, {"channels", decimal(d.channels)}, {"added", added}, {"type", memory_name(d.q.out[0].type)}, {"lanes", decimal(d.lanes)},
-         {"before", before ? " + compute(added.at[lane])" : ""}, {"activated", e.text(level::lane)}, {"y", y.text}, {"behind", behind ? " + compute(added.at[lane])" : ""}});
+)cuda",
+                {{"strip", decimal(d.strip)},
+                 {"cut", width % d.strip ? fill("            if (o$n + t >= $width) break;\n", {{"n", decimal(d.last)}, {"width", decimal(width)}}) : ""},
+                 {"at", at},
+                 {"channels", decimal(d.channels)},
+                 {"added", added},
+                 {"type", memory_name(d.q.out[0].type)},
+                 {"lanes", decimal(d.lanes)},
+                 {"before", before ? " + compute(added.at[lane])" : ""},
+                 {"activated", e.text(level::lane)},
+                 {"y", y.text},
+                 {"behind", behind ? " + compute(added.at[lane])" : ""}});
     return nullptr;
 }
 
@@ -10652,7 +10906,9 @@ inline std::string staged_filters(const depthwise_plan& d, const fillings& names
         if (group * $width + of < $channels) filter[(i % $taps * $quads + of % $lanes / $quad) * $columns + of / $lanes].at[of % $quad] = compute(in1[(index_t)group * $width * $taps + i]);
     }
     __syncthreads();
-)cuda", names) + fill("    if (column >= $packs - group * $columns) return;\n", {{"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}});
+)cuda",
+                names) +
+           fill("    if (column >= $packs - group * $columns) return;\n", {{"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}});
 }
 
 inline const char* generate_depthwise(const kernel_query& q, program& p) {
@@ -10672,29 +10928,51 @@ inline const char* generate_depthwise(const kernel_query& q, program& p) {
     const std::int64_t blocks = (items + d.positions - 1) / d.positions;
     if (blocks > INT32_MAX / d.groups) return "more elements than a launch has blocks for";
 
-    const fillings names = {{"quad", decimal(d.quad)}, {"quads", decimal(d.lanes / d.quad)}, {"lanes", decimal(d.lanes)}, {"columns", decimal(d.columns)}, {"threads", decimal(d.threads())},
-                            {"taps", decimal(d.taps)}, {"channels", decimal(d.channels)}, {"width", decimal(d.columns * d.lanes)}, {"staged", decimal(d.columns * d.lanes * d.taps)},
-                            {"fours", decimal(d.taps * d.columns * (d.lanes / d.quad))}, {"groups", decimal(d.groups)}, {"positions", decimal(d.positions)}, {"items", decimal(items)},
-                            {"strips", decimal(d.strips())}, {"strip", decimal(d.strip)}, {"rows", decimal(rows)}, {"row_groups", decimal(row_groups)}, {"down", decimal(down)},
-                            {"height", decimal(d.to[down + 2])}, {"last", decimal(d.last)}, {"kernel", decimal(d.kernel)}, {"extent", decimal(d.from[d.last + 2])},
-                            {"stride", decimal(d.p.axes.stride[d.last])}, {"pad", decimal(d.p.axes.pad_begin[d.last])}};
+    const fillings names = {{"quad", decimal(d.quad)},
+                            {"quads", decimal(d.lanes / d.quad)},
+                            {"lanes", decimal(d.lanes)},
+                            {"columns", decimal(d.columns)},
+                            {"threads", decimal(d.threads())},
+                            {"taps", decimal(d.taps)},
+                            {"channels", decimal(d.channels)},
+                            {"width", decimal(d.columns * d.lanes)},
+                            {"staged", decimal(d.columns * d.lanes * d.taps)},
+                            {"fours", decimal(d.taps * d.columns * (d.lanes / d.quad))},
+                            {"groups", decimal(d.groups)},
+                            {"positions", decimal(d.positions)},
+                            {"items", decimal(items)},
+                            {"strips", decimal(d.strips())},
+                            {"strip", decimal(d.strip)},
+                            {"rows", decimal(rows)},
+                            {"row_groups", decimal(row_groups)},
+                            {"down", decimal(down)},
+                            {"height", decimal(d.to[down + 2])},
+                            {"last", decimal(d.last)},
+                            {"kernel", decimal(d.kernel)},
+                            {"extent", decimal(d.from[d.last + 2])},
+                            {"stride", decimal(d.p.axes.stride[d.last])},
+                            {"pad", decimal(d.p.axes.pad_begin[d.last])}};
     const bool back = problem.direction == convolution_direction::backward_data;
     std::string text = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
     const int group = (int)(blockIdx.x % $groups);
-)cuda", names) + staged_filters(d, names);
+)cuda",
+                            names) +
+                       staged_filters(d, names);
     text += fill(R"cuda(    const index_t item = (index_t)(blockIdx.x / $groups) * $positions + (int)threadIdx.x / $columns;
     if (item >= $items) return;
     const index_t channel = ((index_t)group * $columns + column) * $lanes;
     const index_t o$last = item % $strips * $strip;
     const index_t row_group = item / $strips;
     const index_t top = row_group % $row_groups * $rows;
-)cuda", names);
+)cuda",
+                 names);
     std::string n = fill("row_group / $row_groups", names);
     if (d.last == 2) {
         text += "    const index_t o0 = " + n + " % " + decimal(d.to[2]) + ";\n";
         n += " / " + decimal(d.to[2]);
     }
-    text += "    const index_t n = " + n + ";\n" + fill(back ? "    const index_t first = o$last / $stride;\n" : "    const index_t first = o$last * $stride - $pad;\n", names);
+    text += "    const index_t n = " + n + ";\n" +
+            fill(back ? "    const index_t first = o$last / $stride;\n" : "    const index_t first = o$last * $stride - $pad;\n", names);
     if (problem.bias >= 0)
         text += fill("    const values bias = widened(load_pack<$type, $lanes, $lanes>(in$bias + channel));\n",
                      {{"type", memory_name(q.in[problem.bias].type)}, {"lanes", decimal(d.lanes)}, {"bias", decimal(problem.bias)}});
@@ -10706,7 +10984,8 @@ inline const char* generate_depthwise(const kernel_query& q, program& p) {
         const index_t o$down = top + step;
         if (o$down >= $height) break;
         values sum[$strip] = {};
-)cuda", names);
+)cuda",
+                 names);
     if (problem.bias >= 0) text += fill("#pragma unroll\n        for (int t = 0; t < $strip; ++t) sum[t] = bias;\n", names);
     text += loops.open + "        const index_t at = (" + loops.at + fill(" * $extent + first) * $channels + channel;\n", names);
     text += fill("        const pack<float, $quad>* factors = filter + $tap * $line + column;\n",
@@ -10774,12 +11053,19 @@ inline std::string weight_row(const depthwise_plan& d, const weight_gradient_pla
     if (w.parts * w.rows != w.filter_rows) text += "        if (tap_row >= " + decimal(w.filter_rows) + ") break;\n";
     for (int a = 0; a < d.last; ++a) {
         const std::int64_t below = d.p.w.product(a + 3, d.last + 2);
-        text += fill("        const index_t y$n = o$n * $stride - $pad + tap_row / $below % $taps * $dilation;\n        if (y$n < 0 || y$n >= $extent) break;\n",
-                     {{"n", decimal(a)}, {"stride", decimal(d.p.axes.stride[a])}, {"pad", decimal(d.p.axes.pad_begin[a])}, {"below", decimal(below)}, {"taps", decimal(d.p.w[a + 2])},
-                      {"dilation", decimal(d.p.axes.dilation[a])}, {"extent", decimal(d.from[a + 2])}});
+        text +=
+            fill("        const index_t y$n = o$n * $stride - $pad + tap_row / $below % $taps * $dilation;\n        if (y$n < 0 || y$n >= $extent) break;\n",
+                 {{"n", decimal(a)},
+                  {"stride", decimal(d.p.axes.stride[a])},
+                  {"pad", decimal(d.p.axes.pad_begin[a])},
+                  {"below", decimal(below)},
+                  {"taps", decimal(d.p.w[a + 2])},
+                  {"dilation", decimal(d.p.axes.dilation[a])},
+                  {"extent", decimal(d.from[a + 2])}});
         at = fill("($before * $extent + y$n)", {{"before", at}, {"extent", decimal(d.from[a + 2])}, {"n", decimal(a)}});
     }
-    text += fill("        const index_t at = ($at * $extent + first) * $channels + channel;\n", {{"at", at}, {"extent", decimal(d.from[d.last + 2])}, {"channels", decimal(d.channels)}});
+    text += fill("        const index_t at = ($at * $extent + first) * $channels + channel;\n",
+                 {{"at", at}, {"extent", decimal(d.from[d.last + 2])}, {"channels", decimal(d.channels)}});
     text += d.row([&](const strip_meeting& m) { return "take(sum[" + decimal(r * d.kernel + m.tap) + "], x, g" + decimal(m.output) + ");"; });
     return text + "        } while (false);\n";
 }
@@ -10792,7 +11078,8 @@ inline std::string weight_strips(const depthwise_plan& d, const weight_gradient_
         for (index_t item = begin + position; item < end; item += $positions) {
         const index_t o$last = item % $strips * $strip;
         const index_t row_of_all = item / $strips;
-)cuda", names);
+)cuda",
+                            names);
     std::string n = "row_of_all", at = "n";
     for (int a = d.last - 1; a >= 0; --a) {
         text += "        const index_t o" + decimal(a) + " = " + n + " % " + decimal(d.to[a + 2]) + ";\n";
@@ -10804,7 +11091,10 @@ inline std::string weight_strips(const depthwise_plan& d, const weight_gradient_
     const std::int64_t width = d.to[d.last + 2];
     for (int t = 0; t < d.strip; ++t)
         text += fill("        const values g$t = widened(load_pack<$type, $lanes, $lanes>(in1 + (of_strip + $offset)$inside));\n",
-                     {{"t", decimal(t)}, {"type", memory_name(d.p.type)}, {"lanes", decimal(d.lanes)}, {"offset", decimal(t * d.channels)},
+                     {{"t", decimal(t)},
+                      {"type", memory_name(d.p.type)},
+                      {"lanes", decimal(d.lanes)},
+                      {"offset", decimal(t * d.channels)},
                       {"inside", (d.strips() - 1) * d.strip + t >= width ? ", o" + decimal(d.last) + " < " + decimal(width - t) : ""}});
     for (int r = 0; r < w.rows; ++r) text += weight_row(d, w, r);
     return text + "        }\n    }\n";
@@ -10818,7 +11108,8 @@ inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradi
 #pragma unroll
         for (int tap = 0; tap < $kernel; ++tap) spread<$threads>(own + tap * $line, sum[r * $kernel + tap]);
         __syncthreads();
-)cuda", names);
+)cuda",
+                 names);
     for (int left = d.positions; left > 1; left = (left + 1) / 2) {
         const int half = (left + 1) / 2;
         fillings level = names;
@@ -10828,7 +11119,8 @@ inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradi
             for (int i = 0; i < $fours; ++i)
                 for (int k = 0; k < $quad; ++k) own[i * $threads].at[k] += own[i * $threads + $away].at[k];
         __syncthreads();
-)cuda", level);
+)cuda",
+                     level);
     }
     text += fill("        const int tap_row = $part + r;\n", {{"part", w.parts > 1 ? "part * " + decimal(w.rows) : "0"}});
     text += fill(R"cuda(        if (position == 0 && column < $packs - group * $columns && tap_row < $filter_rows) {
@@ -10839,7 +11131,8 @@ inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradi
         }
         __syncthreads();
     }
-)cuda", names);
+)cuda",
+                 names);
     return text;
 }
 
@@ -10862,7 +11155,12 @@ inline void add_slices(const kernel_query& q, const depthwise_plan& d, const wei
         __syncthreads();
     }
     if (row == 0 && k < $weights) out0[k % $channels * $taps + k / $channels] = stored<$type>(shared[threadIdx.x]);
-)cuda", {{"weights", decimal(d.taps * d.channels)}, {"slices", decimal(w.slices)}, {"channels", decimal(d.channels)}, {"taps", decimal(d.taps)}, {"type", memory_name(q.out[0].type)}});
+)cuda",
+                                  {{"weights", decimal(d.taps * d.channels)},
+                                   {"slices", decimal(w.slices)},
+                                   {"channels", decimal(d.channels)},
+                                   {"taps", decimal(d.taps)},
+                                   {"type", memory_name(q.out[0].type)}});
     p.source += entry_point(q, l, {}, {0}, {{"const float* partial", 0}}, text);
     p.launches.push_back(std::move(l));
 }
@@ -10875,11 +11173,29 @@ inline const char* generate_depthwise_weight(const kernel_query& q, program& p) 
     const weight_gradient_plan w(d);
     const std::int64_t line = std::int64_t(d.lanes / d.quad) * d.threads(), weights = d.taps * d.channels;
     if (weights > most_pool_elements / 32 || d.groups * w.parts * w.slices > INT32_MAX) return "more weights than a launch has blocks for";
-    const fillings names = {{"sums", decimal(w.rows * d.kernel)}, {"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}, {"slice", decimal(w.slice)}, {"items", decimal(w.items)},
-                            {"positions", decimal(d.positions)}, {"strips", decimal(d.strips())}, {"strip", decimal(d.strip)}, {"last", decimal(d.last)}, {"quad", decimal(d.quad)},
-                            {"stride", decimal(problem.axes.stride[d.last])}, {"pad", decimal(problem.axes.pad_begin[d.last])}, {"shared", decimal(d.kernel * line)}, {"line", decimal(line)},
-                            {"rows", decimal(w.rows)}, {"kernel", decimal(d.kernel)}, {"threads", decimal(d.threads())}, {"filter_rows", decimal(w.filter_rows)}, {"taps", decimal(d.taps)},
-                            {"channels", decimal(d.channels)}, {"lanes", decimal(d.lanes)}, {"groups", decimal(d.groups)}, {"parts", decimal(w.parts)},
+    const fillings names = {{"sums", decimal(w.rows * d.kernel)},
+                            {"packs", decimal(d.packs)},
+                            {"columns", decimal(d.columns)},
+                            {"slice", decimal(w.slice)},
+                            {"items", decimal(w.items)},
+                            {"positions", decimal(d.positions)},
+                            {"strips", decimal(d.strips())},
+                            {"strip", decimal(d.strip)},
+                            {"last", decimal(d.last)},
+                            {"quad", decimal(d.quad)},
+                            {"stride", decimal(problem.axes.stride[d.last])},
+                            {"pad", decimal(problem.axes.pad_begin[d.last])},
+                            {"shared", decimal(d.kernel * line)},
+                            {"line", decimal(line)},
+                            {"rows", decimal(w.rows)},
+                            {"kernel", decimal(d.kernel)},
+                            {"threads", decimal(d.threads())},
+                            {"filter_rows", decimal(w.filter_rows)},
+                            {"taps", decimal(d.taps)},
+                            {"channels", decimal(d.channels)},
+                            {"lanes", decimal(d.lanes)},
+                            {"groups", decimal(d.groups)},
+                            {"parts", decimal(w.parts)},
                             {"fours", decimal(d.kernel * (d.lanes / d.quad))}};
     const std::string head = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
     const int position = (int)threadIdx.x / $columns;
@@ -10887,13 +11203,15 @@ inline const char* generate_depthwise_weight(const kernel_query& q, program& p) 
     const int part = (int)(blockIdx.x / $groups % $parts);
     const int slice = (int)(blockIdx.x / $groups / $parts);
     const index_t channel = ((index_t)group * $columns + column) * $lanes;
-)cuda", names);
+)cuda",
+                                  names);
     begin_program(p, std::max(d.largest_index(), w.slices * weights + d.threads()));
     launch l;
     l.entry = "graft_depthwise_weight";
     l.block[0] = static_cast<unsigned>(d.threads());
     l.grid[0] = static_cast<unsigned>(d.groups * w.parts * w.slices);
-    p.source += depthwise_values(d) + entry_point(q, l, {0, 1}, {}, {{"float* partial", 0}}, head + weight_strips(d, w, names) + weight_block_sums(d, w, names));
+    p.source +=
+        depthwise_values(d) + entry_point(q, l, {0, 1}, {}, {{"float* partial", 0}}, head + weight_strips(d, w, names) + weight_block_sums(d, w, names));
     p.launches.push_back(std::move(l));
     add_slices(q, d, w, p);
     p.workspace_bytes = w.slices * weights * 4;
@@ -10994,7 +11312,8 @@ template <class T> __device__ __forceinline__ void load_corners($type (&v)[4], c
 }
 )cuda";
 // The part of a 64 x 64 product that 16 of its depth give: a thread has 4 of 4.
-constexpr const char* deform_product = R"cuda(__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
+constexpr const char* deform_product =
+    R"cuda(__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
 #pragma unroll
     for (int k = 0; k < 16; ++k) {
         $type a[4];
@@ -11195,18 +11514,37 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
     if (grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535) return "more pixels, maps or groups than a launch has blocks for";
     for (int d = 0; d < 3; ++d) l.grid[d] = static_cast<unsigned>(grid[d]);
     const fillings names = {
-        {"type", compute_name(q.out[0].type)}, {"stored", memory_name(q.out[0].type)}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)},
-        {"channels", decimal(w[1])}, {"per_offset", decimal(x[1] / plan.offset_group)}, {"out_h", decimal(o[2])}, {"out_w", decimal(o[3])}, {"height", decimal(x[2])}, {"width", decimal(x[3])},
-        {"columns", decimal(plan.kernel[1])}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
-        {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])},
-        {"weight", offset_text(w, q.in_layout[1], {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]), "k % " + decimal(plan.kernel[1])})},
+        {"type", compute_name(q.out[0].type)},
+        {"stored", memory_name(q.out[0].type)},
+        {"pixels", decimal(pixels)},
+        {"maps", decimal(maps)},
+        {"taps", decimal(taps)},
+        {"depth", decimal(w[1] * taps)},
+        {"channels", decimal(w[1])},
+        {"per_offset", decimal(x[1] / plan.offset_group)},
+        {"out_h", decimal(o[2])},
+        {"out_w", decimal(o[3])},
+        {"height", decimal(x[2])},
+        {"width", decimal(x[3])},
+        {"columns", decimal(plan.kernel[1])},
+        {"stride_h", decimal(plan.strides[0])},
+        {"stride_w", decimal(plan.strides[1])},
+        {"pad_h", decimal(plan.pads[0])},
+        {"pad_w", decimal(plan.pads[1])},
+        {"dilation_h", decimal(plan.dilations[0])},
+        {"dilation_w", decimal(plan.dilations[1])},
+        {"weight", offset_text(w, q.in_layout[1],
+                               {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]),
+                                "k % " + decimal(plan.kernel[1])})},
         {"offset_h", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2", "oy", "ox"})},
         {"offset_w", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2 + 1", "oy", "ox"})},
         {"element", offset_text(x, q.in_layout[0], {"n", "channel", "r", "q"})},
         {"bias", biased ? "load(in3 + group * " + decimal(maps) + " + m)" : std::string("0")},
         {"output", offset_text(o, q.out_layout[0], {"n", "group * " + decimal(maps) + " + m", "oy", "ox"})},
     };
-    const std::string mask = masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")" : std::string("1");
+    const std::string mask =
+        masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")"
+               : std::string("1");
     p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
     const std::string text = fill(R"cuda(    __shared__ $type weights[16][65];
     __shared__ $type columns[16][65];
@@ -11245,7 +11583,10 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
                         const $type across = corner % 2 ? v - left : 1 - (v - left);
                         if (r >= 0 && r < $height && q >= 0 && q < $width) value += down * across * ($type)load(in0 + $element);
                     }
-                    value *= )cuda", names) + fill(mask.c_str(), names) + fill(R"cuda(;
+                    value *= )cuda",
+                                  names) +
+                             fill(mask.c_str(), names) +
+                             fill(R"cuda(;
                 }
             }
             columns[i / 64][i % 64] = value;
@@ -11266,7 +11607,8 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
             const index_t ox = pixel % $out_w;
             out0[$output] = stored<$stored>(sum[i][j] + ($type)$bias);
         }
-)cuda", names);
+)cuda",
+                                  names);
     p.source += fill(deform_product, names) + entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
     p.launches.push_back(std::move(l));
     p.note = "a product with columns that are sampled";
@@ -11329,7 +11671,9 @@ private:
         per_offset = channels() / plan.offset_group;
         constexpr std::int64_t most_elements = std::int64_t(1) << 38, farthest = std::int64_t(1) << 28;
         for (int d = 0; d < 2; ++d)
-            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest || x[2 + d] > farthest) return "places that are too far away";
+            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest ||
+                x[2 + d] > farthest)
+                return "places that are too far away";
         samples = q.in[3].elements() / 2;
         const std::int64_t columns = checked_mul(checked_mul(pixels, taps), channels());
         if (largest > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
@@ -11348,7 +11692,9 @@ private:
     // Without samples every gradient is zero.
     void clear() {
         for (int i = 0; i < q.outputs; ++i)
-            if (writes(i)) add_each(q, p, ("graft_deform_clear" + decimal(i)).c_str(), q.out[i].elements(), {}, {i}, {}, "    out" + decimal(i) + "[i] = stored<" + memory_name(q.out[i].type) + ">(0.0f);\n");
+            if (writes(i))
+                add_each(q, p, ("graft_deform_clear" + decimal(i)).c_str(), q.out[i].elements(), {}, {i}, {},
+                         "    out" + decimal(i) + "[i] = stored<" + memory_name(q.out[i].type) + ">(0.0f);\n");
     }
 
     void name_all() {
@@ -11357,16 +11703,43 @@ private:
         const std::string tap = "(g * " + decimal(taps) + " + tap)";
         const auto map = "group * " + decimal(maps) + " + m";
         const auto offsets = [&](layout order, const char* behind) { return offset_text(offset, order, {"n", tap + behind, pixel, column}); };
-        const auto weight = [&](layout order) { return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w}); };
+        const auto weight = [&](layout order) {
+            return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w});
+        };
         const bool dy_last = is_channels_last(o, q.in_layout[0]);
         names = {
-            {"type", computed()}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)}, {"within", decimal(w[1])}, {"channels", decimal(channels())},
-            {"groups", decimal(plan.offset_group)}, {"per_offset", decimal(per_offset)}, {"images", decimal(images())}, {"height", decimal(x[2])}, {"width", decimal(x[3])}, {"out_w", decimal(o[3])},
-            {"columns", kernel_w}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
-            {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])}, {"offsets", memory_name(q.in[3].type)}, {"align", decimal(type == dtype::float64 ? 8 : 16)},
-            {"offset_h", offsets(q.in_layout[3], " * 2")}, {"offset_w", offsets(q.in_layout[3], " * 2 + 1")}, {"weight", weight(q.in_layout[2])},
-            {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})}, {"picture", picture_last() ? "in1" : "picture"}, {"at_once", decimal(at_once)},
-            {"slice_map", dy_last ? "i % 16" : "i / 64"}, {"slice_pixel", dy_last ? "i / 16" : "i % 64"}, {"tile_map", dy_last ? "i % 64" : "i / 16"}, {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
+            {"type", computed()},
+            {"pixels", decimal(pixels)},
+            {"maps", decimal(maps)},
+            {"taps", decimal(taps)},
+            {"depth", decimal(w[1] * taps)},
+            {"within", decimal(w[1])},
+            {"channels", decimal(channels())},
+            {"groups", decimal(plan.offset_group)},
+            {"per_offset", decimal(per_offset)},
+            {"images", decimal(images())},
+            {"height", decimal(x[2])},
+            {"width", decimal(x[3])},
+            {"out_w", decimal(o[3])},
+            {"columns", kernel_w},
+            {"stride_h", decimal(plan.strides[0])},
+            {"stride_w", decimal(plan.strides[1])},
+            {"pad_h", decimal(plan.pads[0])},
+            {"pad_w", decimal(plan.pads[1])},
+            {"dilation_h", decimal(plan.dilations[0])},
+            {"dilation_w", decimal(plan.dilations[1])},
+            {"offsets", memory_name(q.in[3].type)},
+            {"align", decimal(type == dtype::float64 ? 8 : 16)},
+            {"offset_h", offsets(q.in_layout[3], " * 2")},
+            {"offset_w", offsets(q.in_layout[3], " * 2 + 1")},
+            {"weight", weight(q.in_layout[2])},
+            {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})},
+            {"picture", picture_last() ? "in1" : "picture"},
+            {"at_once", decimal(at_once)},
+            {"slice_map", dy_last ? "i % 16" : "i / 64"},
+            {"slice_pixel", dy_last ? "i / 16" : "i % 64"},
+            {"tile_map", dy_last ? "i % 64" : "i / 16"},
+            {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
             {"mask", masked() ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", tap, pixel, column}) + ")" : std::string("1")},
             {"begin", at_once < images() ? "*begun" : "0"},
         };
@@ -11377,17 +11750,23 @@ private:
     bool picture_last() const { return is_channels_last(x, q.in_layout[1]); }
 
     const char* add_kernels() {
-        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX) return "more pictures, groups or channels than a launch has blocks for";
+        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX)
+            return "more pictures, groups or channels than a launch has blocks for";
         name_all();
         add_sampling();
         std::vector<workspace_parameter> sorted;
         if (writes(0)) {
             // Each picture's groups by themselves: no two have a pixel in common.
-            const updates to{4 * samples, images() * plan.offset_group * x[2] * x[3], {3}, fill(R"cuda(        const sample one = sample_of(u / 4, in3);
+            const updates to{4 * samples,
+                             images() * plan.offset_group * x[2] * x[3],
+                             {3},
+                             fill(R"cuda(        const sample one = sample_of(u / 4, in3);
         const index_t y = one.row + (int)(u % 4) / 2;
         const index_t x = one.column + (int)(u % 4) % 2;
         const long long row = y >= 0 && y < $height && x >= 0 && x < $width ? ((long long)(u / (4 * $taps * $pixels)) * $height + y) * $width + x : -1ll;
-)cuda", names), images() * plan.offset_group};
+)cuda",
+                                  names),
+                             images() * plan.offset_group};
             if (!to.fit() || to.rows > most_rows || to.count > most_rows) return "more samples or pixels than are counted";
             sorted = add_sorted_updates(q, p, to);
             items = to.items();
@@ -11401,11 +11780,10 @@ private:
         return nullptr;
     }
 
-    void add_sampling() {
-        p.source += fill(deform_sampling, names) + fill(deform_product, names);
-    }
+    void add_sampling() { p.source += fill(deform_sampling, names) + fill(deform_product, names); }
 
-    void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs, const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
+    void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs,
+             const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
         launch l;
         l.entry = entry;
         l.block[0] = 256;
@@ -11419,8 +11797,13 @@ private:
     void add_picture() {
         picture = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
         const std::int64_t plane = x[2] * x[3], wide = (plane + 31) / 32, high = (channels() + 31) / 32;  // a block a tile
-        const fillings own = {{"stored", memory_name(q.in[1].type)}, {"plane", decimal(plane)}, {"wide", decimal(wide)}, {"high", decimal(high)}, {"channels", decimal(channels())}};
-        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}}, fill(R"cuda(    __shared__ $stored tile[32][33];
+        const fillings own = {{"stored", memory_name(q.in[1].type)},
+                              {"plane", decimal(plane)},
+                              {"wide", decimal(wide)},
+                              {"high", decimal(high)},
+                              {"channels", decimal(channels())}};
+        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}},
+            fill(R"cuda(    __shared__ $stored tile[32][33];
     const index_t block = blockIdx.x;
     const index_t n = block / ($wide * $high);
     const index_t first_channel = block / $wide % $high * 32;
@@ -11430,7 +11813,10 @@ private:
     __syncthreads();
     for (int i = (int)threadIdx.x; i < 1024; i += 256)
         if (first_channel + i % 32 < $channels && first_pixel + i / 32 < $plane) picture[(n * $plane + first_pixel + i / 32) * $channels + first_channel + i % 32] = tile[i % 32][i / 32];
-)cuda", own).c_str(), false);
+)cuda",
+                 own)
+                .c_str(),
+            false);
     }
     void read_picture(std::vector<int>& inputs, std::vector<workspace_parameter>& workspace) const {
         if (picture_last())
@@ -11456,14 +11842,23 @@ private:
         std::vector<workspace_parameter> workspace{look, partial};
         read_picture(inputs, workspace);
         add("graft_deform_weight", tiles, pieces, plan.group, inputs, {}, workspace, deform_weight, false);
-        const fillings own = {{"type", computed()}, {"depth", decimal(depth)}, {"pieces", decimal(pieces)}, {"count", decimal(w.elements())}, {"within", decimal(w[1])}, {"stored", memory_name(q.out[1].type)},
-                              {"to", offset_text(w, q.out_layout[1], {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]), "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
-        add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}}, fill(R"cuda(    const index_t m = i / $depth;
+        const fillings own = {{"type", computed()},
+                              {"depth", decimal(depth)},
+                              {"pieces", decimal(pieces)},
+                              {"count", decimal(w.elements())},
+                              {"within", decimal(w[1])},
+                              {"stored", memory_name(q.out[1].type)},
+                              {"to", offset_text(w, q.out_layout[1],
+                                                 {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]),
+                                                  "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
+        add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}},
+                 fill(R"cuda(    const index_t m = i / $depth;
     const index_t k = i % $depth;
     $type sum = 0;
     for (int piece = 0; piece < $pieces; ++piece) sum += partial[(index_t)piece * $count + i];
     out1[$to] = stored<$stored>(sum);
-)cuda", own));
+)cuda",
+                      own));
         return nullptr;
     }
 
@@ -11472,11 +11867,13 @@ private:
         const std::int64_t depth = w[1] * taps, columns = pixels * taps * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset));
         int lanes = type == dtype::float64 ? 2 : 4;
         while (per_offset % lanes) lanes /= 2;
-        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256, (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
+        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256,
+                                        (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
         for (std::int64_t b : blocks)
             if (b > INT32_MAX) return "more pixels than a launch has blocks for";
         if (images() / at_once > most_launches) return "more pictures than it goes through one by one";
-        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}}, made{{computed() + "* back", back[0].offset}};
+        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}},
+            made{{computed() + "* back", back[0].offset}};
         const std::int64_t begun = room_for(4);
         if (at_once < images()) {
             counted = {{"const int* begun", begun}};
@@ -11507,18 +11904,24 @@ private:
     }
     std::string store_picture(int lanes) const {
         const std::string stored = memory_name(q.out[0].type);
-        const auto to = [&](const char* channel) { return offset_text(x, q.out_layout[0], {"n", channel, "at / " + decimal(x[3]) + " % " + decimal(x[2]), "at % " + decimal(x[3])}); };
+        const auto to = [&](const char* channel) {
+            return offset_text(x, q.out_layout[0], {"n", channel, "at / " + decimal(x[3]) + " % " + decimal(x[2]), "at % " + decimal(x[3])});
+        };
         const std::string each = "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) ";
         if (!is_channels_last(x, q.out_layout[0])) return each + "out0[" + to("channel + lane") + "] = stored<" + stored + ">(sum[lane]);\n";
-        return "    pack<" + stored + ", " + decimal(lanes) + "> whole;\n" + each + "whole.at[lane] = stored<" + stored + ">(sum[lane]);\n    store_pack<" + decimal(lanes) + ">(out0 + " + to("channel") + ", whole);\n";
+        return "    pack<" + stored + ", " + decimal(lanes) + "> whole;\n" + each + "whole.at[lane] = stored<" + stored + ">(sum[lane]);\n    store_pack<" +
+               decimal(lanes) + ">(out0 + " + to("channel") + ", whole);\n";
     }
     std::string store_places() const {
         const std::string tap = "(g * $taps + tap)", row = "pixel / $out_w", column = "pixel % $out_w";
         std::string s;
         if (writes(2))
             for (const char* axis : {"h", "v"})
-                s += "    out2[" + offset_text(q.in[3].extents, q.out_layout[2], {"n", tap + (*axis == 'h' ? " * 2" : " * 2 + 1"), row, column}) + "] = stored<" + memory_name(q.out[2].type) + ">(by_" + axis + " * $mask);\n";
-        if (writes(3)) s += "    out3[" + offset_text(q.in[4].extents, q.out_layout[3], {"n", tap, row, column}) + "] = stored<" + memory_name(q.out[3].type) + ">(by_mask);\n";
+                s += "    out2[" + offset_text(q.in[3].extents, q.out_layout[2], {"n", tap + (*axis == 'h' ? " * 2" : " * 2 + 1"), row, column}) +
+                     "] = stored<" + memory_name(q.out[2].type) + ">(by_" + axis + " * $mask);\n";
+        if (writes(3))
+            s += "    out3[" + offset_text(q.in[4].extents, q.out_layout[3], {"n", tap, row, column}) + "] = stored<" + memory_name(q.out[3].type) +
+                 ">(by_mask);\n";
         return s;
     }
 
@@ -11578,7 +11981,8 @@ constexpr std::int64_t most_regions = std::int64_t(1) << 24;
 // Regions of RoiAlign as ops::read_region has them, computed once, in double: a sample more or less would show. grid_h is -1 where the
 // reference refuses the region.
 inline std::string region_type(const std::string& real) {
-    return "struct region { int batch, grid_h, grid_w; " + real + " top, left, bin_h, bin_w; };\n" + fill(R"cuda(// A sample's place along an axis: the element before it, the one behind, and how far it is from the first.
+    return "struct region { int batch, grid_h, grid_w; " + real + " top, left, bin_h, bin_w; };\n" +
+           fill(R"cuda(// A sample's place along an axis: the element before it, the one behind, and how far it is from the first.
 struct sample_axis { bool inside; index_t low, high; $real rest; };
 __device__ __forceinline__ sample_axis sampled($real at, index_t extent) {
     sample_axis a;
@@ -11592,7 +11996,8 @@ __device__ __forceinline__ sample_axis sampled($real at, index_t extent) {
     return a;
 }
 __device__ __forceinline__ $real sample_place($real begin, index_t bin, $real size, int i, int grid) { return begin + ($real)bin * size + (($real)i + ($real)0.5) * size / ($real)grid; }
-)cuda", {{"real", real}});
+)cuda",
+                {{"real", real}});
 }
 // Adds the kernel that reads regions: `images` [N, C, H, W], `bins` [regions, C, h, w]; regions are input `of`, batch indices the one behind.
 inline const char* add_regions(const kernel_query& q, const kernel_body& body, const shape& images, const shape& bins, bool half, int of, program& p) {
@@ -11603,9 +12008,11 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     for (int k = 0; k < 4; ++k) corner[k] = e.value(body.inputs[static_cast<std::size_t>(of)], at_axes(rois, {n, index_of(k)}));
     const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
     if (e.failure) return e.failure;
-    const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
+    const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32),
+                       each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
     const std::string where = graft::location(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
-    const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}), too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
+    const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}),
+                      too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
     const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
     const double top = (double)$from_y * $scale - $offset;
     const double given_w = (double)$to_x * $scale - $offset - left;
@@ -11633,16 +12040,31 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     r.bin_h = ($real)bin_h;
     r.bin_w = ($real)bin_w;
     regions[i] = r;
-)cuda", {{"from_x", corner[0].text}, {"from_y", corner[1].text}, {"to_x", corner[2].text}, {"to_y", corner[3].text}, {"batch", batch.text}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
-         {"offset", half ? "0.5" : "0.0"}, {"half", half ? "true" : "false"}, {"columns", decimal(bins[3])}, {"rows", decimal(bins[2])}, {"ratio", decimal(ratio)}, {"images", decimal(images[0])},
-         {"no_batch", no_batch}, {"too_large", too_large}, {"too_many", too_many},
-         {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))}, {"real", compute_name(q.in[of].type)}});
+)cuda",
+                                  {{"from_x", corner[0].text},
+                                   {"from_y", corner[1].text},
+                                   {"to_x", corner[2].text},
+                                   {"to_y", corner[3].text},
+                                   {"batch", batch.text},
+                                   {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
+                                   {"offset", half ? "0.5" : "0.0"},
+                                   {"half", half ? "true" : "false"},
+                                   {"columns", decimal(bins[3])},
+                                   {"rows", decimal(bins[2])},
+                                   {"ratio", decimal(ratio)},
+                                   {"images", decimal(images[0])},
+                                   {"no_batch", no_batch},
+                                   {"too_large", too_large},
+                                   {"too_many", too_many},
+                                   {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))},
+                                   {"real", compute_name(q.in[of].type)}});
     add_each(q, p, "graft_regions", rois[0], e.parameters(), {}, {{"region* regions", 0}}, e.text(level::thread) + text);
     p.workspace_bytes = rois[0] * 48;
     return nullptr;
 }
 inline const char* begin_regions(const kernel_query& q, const shape& images, const shape& bins, int of, program& p) {
-    if (q.in[of].extents[0] > most_regions || images.elements() > std::int64_t(1) << 38 || bins.elements() > std::int64_t(1) << 38) return "more regions or elements than are counted";
+    if (q.in[of].extents[0] > most_regions || images.elements() > std::int64_t(1) << 38 || bins.elements() > std::int64_t(1) << 38)
+        return "more regions or elements than are counted";
     p.source = std::string("namespace graft {\n") + index_definition(2 * std::max(images.elements(), bins.elements()) + (std::int64_t(1) << 24));
     return nullptr;
 }
@@ -11667,10 +12089,22 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
         v[i] = k.e.value(body.inputs[0], at_axes(s, {batch, c, y, x}));
     }
     if (k.e.failure) return k.e.failure;
-    const fillings names = {{"real", real}, {"lanes", decimal(k.lanes)}, {"n", n.text}, {"h", h.text}, {"w", w.text}, {"height", decimal(s[2])}, {"width", decimal(s[3])},
-                            {"a", v[0].text}, {"b", v[1].text}, {"c", v[2].text}, {"d", v[3].text}, {"loads", k.e.text(level::pack)}};
+    const fillings names = {{"real", real},
+                            {"lanes", decimal(k.lanes)},
+                            {"n", n.text},
+                            {"h", h.text},
+                            {"w", w.text},
+                            {"height", decimal(s[2])},
+                            {"width", decimal(s[3])},
+                            {"a", v[0].text},
+                            {"b", v[1].text},
+                            {"c", v[2].text},
+                            {"d", v[3].text},
+                            {"loads", k.e.text(level::pack)}};
     const std::string take = average ? fill("if (inside) s[lane] += wa * $a + wb * $b + wc * $c + wd * $d;", names)
-                                     : fill("const $real value = inside ? largest(wa * $a, wb * $b, wc * $c, wd * $d) : ($real)0;\n        s[lane] = begun && !(value > s[lane]) ? s[lane] : value;", names);
+                                     : fill("const $real value = inside ? largest(wa * $a, wb * $b, wc * $c, wd * $d) : ($real)0;\n        s[lane] = begun && "
+                                            "!(value > s[lane]) ? s[lane] : value;",
+                                            names);
     if (!average)
         p.source += fill(R"cuda(__device__ __forceinline__ $real largest($real a, $real b, $real c, $real d) {
     $real m = -infinity<$real>();
@@ -11679,7 +12113,8 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
     m = c > m ? c : m;
     return d > m ? d : m;
 }
-)cuda", names);
+)cuda",
+                         names);
     std::string text = fill(R"cuda(    const region r = regions[$n];
     const index_t batch = r.batch;
     $real s[$lanes] = {};
@@ -11693,10 +12128,12 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
             const $real wb = (1 - y.rest) * x.rest;
             const $real wc = y.rest * (1 - x.rest);
             const $real wd = y.rest * x.rest;
-$loads)cuda", names);
+$loads)cuda",
+                            names);
     text += k.each(take) + "            begun = true;\n        }\n";
     k.e.next_loop();
-    text += k.each(fill("s[lane] = r.grid_h < 0 ? not_a_number<$real>() : begun ? s[lane]$share : ($real)0;", {{"real", real}, {"share", average ? " / (" + real + ")(r.grid_h * r.grid_w)" : ""}}));
+    text += k.each(fill("s[lane] = r.grid_h < 0 ? not_a_number<$real>() : begun ? s[lane]$share : ($real)0;",
+                        {{"real", real}, {"share", average ? " / (" + real + ")(r.grid_h * r.grid_w)" : ""}}));
     k.finish(p, text, {{"const region* regions", 0}});
     p.source += "}  // namespace graft\n";
     p.note = "samples gathered by bins";
@@ -11728,7 +12165,8 @@ __device__ __forceinline__ bool reaches($real begin, $real length, index_t own) 
     const $real high = length < 0 ? begin : begin + length;
     return low <= ($real)(own + 2) && high >= ($real)(own - 2);
 }
-)cuda", {{"real", real}});
+)cuda",
+                                         {{"real", real}});
     if (o.elements())
         if (const char* why = add_regions(q, body, s, o, ops::regions_start_half(q, 16), 1, p)) return why;
     row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
@@ -11757,8 +12195,19 @@ $none        }
 $loads$take            }
         }
     }
-)cuda", {{"real", real}, {"regions", decimal(o[0])}, {"n", n.text}, {"y", y.text}, {"x", x.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])}, {"height", decimal(s[2])}, {"width", decimal(s[3])},
-         {"none", none}, {"loads", loads}, {"take", take}});
+)cuda",
+                     {{"real", real},
+                      {"regions", decimal(o[0])},
+                      {"n", n.text},
+                      {"y", y.text},
+                      {"x", x.text},
+                      {"rows", decimal(o[2])},
+                      {"columns", decimal(o[3])},
+                      {"height", decimal(s[2])},
+                      {"width", decimal(s[3])},
+                      {"none", none},
+                      {"loads", loads},
+                      {"take", take}});
     }
     k.finish(p, text, o.elements() ? std::vector<workspace_parameter>{{"const region* regions", 0}} : std::vector<workspace_parameter>());
     p.source += "}  // namespace graft\n";
@@ -11777,7 +12226,8 @@ inline const char* generate_max_roi_pool(const kernel_query& q, program& p) {
     const index n = k.e.axis(k.at, 0), c = k.e.axis(k.at, 1), h = k.e.axis(k.at, 2), w = k.e.axis(k.at, 3);
     std::string corner[5], head;
     for (int i = 0; i < 5; ++i) corner[i] = k.e.value(body.inputs[1], at_axes(rois, {n, index_of(i)})).text;
-    const operand v = k.e.value(body.inputs[0], at_axes(s, {k.e.counter("batch", s[0], level::pack), c, k.e.counter("y", s[2], level::pack), k.e.counter("x", s[3], level::pack)}));
+    const operand v = k.e.value(
+        body.inputs[0], at_axes(s, {k.e.counter("batch", s[0], level::pack), c, k.e.counter("y", s[2], level::pack), k.e.counter("x", s[3], level::pack)}));
     if (k.e.failure) return k.e.failure;
     p.source += R"cuda(// Halves away from zero.
 __device__ __forceinline__ double nearest(double x) { return with_sign(floor(abs(x) + 0.5), x); }
@@ -11793,9 +12243,25 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
 )cuda";
     const std::string where = graft::location(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
     const std::string no_batch = k.e.report(n.text, {errc::op_index, where, ops::region_batch_out_of_range, s[0], true});
-    const fillings names = {{"too_large", too_large}, {"no_batch", no_batch}, {"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
-                            {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},
-                            {"height", decimal(s[2])}, {"width", decimal(s[3])}, {"loads", k.e.text(level::pack)}, {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
+    const fillings names = {{"too_large", too_large},
+                            {"no_batch", no_batch},
+                            {"real", real},
+                            {"lanes", decimal(k.lanes)},
+                            {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
+                            {"images", decimal(s[0])},
+                            {"of", corner[0]},
+                            {"left", corner[1]},
+                            {"top", corner[2]},
+                            {"right", corner[3]},
+                            {"bottom", corner[4]},
+                            {"h", h.text},
+                            {"w", w.text},
+                            {"rows", decimal(o[2])},
+                            {"columns", decimal(o[3])},
+                            {"height", decimal(s[2])},
+                            {"width", decimal(s[3])},
+                            {"loads", k.e.text(level::pack)},
+                            {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
     k.e.next_loop();
     const std::string text = fill(R"cuda(    const double left = nearest((double)$left * $scale);
     const double top = nearest((double)$top * $scale);
@@ -11813,7 +12279,9 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     const index_t x0 = taken ? bin_begin(left, right, $w, $columns, $width) : 0;
     const index_t x1 = taken ? bin_end(left, right, $w, $columns, $width) : 0;
     $real s[$lanes];
-)cuda", names) + k.each(fill("s[lane] = !taken ? not_a_number<$real>() : y1 > y0 && x1 > x0 ? -infinity<$real>() : ($real)0;", names)) +
+)cuda",
+                                  names) +
+                             k.each(fill("s[lane] = !taken ? not_a_number<$real>() : y1 > y0 && x1 > x0 ? -infinity<$real>() : ($real)0;", names)) +
                              fill("    for (index_t y = y0; y < y1; ++y)\n        for (index_t x = x0; x < x1; ++x) {\n$loads$take        }\n", names);
     k.finish(p, text, {});
     p.source += "}  // namespace graft\n";
@@ -11882,7 +12350,8 @@ __device__ __forceinline__ $sum block_sum($sum x, $sum* shared) {
     for (int w = 1; w < $warps; ++w) x += shared[w];
     return x;
 }
-)cuda", {{"sum", sum}, {"piece", decimal(norm_piece)}, {"threads", decimal(reduction_threads)}, {"warps", decimal(reduction_threads / 32)}});
+)cuda",
+                {{"sum", sum}, {"piece", decimal(norm_piece)}, {"threads", decimal(reduction_threads)}, {"warps", decimal(reduction_threads / 32)}});
 }
 
 // Blocks take pieces of the tensors in their order; a last block adds up what they give.
@@ -11924,13 +12393,19 @@ inline const char* generate_global_norm(const kernel_query& q, program& p) {
     launch l;
     l.entry = "graft_norm";
     l.block[0] = reduction_threads;
-    p.source += entry_point(q, l, {}, {0}, {{"const " + sum + "* partial", 0}}, fill(R"cuda(    __shared__ $sum shared[$warps];
+    p.source += entry_point(q, l, {}, {0}, {{"const " + sum + "* partial", 0}},
+                            fill(R"cuda(    __shared__ $sum shared[$warps];
     $sum sum = 0;
     for (long long i = threadIdx.x; i < $blocks; i += $threads) sum += partial[i];
     sum = block_sum(sum, shared);
     if (threadIdx.x == 0) out0[0] = stored<$type>(($computed)sqrt(sum));
-)cuda", {{"sum", sum}, {"warps", warps}, {"blocks", decimal(blocks)}, {"threads", decimal(reduction_threads)},
-         {"type", memory_name(q.out[0].type)}, {"computed", compute_name(q.out[0].type)}}));
+)cuda",
+                                 {{"sum", sum},
+                                  {"warps", warps},
+                                  {"blocks", decimal(blocks)},
+                                  {"threads", decimal(reduction_threads)},
+                                  {"type", memory_name(q.out[0].type)},
+                                  {"computed", compute_name(q.out[0].type)}}));
     p.launches.push_back(std::move(l));
     p.source += "}  // namespace graft\n";
     p.workspace_bytes = std::max<std::int64_t>(blocks, 1) * (wide ? 8 : 4);
@@ -12001,10 +12476,22 @@ inline const char* generate_det(const kernel_query& q, program& p) {
     const std::int64_t blocks = std::min((count + at_once - 1) / at_once, most_blocks);
     const std::vector<std::int64_t> strides = strides_of(x, q.in_layout[0]);
     const fillings names = {
-        {"n", decimal(n)}, {"all", decimal(n * n)}, {"count", decimal(count)}, {"threads", decimal(threads)}, {"at_once", decimal(at_once)}, {"step", decimal(blocks * at_once)},
-        {"memory", n > most_shared ? "double* a = matrices + (index_t)blockIdx.x * " + decimal(n * n) + ";" : "__shared__ double shared[" + decimal(at_once * n * n) + "];\n    double* a = shared + threadIdx.x / " + decimal(threads) + " * " + decimal(n * n) + ";"},
-        {"wait", n <= 32 ? "__syncwarp()" : "__syncthreads()"}, {"from", leading_offset(x, q.in_layout[0], x.rank() - 2, "m")}, {"to", leading_offset(y, q.out_layout[0], y.rank(), "m")},
-        {"row", decimal(strides[strides.size() - 2])}, {"column", decimal(strides.back())}, {"stored", memory_name(q.out[0].type)}, {"type", compute_name(q.out[0].type)},
+        {"n", decimal(n)},
+        {"all", decimal(n * n)},
+        {"count", decimal(count)},
+        {"threads", decimal(threads)},
+        {"at_once", decimal(at_once)},
+        {"step", decimal(blocks * at_once)},
+        {"memory", n > most_shared ? "double* a = matrices + (index_t)blockIdx.x * " + decimal(n * n) + ";"
+                                   : "__shared__ double shared[" + decimal(at_once * n * n) + "];\n    double* a = shared + threadIdx.x / " + decimal(threads) +
+                                         " * " + decimal(n * n) + ";"},
+        {"wait", n <= 32 ? "__syncwarp()" : "__syncthreads()"},
+        {"from", leading_offset(x, q.in_layout[0], x.rank() - 2, "m")},
+        {"to", leading_offset(y, q.out_layout[0], y.rank(), "m")},
+        {"row", decimal(strides[strides.size() - 2])},
+        {"column", decimal(strides.back())},
+        {"stored", memory_name(q.out[0].type)},
+        {"type", compute_name(q.out[0].type)},
     };
     launch l;
     l.entry = "graft_det";
@@ -12015,7 +12502,8 @@ inline const char* generate_det(const kernel_query& q, program& p) {
         p.workspace_bytes = blocks * n * n * 8;
         workspace.push_back({"double* matrices", 0});
     }
-    p.source += entry_point(q, l, {0}, {0}, workspace, fill(R"cuda(    $memory
+    p.source += entry_point(q, l, {0}, {0}, workspace,
+                            fill(R"cuda(    $memory
     const int own = (int)threadIdx.x % $threads;
     for (index_t next = (index_t)blockIdx.x * $at_once; next < $count; next += $step) {
         const index_t m = next + (int)threadIdx.x / $threads;
@@ -12050,7 +12538,8 @@ inline const char* generate_det(const kernel_query& q, program& p) {
         if (own == 0 && m < $count) out0[$to] = stored<$stored>(($type)(singular ? 0.0 : product));
         $wait;
     }
-)cuda", names));
+)cuda",
+                                 names));
     p.source += "}  // namespace graft\n";
     p.launches.push_back(std::move(l));
     p.note = "elimination with pivots";
@@ -12139,7 +12628,8 @@ struct channel_sums {
     }
     double total() const noexcept { return static_cast<double>(images) * static_cast<double>(plane); }
     /// The sum of f(element) over a channel's elements.
-    template <class F> double sum(std::int64_t channel, const F& f) const {
+    template <class F>
+    double sum(std::int64_t channel, const F& f) const {
         return sum_shards<double>(0, cut.count, [&](int s) {
             double own = 0;
             for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
@@ -12358,17 +12848,29 @@ inline status layer_norm_grad_scale_run(run_context& c) {
 
 inline op_table layer_norm_training_ops() {
     static constexpr op_row rows[] = {
-        own("LayerNormalizationGrad").inputs(4, 5).functions(layer_norm_grad_infer, layer_norm_grad_run).attributes("axis:i")
-            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
-                      "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
-                      "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
-                      "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
-        own("LayerNormalizationGradScale").inputs(4).outputs(1, 2)
-            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).exact_outputs_from(0).sums_batch()
+        own("LayerNormalizationGrad")
+            .inputs(4, 5)
+            .functions(layer_norm_grad_infer, layer_norm_grad_run)
+            .attributes("axis:i")
+            .problems(
+                "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - "
+                "f32[4,1]~0.1:2 f32[33]; "
+                "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
+                "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 "
+                "f16[8]; "
+                "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
+        own("LayerNormalizationGradScale")
+            .inputs(4)
+            .outputs(1, 2)
+            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run)
+            .exact_outputs_from(0)
+            .sums_batch()
             .attributes("axis:i shards:i")
-            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
+            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - "
+                      "f32[9,1]~0.1:2; "
                       "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
-                      "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
+                      "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; "
+                      "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -12380,23 +12882,39 @@ inline gradient_table norm_training_gradients() {
 }
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
-        own("BatchNormalizationTraining").inputs(5, 6).outputs(5).functions(batch_norm_training_infer, batch_norm_training_run)
-            .statistics(3, 4).made_once_from(1).takes_activation().residual(5).sums_batch()
+        own("BatchNormalizationTraining")
+            .inputs(5, 6)
+            .outputs(5)
+            .functions(batch_norm_training_infer, batch_norm_training_run)
+            .statistics(3, 4)
+            .made_once_from(1)
+            .takes_activation()
+            .residual(5)
+            .sums_batch()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
-            .problems("f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
-                      "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
-                      "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
-        own("BatchNormalizationGrad").inputs(5, 6).outputs(3, 4).functions(batch_norm_grad_infer, batch_norm_grad_run)
-            .sums_batch().attributes("activation:i alpha:f beta:f shards:i")
-            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
-                      "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
-                      "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
+            .problems(
+                "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+                "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 "
+                "alpha=-0.5 beta=0.75; "
+                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+        own("BatchNormalizationGrad")
+            .inputs(5, 6)
+            .outputs(3, 4)
+            .functions(batch_norm_grad_infer, batch_norm_grad_run)
+            .sums_batch()
+            .attributes("activation:i alpha:f beta:f shards:i")
+            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] "
+                      "activation=1 shards=4; "
+                      "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 "
+                      "alpha=-0.5 beta=0.75; "
+                      "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] "
+                      "f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE
 #endif
 GRAFT_BEGIN_NAMESPACE
@@ -12441,7 +12959,8 @@ public:
         statistics = {type, type};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         const double n = static_cast<double>(total), momentum = decimal_of(q.real("momentum", 0.9f)), epsilon = decimal_of(q.real("epsilon", 1e-5f));
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
@@ -12451,7 +12970,8 @@ public:
             const operand updated = e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)});
             return q.integer("without_faults", 0) ? e.make(type, "% ? % : %", {e.fault_seen(), old, updated}) : updated;
         };
-        const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
+        const operand mean = running(3, s[1]),
+                      spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
         store(e, 1, at, mean, results);
         store(e, 2, at, spread_out, results);
         store(e, 3, at, s[1], results);
@@ -12488,11 +13008,13 @@ public:
         const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
         return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         store(e, 1, at, s[1], results);
         store(e, 2, at, s[0], results);
         // dX = factor * g + constant + slope * (X - mean)
-        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
+        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}),
+                      n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
         return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
     }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
@@ -12563,19 +13085,22 @@ public:
         const position row = broadcast_to(at, q.in[3].extents);
         return {value(e, 0, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         std::vector<int> kept;
         for (int d = axis; d < extents.rank(); ++d) kept.push_back(d);
         for (int o : finished) results.push_back({o, e.convert(s[o ? 0 : 1], q.out[o].type), with_axes(at, kept)});
         return {};
     }
 };
-template <class Reduction> const char* generate_row_norm_gradient(const kernel_query& q, const fused_node* around, program& p) {
+template <class Reduction>
+const char* generate_row_norm_gradient(const kernel_query& q, const fused_node* around, program& p) {
     Reduction r(q);
     if (const char* why = r.read(around, Reduction::over_rows)) return why;
     return generate_reduction(r, p);
 }
-template <class Reduction> const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
+template <class Reduction>
+const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
     Reduction r(q);
     if (const char* why = r.read(around)) return why;
     return generate_reduction(r, p);
@@ -12620,7 +13145,9 @@ namespace detail {
 // A key that orders unsigned as the elements do: -0 equals 0, NaN is the largest and equal to itself.
 inline std::string order_function(dtype type) {
     const bool wide = size_of(compute_type(type)) == 8;
-    const fillings names = {{"type", compute_name(type)}, {"key", wide ? "unsigned long long" : "unsigned int"}, {"top", wide ? "0x8000000000000000ull" : "0x80000000u"},
+    const fillings names = {{"type", compute_name(type)},
+                            {"key", wide ? "unsigned long long" : "unsigned int"},
+                            {"top", wide ? "0x8000000000000000ull" : "0x80000000u"},
                             {"whole", wide ? "long long" : "int"}};
     if (is_float(type))
         return fill(R"cuda(__device__ __forceinline__ $key ordered($type x) {
@@ -12628,7 +13155,8 @@ inline std::string order_function(dtype type) {
     const $key bits = bits_as<$key>(x == 0 ? ($type)0 : x);
     return bits & $top ? ~bits : bits | $top;
 }
-)cuda", names);
+)cuda",
+                    names);
     if (is_unsigned(type)) return fill("__device__ __forceinline__ $key ordered($type x) { return x; }\n", names);
     return fill("__device__ __forceinline__ $key ordered($type x) { return ($key)($whole)x ^ $top; }\n", names);
 }
@@ -12649,7 +13177,12 @@ inline sorted_lines add_rounds(const kernel_query& q, program& p, sorting s, std
         if (round == 0) second = bytes;
         to = round % 2 ? second : 0;
         if (round < 2) p.workspace_bytes = to + bytes;
-        const fillings names = {{"tile", decimal(tile)}, {"pieces", decimal(pieces)}, {"k", decimal(k)}, {"kept", decimal(kept)}, {"count", decimal(count)}, {"threads", decimal(sort_threads)},
+        const fillings names = {{"tile", decimal(tile)},
+                                {"pieces", decimal(pieces)},
+                                {"k", decimal(k)},
+                                {"kept", decimal(kept)},
+                                {"count", decimal(count)},
+                                {"threads", decimal(sort_threads)},
                                 {"making", round == 0 ? making : fill("            made = taken[line * $count + i];\n", {{"count", decimal(count)}})}};
         launch l;
         l.entry = "graft_round" + decimal(round);
@@ -12658,7 +13191,8 @@ inline sorted_lines add_rounds(const kernel_query& q, program& p, sorting s, std
         std::vector<workspace_parameter> workspace;
         if (round) workspace.push_back({"const item* taken", from});
         workspace.push_back({"item* items", to});
-        p.source += entry_point(q, l, round ? std::vector<int>() : inputs, {}, workspace, fill(R"cuda(    __shared__ item s[$tile];
+        p.source += entry_point(q, l, round ? std::vector<int>() : inputs, {}, workspace,
+                                fill(R"cuda(    __shared__ item s[$tile];
     const index_t line = (index_t)blockIdx.x / $pieces;
     const index_t piece = (index_t)blockIdx.x % $pieces;
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) {
@@ -12670,7 +13204,8 @@ $making        }
     }
     sort_tile<$tile, 1, $tile, true>(s);
     for (int t = (int)threadIdx.x; t < $k; t += $threads) items[line * $kept + piece * $k + t] = s[t];
-)cuda", names));
+)cuda",
+                                     names));
         p.launches.push_back(std::move(l));
         from = to;
         count = kept;
@@ -12709,7 +13244,8 @@ inline const char* generate_top_k(const kernel_query& q, program& p) {
     }
     const operand element = making.value(body.inputs[0], at_axes(x.extents, axes));
     if (making.failure) return making.failure;
-    const std::string item = making.text(level::thread) + "            made = make_item(" + (q.integer("largest", 1) ? "~" : "") + "ordered(" + element.text + "), (unsigned int)i);\n";
+    const std::string item = making.text(level::thread) + "            made = make_item(" + (q.integer("largest", 1) ? "~" : "") + "ordered(" + element.text +
+                             "), (unsigned int)i);\n";
     sorted_lines sorted{0, s.padded()};
     if (rounds)
         sorted = add_rounds(q, p, s, k, making.parameters(), item);
@@ -12777,7 +13313,8 @@ namespace detail {
 
 class softmax_reduction : public reduction {
 public:
-    inline softmax_reduction(const kernel_query& query, bool take_logarithm) : reduction(query), logarithm(take_logarithm), type(compute_type(query.in[0].type)) {
+    inline softmax_reduction(const kernel_query& query, bool take_logarithm)
+        : reduction(query), logarithm(take_logarithm), type(compute_type(query.in[0].type)) {
         extents = q.in[0].extents;
         order = q.in_layout[0];
         bytes = size_of(q.in[0].type);
@@ -12811,7 +13348,9 @@ public:
         statistics = {type};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at), value(e, 1, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[0]}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
+        return {s[0]};
+    }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
     }
@@ -12836,19 +13375,20 @@ public:
         statistics = {dtype::int64};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at), number(e, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[1]}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
+        return {s[1]};
+    }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
     }
 
 private:
-    operand number(element_emitter& e, const position& at) const {
-        return e.as_value(e.offset(at, strides_among(extents, axes)));
-    }
+    operand number(element_emitter& e, const position& at) const { return e.as_value(e.offset(at, strides_among(extents, axes))); }
     dtype type;
 };
 
-template <class Reduction> const char* generate_softmax(Reduction& r, const fused_node* around, program& p) {
+template <class Reduction>
+const char* generate_softmax(Reduction& r, const fused_node* around, program& p) {
     const kernel_query& q = r.q;
     const int rank = q.in[0].extents.rank();
     const bool flat = q.version() < 13;
@@ -12860,7 +13400,8 @@ template <class Reduction> const char* generate_softmax(Reduction& r, const fuse
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
 }
-template <bool logarithm> const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
+template <bool logarithm>
+const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
     softmax_reduction r(q, logarithm);
     return generate_softmax(r, around, p);
 }
@@ -12940,7 +13481,8 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
-        if (unpooled[d] > 1) to.sum += " + " + rest.text + " / " + decimal(inner) + " % " + decimal(unpooled[d]) + " * " + decimal(strides[static_cast<std::size_t>(d)]);
+        if (unpooled[d] > 1)
+            to.sum += " + " + rest.text + " / " + decimal(inner) + " % " + decimal(unpooled[d]) + " * " + decimal(strides[static_cast<std::size_t>(d)]);
     if (to.e.failure) return to.e.failure;
     s.to = to.finish(x.elements(), s.to.rows);
     return generate_scattering(q, body, s, p);
@@ -13004,7 +13546,9 @@ namespace gpu {
 namespace detail {
 
 // One operator that is a reduction.
-inline const char* generate_reduction_alone(const kernel_query& q, program& p) { return find_reduction(q.n.op_type.c_str(), q.n.domain.c_str())->generate(q, nullptr, p); }
+inline const char* generate_reduction_alone(const kernel_query& q, program& p) {
+    return find_reduction(q.n.op_type.c_str(), q.n.domain.c_str())->generate(q, nullptr, p);
+}
 
 // The bodies that lowering makes: of rules alone, or with one reduction among them.
 inline const char* generate_fusion(const kernel_query& q, program& p) {
@@ -13035,19 +13579,8 @@ GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* dom
 }
 GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
     const generated_table families[] = {
-        detail::fusion_rows(),
-        cast_rows(),
-        cumulative_rows(),
-        depthwise_rows(),
-        deform_conv_rows(),
-        detection_rows(),
-        global_norm_rows(),
-        grid_rows(),
-        linear_algebra_rows(),
-        pool_rows(),
-        scatter_rows(),
-        selection_rows(),
-        unfold_rows(),
+        detail::fusion_rows(), cast_rows(),           cumulative_rows(), depthwise_rows(), deform_conv_rows(), detection_rows(), global_norm_rows(),
+        grid_rows(),           linear_algebra_rows(), pool_rows(),       scatter_rows(),   selection_rows(),   unfold_rows(),
     };
     for (const generated_table& family : families)
         for (const auto& row : family)
@@ -13116,7 +13649,8 @@ private:
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
         if (n.place != on_ || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout && at(n.inputs[0]).type == result(n).type);
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout &&
+                 at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
@@ -13223,7 +13757,9 @@ private:
         const bool outside = read_outside(y, root);
         for (std::size_t reader : readers_[y]) {
             if (group_[reader] != root) continue;
-            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
+            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view)
+                                           : !reads_once(g.nodes[reader]))
+                return false;
         }
         if (elements(g.nodes[root]) > elements(n)) return false;
         // A part of it would be checked in part.
@@ -13323,9 +13859,9 @@ private:
     place_id on_;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
-    std::vector<value_id> roots_;                    // by value: whose memory it is
-    std::vector<std::size_t> changed_at_;            // by value: the node that makes the state that follows it
-    std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
+    std::vector<value_id> roots_;                          // by value: whose memory it is
+    std::vector<std::size_t> changed_at_;                  // by value: the node that makes the state that follows it
+    std::vector<char> leaves_, alone_;                     // values that leave the graph; reductions that cannot be fused with anything
     std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
     std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
 };
@@ -13444,7 +13980,8 @@ private:
         if (n.place != on_) return false;
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
-        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
+        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value &&
+                          at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
         if (view || (n.op != fusion_row() && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
@@ -13474,7 +14011,8 @@ private:
     // Whether the one has to run behind the other: it reads what that makes, or changes state that it reads.
     static bool needs(const uses& one, const uses& other) { return meets(one.inputs, other.outputs) || meets(one.changed, other.read); }
 
-    template <class F> void close_if(const F& due) {
+    template <class F>
+    void close_if(const F& due) {
         for (std::size_t i = 0; i < open_.size();) {
             if (!due(open_[i])) {
                 ++i;
@@ -13514,10 +14052,14 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             tensor_loop t;
-            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[n.inputs[0]] || before_[n.outputs[0]] != no_value || !small(n, t)) continue;
+            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[n.inputs[0]] ||
+                before_[n.outputs[0]] != no_value || !small(n, t))
+                continue;
             const std::string kind = kind_of(n, t);
             std::size_t k = 0;
-            while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;
+            while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() ||
+                                        found[k].first.of.held + bytes(n.outputs[0]) > most_held))
+                ++k;
             if (k == found.size()) found.push_back({{kind, t.most_tensors(), {}, {}}, i});
             found[k].first.of.held += bytes(n.outputs[0]);
             found[k].first.members.push_back(std::move(n));
@@ -13573,9 +14115,9 @@ private:
     graph& g;
     place_id on_;
     std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
-    std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
-    std::vector<char> waits_;              // by node: an optimiser's, or read by those alone
-    std::vector<group> open_;              // none needs another
+    std::vector<char> state_, made_;        // by value: it is state as it was; a node makes it
+    std::vector<char> waits_;               // by node: an optimiser's, or read by those alone
+    std::vector<group> open_;               // none needs another
     std::int64_t held_ = 0;
 };
 
@@ -13649,8 +14191,8 @@ struct matrix_product {
     bool trans_a = false, trans_b = false;
     std::int64_t batch = 1, a_stride = 0, b_stride = 0;
     std::int64_t outer = 1, a_outer = 0, b_outer = 0;
-    double alpha = 1, beta = 0;                              ///< of C, which has D's shape
-    int a = 0, b = 1, c = -1, bias = -1;                     ///< inputs of the node; bias: n elements
+    double alpha = 1, beta = 0;                                ///< of C, which has D's shape
+    int a = 0, b = 1, c = -1, bias = -1;                       ///< inputs of the node; bias: n elements
     dtype type = dtype::undefined, result = dtype::undefined;  ///< of A and B; of C, D and bias
     activation act = activation::none;
 };
@@ -13686,7 +14228,7 @@ GRAFT_INLINE status cublaslt_object::create_operation(const api::cublaslt_functi
     return code ? cublaslt_failure(functions, code, "the description of a product") : status();
 }
 GRAFT_INLINE status cublaslt_object::create_layout(const api::cublaslt_functions& functions, int type, std::int64_t rows, std::int64_t columns,
-                                                    std::int64_t leading) {
+                                                   std::int64_t leading) {
     functions_ = &functions;
     destroy_ = functions.cublasLtMatrixLayoutDestroy;
     set_ = functions.cublasLtMatrixLayoutSetAttribute;
@@ -13784,8 +14326,9 @@ public:
             void* d = at(call.out[0], of_result);
             const void* c = p_.c < 0 ? d : at(call.in[p_.c], of_result);
             const void *left = at(call.in[p_.b], i * p_.b_outer * size), *right = at(call.in[p_.a], i * p_.a_outer * size);
-            const int code = f.cublasLtMatmul(call.with.cublaslt_handle, operation.raw(), by, left, layouts.left.raw(), right, layouts.right.raw(), plus, c, layouts.sum.raw(), d,
-                                              layouts.sum.raw(), &how_, at(call.workspace, 0), static_cast<std::size_t>(workspace_bytes), call.stream);
+            const int code =
+                f.cublasLtMatmul(call.with.cublaslt_handle, operation.raw(), by, left, layouts.left.raw(), right, layouts.right.raw(), plus, c,
+                                 layouts.sum.raw(), d, layouts.sum.raw(), &how_, at(call.workspace, 0), static_cast<std::size_t>(workspace_bytes), call.stream);
             if (code) return cublaslt_failure(f, code, "a product");
         }
         return {};
@@ -13840,9 +14383,8 @@ inline std::string product_text(const matrix_product& p, bool tf32) {
     char line[320];
     const auto n = [](std::int64_t v) { return static_cast<long long>(v); };
     std::snprintf(line, sizeof line, "product %lldx%lldx%lld%s%s batch %lld %lld %lld outer %lld %lld %lld %s to %s epilogue %d%s%s", n(p.m), n(p.n), n(p.k),
-                  p.trans_a ? " A'" : "", p.trans_b ? " B'" : "", n(p.batch), n(p.a_stride), n(p.b_stride), n(p.outer), n(p.a_outer), n(p.b_outer), name(p.type),
-                  name(p.result), cublaslt_epilogue(p),
-                  p.beta != 0 ? " adds" : "", p.type == dtype::float32 && !tf32 ? " full" : "");
+                  p.trans_a ? " A'" : "", p.trans_b ? " B'" : "", n(p.batch), n(p.a_stride), n(p.b_stride), n(p.outer), n(p.a_outer), n(p.b_outer),
+                  name(p.type), name(p.result), cublaslt_epilogue(p), p.beta != 0 ? " adds" : "", p.type == dtype::float32 && !tf32 ? " full" : "");
     return line;
 }
 
@@ -14071,7 +14613,8 @@ inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_quer
     matrix_product p;
     if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::location(q.n), refused);
     if (!with.cublaslt)
-        return fail(errc::device_unavailable, graft::location(q.n), "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
+        return fail(errc::device_unavailable, graft::location(q.n),
+                    "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
     return make_product(q, with, p);
 }
 
@@ -14383,7 +14926,8 @@ inline const char* decompose_linear_attention(decomposition& d) {
     const double given = static_cast<double>(c.real("scale", 0)), scale = given == 0 ? 1 / std::sqrt(static_cast<double>(p.k_size)) : given;
     // Each step of an input as [batch, heads, ...], in float32.
     const auto steps = [&](int i, shape heads) {
-        const value_id x = d.transpose(e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), {p.batch, p.length, c.in[i].extents[2]}), {1, 0, 2});
+        const value_id x =
+            d.transpose(e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), {p.batch, p.length, c.in[i].extents[2]}), {1, 0, 2});
         std::vector<value_id> all = d.apart(x);
         heads.insert(0, p.batch);
         for (value_id& now : all) now = e.reshape(now, heads);
@@ -14577,9 +15121,7 @@ inline const char* integer_convolution(const decomposition& d, int x_at, int x_z
     }
     return nullptr;
 }
-inline const char* decompose_conv_integer(decomposition& d) {
-    return d.any_empty() ? "it is empty" : integer_convolution(d, 0, 2, 1, 3, d.out[0]);
-}
+inline const char* decompose_conv_integer(decomposition& d) { return d.any_empty() ? "it is empty" : integer_convolution(d, 0, 2, 1, 3, d.out[0]); }
 inline const char* decompose_qlinear_conv(decomposition& d) {
     const op_context& c = d.c;
     emitter& e = d.build;
@@ -14637,7 +15179,9 @@ inline const char* decompose_qlinear_matmul(decomposition& d) {
     if (!scales_can_be_used(c, {1, 4, 6}, 6)) return "one of its scales is zero or not a number";
     value_id sums = no_value;
     if (const char* why = integer_product(d, 0, 2, 3, 5, sums)) return why;
-    const auto parameter = [&](int i, bool by_row) { return e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), matrix_parameter_extents(c, i, by_row)); };
+    const auto parameter = [&](int i, bool by_row) {
+        return e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), matrix_parameter_extents(c, i, by_row));
+    };
     const value_id scale = e.div(e.mul(parameter(1, true), parameter(4, false)), parameter(6, true));
     d.out[0] = requantized(d, sums, scale, parameter(7, true), c.out[0].type);
     return nullptr;
@@ -14825,9 +15369,9 @@ private:
     const op_context& c;
     ops::recurrent_plan p;
     dtype type_ = dtype::float32, sums_ = dtype::float32;
-    const ops::recurrent_activation* f_ = nullptr;                          // of the direction
+    const ops::recurrent_activation* f_ = nullptr;                              // of the direction
     value_id weight_ = no_value, state_bias_ = no_value, peephole_ = no_value;  // of the direction
-    std::vector<value_id> all_, hidden_, cell_;                              // by direction
+    std::vector<value_id> all_, hidden_, cell_;                                 // by direction
 };
 inline const char* decompose_recurrent(decomposition& d) { return recurrent_writer(d).write(); }
 
@@ -14835,7 +15379,8 @@ inline const char* decompose_recurrent(decomposition& d) { return recurrent_writ
 
 GRAFT_INLINE decomposition_table recurrent_decompositions() {
     using detail::decompose_recurrent;
-    static constexpr decomposition_row rows[] = {{"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
+    static constexpr decomposition_row rows[] = {
+        {"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
     return rows;
 }
 
@@ -14871,7 +15416,8 @@ struct transform {
     bool inverse = false, onesided = false;
 
     const char* refuse() const {
-        if (n > longest_transform || checked_mul(used * parts, bins * out_parts) > most_transform_elements) return "a transform that is too long to be a product";
+        if (n > longest_transform || checked_mul(used * parts, bins * out_parts) > most_transform_elements)
+            return "a transform that is too long to be a product";
         return used ? nullptr : "it is empty";
     }
     // How much of part q of bin k the part p of number t is: x[t] times a root of one, of which a real answer has the real part.
@@ -14961,16 +15507,8 @@ namespace gpu {
 
 GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
     const decomposition_table families[] = {
-        attention_decompositions(),
-        causal_conv_decompositions(),
-        einsum_decompositions(),
-        linear_attention_decompositions(),
-        loss_decompositions(),
-        matmul_decompositions(),
-        quantize_decompositions(),
-        quantized_decompositions(),
-        recurrent_decompositions(),
-        signal_decompositions(),
+        attention_decompositions(), causal_conv_decompositions(), einsum_decompositions(),    linear_attention_decompositions(), loss_decompositions(),
+        matmul_decompositions(),    quantize_decompositions(),    quantized_decompositions(), recurrent_decompositions(),        signal_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (const auto& row : family)
@@ -14998,7 +15536,10 @@ GRAFT_INLINE result<numbers> numbers_of(const device_options& options, const dev
         return n;
     }
     if (name == "tf32" || name == "bfloat16") {
-        if (on.major < 8) return fail(errc::device_unavailable, on.name, name + " needs compute capability 8.0; this device has " + std::to_string(on.major) + "." + std::to_string(on.minor) + ". It has float32 and float16");
+        if (on.major < 8)
+            return fail(errc::device_unavailable, on.name,
+                        name + " needs compute capability 8.0; this device has " + std::to_string(on.major) + "." + std::to_string(on.minor) +
+                            ". It has float32 and float16");
         if (name == "bfloat16") n.activations = dtype::bfloat16;
         return n;
     }
@@ -15015,7 +15556,8 @@ using graft::detail::rewriter;
 
 class lowerer : public rewriter {
 public:
-    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target, with.on), with_(with), used_(used), ask_(ask) {}
+    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask)
+        : rewriter(target, with.on), with_(with), used_(used), ask_(ask) {}
 
     status run() {
         GRAFT_TRY(take_apart());
@@ -15280,7 +15822,9 @@ private:
         for (std::int64_t o = 0; o < outer; ++o) {
             load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
             for (std::int64_t c = 0; c < channels; ++c)
-                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
+                for (std::int64_t i = 0; i < inner; ++i)
+                    turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] =
+                        row[static_cast<std::size_t>(c * inner + i)];
             store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
         }
         if (with_.packed) with_.packed->add(from, key, made);
@@ -15315,10 +15859,12 @@ private:
         node activation;
         bool active = false;
         for (const attribute& a : n.attributes)
-            if (a.name == "activation" || a.name == "alpha" || a.name == "beta") activation.attributes.push_back(a), active |= a.name == "activation" && a.integer;
-        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(),
-                                          [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
-                           n.attributes.end());
+            if (a.name == "activation" || a.name == "alpha" || a.name == "beta")
+                activation.attributes.push_back(a), active |= a.name == "activation" && a.integer;
+        n.attributes.erase(
+            std::remove_if(n.attributes.begin(), n.attributes.end(),
+                           [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
+            n.attributes.end());
         n.inputs.resize(std::min<std::size_t>(n.inputs.size(), slot));
         value_id now = y;
         const std::string name = n.name;
@@ -15386,16 +15932,18 @@ private:
     const lowering& with_;
     const numbers& used_;
     const kernel_question& ask_;
-    std::vector<value_id> exact_;            // of operators that have been taken apart, and keep their type
-    std::vector<char> stays_;                // by value: its type and layout are not the lowering's to choose
-    std::vector<char> widened_;              // by value: it stands for one of the network's halves,
-    dtype half_ = dtype::float32;            // of this type
+    std::vector<value_id> exact_;  // of operators that have been taken apart, and keep their type
+    std::vector<char> stays_;      // by value: its type and layout are not the lowering's to choose
+    std::vector<char> widened_;    // by value: it stands for one of the network's halves,
+    dtype half_ = dtype::float32;  // of this type
     std::vector<copy> copies_;
 };
 
 }  // namespace detail
 
-GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
+GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask) {
+    return detail::lowerer(g, with, used, ask).run();
+}
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -15442,9 +15990,9 @@ private:
 
 /// How much of a device's memory is in use, in bytes.
 struct pool_use {
-    std::int64_t reserved = 0;           ///< had from the driver
-    std::int64_t used[purposes] = {};    ///< of that, handed out, by purpose
-    std::int64_t peak = 0;               ///< the most that was handed out at a time
+    std::int64_t reserved = 0;         ///< had from the driver
+    std::int64_t used[purposes] = {};  ///< of that, handed out, by purpose
+    std::int64_t peak = 0;             ///< the most that was handed out at a time
     std::int64_t total() const noexcept;
 };
 
@@ -15580,7 +16128,8 @@ GRAFT_INLINE result<device_memory> memory_pool::take(std::int64_t bytes, purpose
     if (!s.find(bytes, found)) {
         if (s.limit && s.use.reserved + bytes > s.limit) s.trim();
         if (s.limit && s.use.reserved + bytes > s.limit)
-            return fail(errc::memory_budget, s.where, std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(s.limit) + " (--memory-limit); in use: " + s.told());
+            return fail(errc::memory_budget, s.where,
+                        std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(s.limit) + " (--memory-limit); in use: " + s.told());
         int result = s.grow(bytes, false);
         if (result == api::driver::result::out_of_memory) {
             s.trim();
@@ -15589,8 +16138,9 @@ GRAFT_INLINE result<device_memory> memory_pool::take(std::int64_t bytes, purpose
         if (result == api::driver::result::out_of_memory) {
             std::size_t free = 0, total = 0;
             s.driver.cuMemGetInfo_v2(&free, &total);
-            return fail(errc::memory_oom, s.where, std::to_string(bytes) + " bytes were asked for, " + std::to_string(free) + " of " + std::to_string(total) +
-                                                       " are free; this process uses: " + s.told() + ". A smaller batch needs less");
+            return fail(errc::memory_oom, s.where,
+                        std::to_string(bytes) + " bytes were asked for, " + std::to_string(free) + " of " + std::to_string(total) +
+                            " are free; this process uses: " + s.told() + ". A smaller batch needs less");
         }
         GRAFT_TRY(driver_status(s.driver, result, s.where, "taking memory"));
         if (!s.find(bytes, found)) return fail(errc::internal, s.where, "new memory was not found");
@@ -15837,7 +16387,8 @@ GRAFT_INLINE result<std::string> compile_kernels(const api::nvrtc_functions& nvr
     return fail(errc::device_compile, where, std::string("NVRTC, ") + architecture + ": " + nvrtc.nvrtcGetErrorString(made) + (out.empty() ? "" : "\n" + out));
 }
 
-GRAFT_INLINE module_cache::module_cache(const api::driver_functions& driver, const api::nvrtc_functions& nvrtc, void* context, const device_traits& on, std::string where)
+GRAFT_INLINE module_cache::module_cache(const api::driver_functions& driver, const api::nvrtc_functions& nvrtc, void* context, const device_traits& on,
+                                        std::string where)
     : state_(new state{driver, nvrtc, context, on, std::move(where), "", compiled_arch(nvrtc, on), {}, {}}) {
     int major = 0, minor = 0;
     nvrtc.nvrtcVersion(&major, &minor);
@@ -15864,7 +16415,9 @@ GRAFT_INLINE result<std::vector<std::shared_ptr<void>>> module_cache::prepare(co
         }
     }
     if (!s.arch && !jobs.empty())
-        return fail(errc::device_compile, s.where, "NVRTC " + s.compiler + " does not know compute capability " + std::to_string(s.on.major) + "." + std::to_string(s.on.minor) + " of " + s.on.name + "; install a newer one");
+        return fail(errc::device_compile, s.where,
+                    "NVRTC " + s.compiler + " does not know compute capability " + std::to_string(s.on.major) + "." + std::to_string(s.on.minor) + " of " +
+                        s.on.name + "; install a newer one");
     const std::string made_for = "sm_" + std::to_string(s.arch) + " nvrtc " + s.compiler + "\n";
     const auto compile = [&](job& j) {
         auto made = compile_kernels(s.nvrtc, *j.source, s.arch, s.where);
@@ -15959,7 +16512,8 @@ class cuda_device final : public device, public std::enable_shared_from_this<cud
 public:
     /// Opens the device that the driver numbers `ordinal`; `warn` as in backend::open. Errors: device.unavailable, usage (an unknown
     /// precision).
-    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*) = nullptr);
+    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options,
+                                                     void (*warn)(const char*) = nullptr);
     ~cuda_device();
 
     inline const std::string& name() const noexcept override { return name_; }
@@ -16140,7 +16694,7 @@ private:
     // A run of device steps between host steps.
     struct segment {
         int first = 0, last = 0;
-        std::vector<std::size_t> up, down;  // its copies, by step
+        std::vector<std::size_t> up, down;        // its copies, by step
         std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
         bool ran = false;
         void* graph = nullptr;
@@ -16182,11 +16736,11 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
-    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next,
-    bool told_ = false;                          // where it can be brought ahead
-    std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
-    std::vector<device_address> state_at_;       // of each input of the graph that is state
-    std::vector<device_address> in_, out_;       // of the step that is enqueued
+    std::unique_ptr<staged_input> ahead_;   // once somebody has told what comes next,
+    bool told_ = false;                     // where it can be brought ahead
+    std::vector<std::int64_t> staged_;      // of each copy step, its place in pinned memory
+    std::vector<device_address> state_at_;  // of each input of the graph that is state
+    std::vector<device_address> in_, out_;  // of the step that is enqueued
     const libraries* libraries_ = nullptr;
     // Of kernels with checks: a word that says whether there was a fault, and one for each fault, by step. They are 0 but in the run that has
     // met one; `unclean_`: an earlier run may not have ended like that.
@@ -16219,7 +16773,8 @@ namespace detail {
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes, executor& pool) {
     constexpr std::int64_t piece = std::int64_t(1) << 20;
     parallel_for(pool, (bytes + piece - 1) / piece, [&](std::int64_t i) {
-        std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece, static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
+        std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece,
+                    static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
     });
 }
 // What a Transfer moves: its two sides are alike.
@@ -16232,7 +16787,8 @@ inline const cuda_kernel& kernel_of(const step& s) { return static_cast<const cu
 GRAFT_INLINE status pinned_memory::resize(const api::driver_functions& driver, void* context, std::int64_t bytes, const std::string& where) {
     release();
     if (!bytes) return {};
-    GRAFT_GPU_TRY(driver, cuMemHostAlloc(&data_, static_cast<std::size_t>(bytes), api::driver::flag::host_alloc_portable), where, "taking pinned memory of the host");
+    GRAFT_GPU_TRY(driver, cuMemHostAlloc(&data_, static_cast<std::size_t>(bytes), api::driver::flag::host_alloc_portable), where,
+                  "taking pinned memory of the host");
     driver_ = &driver;
     context_ = context;
     bytes_ = bytes;
@@ -16299,7 +16855,8 @@ GRAFT_INLINE status cuda_state::refresh() {
     bool any = false;
     for (entry& e : entries_) {
         if (!e.stale || !e.bytes) continue;
-        GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(e.memory.address(), e.host, static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(), "bringing state over");
+        GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(e.memory.address(), e.host, static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(),
+                      "bringing state over");
         any = true;
     }
     if (any) GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "bringing state over");
@@ -16316,14 +16873,16 @@ GRAFT_INLINE status cuda_state::bring_back(const void* host) {
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
     for (entry& e : entries_) {
         if ((host && e.host != host) || !e.changed || !e.bytes) continue;
-        GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(e.host, e.memory.address(), static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(), "bringing state back");
+        GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(e.host, e.memory.address(), static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(),
+                      "bringing state back");
         GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "bringing state back");
         e.changed = false;
     }
     return {};
 }
 
-GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state) {
+GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place,
+                                                                        cuda_state* state) {
     std::unique_ptr<cuda_context> made(new cuda_context);
     made->on_ = std::move(on);
     made->plan_ = std::move(p);
@@ -16477,7 +17036,8 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const run_env
             if (s.place == place_) state_->changed(around.address(s));
         }
     GRAFT_TRY(read_faults(*found));
-    for (std::size_t i : found->down) detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
+    for (std::size_t i : found->down)
+        detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
     return brought;
 }
 
@@ -16488,7 +17048,9 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
         std::lock_guard<std::mutex> guard(on_->enqueueing());
         // The first run lets libraries load what they need, which they may not do while a graph is made.
         if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
-        if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
+        if (faults_.bytes() && unclean_)
+            GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(),
+                          "clearing what kernels report");
         unclean_ = true;
         if (s.graph) refused = driver_status(d, d.cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
         if (!refused.ok()) drop_graph(s);
@@ -16496,7 +17058,8 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
         if (!s.graph) GRAFT_TRY(enqueue(s));
         s.ran = true;
     }
-    if (!refused.ok() && loaded_->graphs.exchange(false)) on_->warn("kernels are launched one by one, which takes longer, as there is no CUDA graph of them: " + refused.error().detail());
+    if (!refused.ok() && loaded_->graphs.exchange(false))
+        on_->warn("kernels are launched one by one, which takes longer, as there is no CUDA graph of them: " + refused.error().detail());
     return {};
 }
 GRAFT_INLINE void cuda_context::drop_graph(segment& s) {
@@ -16514,7 +17077,8 @@ GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) 
         const step& before = plan_->steps[i];
         for (const std::vector<slot>* slots : {&before.in, &before.out})
             for (const slot& used : *slots)
-                if (used.kind == slot_kind::arena && used.place == place_ && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
+                if (used.kind == slot_kind::arena && used.place == place_ && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents)))
+                    return false;
         if (!apart(before.workspace_offset, before.kernel->workspace_bytes)) return false;
     }
     return true;
@@ -16554,7 +17118,8 @@ GRAFT_INLINE status cuda_context::bring(const void* from, executor& pool) {
     std::lock_guard<std::mutex> guard(on_->enqueueing());
     void* stream = ahead_->stream.get();
     GRAFT_TRY(ahead_->taken.block(stream));
-    GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(ahead_->memory.address(), pinned, static_cast<std::size_t>(bytes), stream), on_->name(), "copying to the device");
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(ahead_->memory.address(), pinned, static_cast<std::size_t>(bytes), stream), on_->name(),
+                  "copying to the device");
     GRAFT_TRY(ahead_->brought.record(*on_, stream));
     ahead_->holds = from;
     return {};
@@ -16566,7 +17131,8 @@ GRAFT_INLINE status cuda_context::take_staged() {
     if (!bytes) return {};
     std::lock_guard<std::mutex> guard(on_->enqueueing());
     GRAFT_TRY(ahead_->brought.block(stream_.get()));
-    GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoDAsync_v2(address(upload.out[0]), ahead_->memory.address(), static_cast<std::size_t>(bytes), stream_.get()), on_->name(), "copying on the device");
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoDAsync_v2(address(upload.out[0]), ahead_->memory.address(), static_cast<std::size_t>(bytes), stream_.get()),
+                  on_->name(), "copying on the device");
     return ahead_->taken.record(*on_, stream_.get());
 }
 
@@ -16588,7 +17154,9 @@ GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
     for (int i = s.first; i < s.last; ++i) GRAFT_TRY(enqueue_step(static_cast<std::size_t>(i)));
     constexpr std::size_t word = sizeof(std::uint64_t);
     if (s.faults)
-        GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoHAsync_v2(found_.data() + s.first_fault * word, faults_.address() + s.first_fault * word, s.faults * word, stream_.get()), on_->name(), "asking what kernels report");
+        GRAFT_GPU_TRY(on_->driver(),
+                      cuMemcpyDtoHAsync_v2(found_.data() + s.first_fault * word, faults_.address() + s.first_fault * word, s.faults * word, stream_.get()),
+                      on_->name(), "asking what kernels report");
     return {};
 }
 
@@ -16634,7 +17202,10 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
             ++count;
         }
         const launch& l = *e.how;
-        GRAFT_GPU_TRY(d, cuLaunchKernel(e.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes, stream_.get(), parameters, nullptr), on_->name(), "launching a kernel");
+        GRAFT_GPU_TRY(
+            d,
+            cuLaunchKernel(e.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes, stream_.get(), parameters, nullptr),
+            on_->name(), "launching a kernel");
     }
     return {};
 }
@@ -17060,11 +17631,14 @@ GRAFT_INLINE status cuda_device::describe() {
                                           {attribute::max_shared_bytes_per_block, &shared}};
     for (const auto& a : asked) GRAFT_GPU_TRY(d, cuDeviceGetAttribute(a.second, a.first, device_), name_, "asking for its properties");
     traits_.shared_bytes = shared;
-    if (traits_.major < 7) return fail(errc::device_unavailable, name_, traits_.name + " has compute capability " + std::to_string(traits_.major) + "." + std::to_string(traits_.minor) + "; 7.0 is the least");
+    if (traits_.major < 7)
+        return fail(errc::device_unavailable, name_,
+                    traits_.name + " has compute capability " + std::to_string(traits_.major) + "." + std::to_string(traits_.minor) + "; 7.0 is the least");
     return {};
 }
 
-GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*)) {
+GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options,
+                                                                    void (*warn)(const char*)) {
     std::shared_ptr<cuda_device> made(new cuda_device());
     made->functions_ = functions;
     made->warn_ = warn;
@@ -17228,7 +17802,8 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
     auto made = std::make_shared<cuda_program>();
     std::vector<const std::string*> sources;
     for (const step& s : p.steps)
-        if (s.place == place && !static_cast<const cuda_kernel&>(*s.kernel).generated.launches.empty()) sources.push_back(&static_cast<const cuda_kernel&>(*s.kernel).generated.source);
+        if (s.place == place && !static_cast<const cuda_kernel&>(*s.kernel).generated.launches.empty())
+            sources.push_back(&static_cast<const cuda_kernel&>(*s.kernel).generated.source);
     GRAFT_TRY_ASSIGN(made->modules, modules_->prepare(sources, pool));
     std::size_t module = 0;
     made->steps.resize(p.steps.size());
@@ -17266,11 +17841,13 @@ GRAFT_INLINE result<std::shared_ptr<const resident_constant>> cuda_device::resid
     constants_.erase(std::remove_if(constants_.begin(), constants_.end(), [](const auto& c) { return c.expired(); }), constants_.end());
     for (const auto& c : constants_)
         if (auto held = c.lock())
-            if (held->host.storage().unaligned() == host.storage().unaligned() && held->host.bytes() == host.bytes()) return std::shared_ptr<const resident_constant>(held);
+            if (held->host.storage().unaligned() == host.storage().unaligned() && held->host.bytes() == host.bytes())
+                return std::shared_ptr<const resident_constant>(held);
     auto made = std::make_shared<resident_constant>();
     made->host = host;
     GRAFT_TRY_ASSIGN(made->memory, pool_->take(static_cast<std::int64_t>(host.bytes()), purpose::constants));
-    if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.storage().unaligned(), host.bytes(), stream), name_, "bringing weights over");
+    if (host.bytes())
+        GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.storage().unaligned(), host.bytes(), stream), name_, "bringing weights over");
     // Here, since whoever finds it from now on takes it for whole.
     GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream), name_, "bringing weights over");
     constants_.push_back(made);
@@ -17343,7 +17920,9 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     const auto& driver = load_driver().functions;
     GRAFT_GPU_TRY(driver, cuDeviceGetCount(&count), name, "counting devices");
     if (ordinal >= count)
-        return fail(errc::device_unavailable, name, "this process sees " + std::to_string(count) + (count == 1 ? " device" : " devices") + ", numbered from 0; graft doctor lists them, and CUDA_VISIBLE_DEVICES chooses among them");
+        return fail(errc::device_unavailable, name,
+                    "this process sees " + std::to_string(count) + (count == 1 ? " device" : " devices") +
+                        ", numbered from 0; graft doctor lists them, and CUDA_VISIBLE_DEVICES chooses among them");
     device_functions functions;
     functions.driver = &driver;
     functions.nvrtc = &load_nvrtc().functions;

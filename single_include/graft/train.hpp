@@ -169,12 +169,10 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch,
-                                       std::int64_t index) noexcept {
+GRAFT_INLINE random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch, std::int64_t index) noexcept {
     // The top bits keep these streams apart from the small numbers that weights and dropout use.
     const std::uint64_t kind = 0xd0 | static_cast<std::uint64_t>(purpose);
-    return random_stream(seed, kind << 56 | (static_cast<std::uint64_t>(epoch) & 0xffffff) << 32 |
-                                   (static_cast<std::uint64_t>(index) & 0xffffffff));
+    return random_stream(seed, kind << 56 | (static_cast<std::uint64_t>(epoch) & 0xffffff) << 32 | (static_cast<std::uint64_t>(index) & 0xffffffff));
 }
 
 GRAFT_INLINE std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t n) {
@@ -212,8 +210,7 @@ result<image> equalize(const image& picture);
 result<image> invert(const image& picture);
 
 /// ColorJitter.
-result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                           random_sequence& random);
+result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue, random_sequence& random);
 
 GRAFT_END_NAMESPACE
 
@@ -273,8 +270,7 @@ inline hsv rgb_to_hsv(int r, int g, int b) noexcept {
     const int most = r > g ? (r > b ? r : b) : (g > b ? g : b), least = r < g ? (r < b ? r : b) : (g < b ? g : b);
     if (most == least) return {0, 0, most};
     const float spread = static_cast<float>(most - least), s = spread / static_cast<float>(most);
-    const float rc = static_cast<float>(most - r) / spread, gc = static_cast<float>(most - g) / spread,
-                bc = static_cast<float>(most - b) / spread;
+    const float rc = static_cast<float>(most - r) / spread, gc = static_cast<float>(most - g) / spread, bc = static_cast<float>(most - b) / spread;
     float h;
     if (r == most)
         h = bc - gc;
@@ -282,13 +278,13 @@ inline hsv rgb_to_hsv(int r, int g, int b) noexcept {
         h = static_cast<float>(2.0 + static_cast<double>(rc) - static_cast<double>(bc));
     else
         h = static_cast<float>(4.0 + static_cast<double>(gc) - static_cast<double>(rc));
-    double turn = static_cast<double>(h) / 6.0 + 1.0; // in [5/6, 2)
+    double turn = static_cast<double>(h) / 6.0 + 1.0;  // in [5/6, 2)
     if (turn >= 1.0) turn -= 1.0;
     h = static_cast<float>(turn);
     return {static_cast<int>(static_cast<double>(h) * 255.0), static_cast<int>(static_cast<double>(s) * 255.0), most};
 }
 
-inline int round_up_half(double x) noexcept { return static_cast<int>(x + 0.5); } // what round() does where x >= 0
+inline int round_up_half(double x) noexcept { return static_cast<int>(x + 0.5); }  // what round() does where x >= 0
 
 inline void hsv_to_rgb(const hsv& in, std::uint8_t* out) noexcept {
     const auto v = static_cast<std::uint8_t>(in.v);
@@ -307,11 +303,9 @@ inline void hsv_to_rgb(const hsv& in, std::uint8_t* out) noexcept {
     std::memcpy(out, values[sector % 6], 3);
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<image> adjust_brightness(const image& picture, double factor) {
-    return detail::blend_with_gray(picture, 0, factor);
-}
+GRAFT_INLINE result<image> adjust_brightness(const image& picture, double factor) { return detail::blend_with_gray(picture, 0, factor); }
 
 GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image gray;
@@ -356,7 +350,7 @@ GRAFT_MEMORY_CATCH("adjust_hue")
 GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image out;
     GRAFT_TRY_ASSIGN(out, crop(picture, 0, 0, picture.height, picture.width));
-    float edge[256], middle[256]; // the products, rounded
+    float edge[256], middle[256];  // the products, rounded
     for (int v = 0; v < 256; ++v) {
         edge[v] = static_cast<float>(v) * (1.0f / 13.0f);
         middle[v] = static_cast<float>(v) * (5.0f / 13.0f);
@@ -370,7 +364,7 @@ GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor)
             return edge[row[i - step]] + centre[row[i]] + edge[row[i + step]];
         };
         for (std::int64_t i = step; i < last; ++i) {
-            float sum = 0.5f; // added in this order by Pillow
+            float sum = 0.5f;  // added in this order by Pillow
             sum += three(below, i, edge);
             sum += three(here, i, middle);
             sum += three(above, i, edge);
@@ -446,8 +440,7 @@ GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness,
     double factor[4];
     int order[4] = {0, 1, 2, 3};
     for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
-    for (int i = 0; i < 4; ++i)
-        factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
+    for (int i = 0; i < 4; ++i) factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
     image out = picture;
     for (const int which : order) {
         if (spread[which] <= 0) continue;
@@ -475,8 +468,7 @@ struct crop_box {
 
 /// The rectangle scaled to `height` x `width`: what `resize(crop(...))` gives, without the copy. Errors: preprocess.crop (not
 /// inside), image.dimensions, memory.oom.
-result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width,
-                           filter kernel = filter::bilinear);
+result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width, filter kernel = filter::bilinear);
 
 /// The picture mirrored, top and bottom swapped.
 result<image> flip_vertical(const image& picture);
@@ -490,8 +482,7 @@ result<image> affine(const image& picture, const affine_matrix& inverse, filter 
 
 /// The inverse matrix of torchvision's `affine`: turned by `angle`, moved by (x, y) pixels and sheared, in degrees, about a
 /// centre.
-affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y,
-                             double shear_x, double shear_y);
+affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y, double shear_x, double shear_y);
 
 /// Turned counter-clockwise about the middle, in degrees, in the same frame; corners that come in are `fill`. Quarter turns of
 /// square pictures and half turns are exact.
@@ -547,8 +538,7 @@ inline void affine_fixed(const image& in, const affine_matrix& m, image& out) no
         std::uint8_t* to = out.row(y);
         for (std::int64_t x = 0; x < out.width; ++x, at_x += a, at_y += d, to += in.channels) {
             const std::int64_t from_x = at_x >> 16, from_y = at_y >> 16;
-            if (from_x >= 0 && from_x < in.width && from_y >= 0 && from_y < in.height)
-                copy_pixel(in.row(from_y) + from_x * in.channels, to, in.channels);
+            if (from_x >= 0 && from_x < in.width && from_y >= 0 && from_y < in.height) copy_pixel(in.row(from_y) + from_x * in.channels, to, in.channels);
         }
     }
 }
@@ -559,8 +549,7 @@ inline void affine_exact(const image& in, const affine_matrix& m, image& out) no
         double at_x = row_x, at_y = row_y;
         for (std::int64_t x = 0; x < out.width; ++x, at_x += m.a, at_y += m.d) {
             const std::int64_t from_x = pixel_at(at_x, in.width), from_y = pixel_at(at_y, in.height);
-            if (from_x >= 0 && from_y >= 0)
-                copy_pixel(in.row(from_y) + from_x * in.channels, out.row(y) + x * in.channels, in.channels);
+            if (from_x >= 0 && from_y >= 0) copy_pixel(in.row(from_y) + from_x * in.channels, out.row(y) + x * in.channels, in.channels);
         }
     }
 }
@@ -586,13 +575,12 @@ inline void affine_bilinear(const image& in, const affine_matrix& m, image& out)
         }
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width,
-                                        filter kernel) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width, filter kernel) GRAFT_MEMORY_TRY {
     const bool across = width != box.width, down = height != box.height;
-    const bool inside = box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1 &&
-                        box.height <= picture.height - box.top && box.width <= picture.width - box.left;
+    const bool inside =
+        box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1 && box.height <= picture.height - box.top && box.width <= picture.width - box.left;
     if (!inside || kernel == filter::nearest || (!across && !down)) {
         image part;
         GRAFT_TRY_ASSIGN(part, crop(picture, box.top, box.left, box.height, box.width));
@@ -640,8 +628,8 @@ GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inv
 }
 GRAFT_MEMORY_CATCH("affine")
 
-GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y,
-                                          double shear_x, double shear_y) {
+GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y, double shear_x,
+                                          double shear_y) {
     constexpr double radian = 3.14159265358979323846 / 180;
     const double turn = angle * radian, sx = shear_x * radian, sy = shear_y * radian;
     const double a = std::cos(turn - sy) / std::cos(sy), b = -std::cos(turn - sy) * std::tan(sx) / std::cos(sy) - std::sin(turn);
@@ -663,12 +651,10 @@ GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter k
     const double radians = -(turn * 3.14159265358979323846 / 180.0);
     // To 15 decimals, as Pillow does; the product's own rounding error decides where it falls near the middle.
     const auto rounded = [](double v) {
-        const double scaled = v * 1e15, lost = std::fma(v, 1e15, -scaled), near = std::nearbyint(scaled),
-                     rest = scaled - near + lost;
+        const double scaled = v * 1e15, lost = std::fma(v, 1e15, -scaled), near = std::nearbyint(scaled), rest = scaled - near + lost;
         return (near + (rest > 0.5 ? 1 : rest < -0.5 ? -1 : 0)) / 1e15;
     };
-    affine_matrix m = {rounded(std::cos(radians)),  rounded(std::sin(radians)), 0,
-                       rounded(-std::sin(radians)), rounded(std::cos(radians)), 0};
+    affine_matrix m = {rounded(std::cos(radians)), rounded(std::sin(radians)), 0, rounded(-std::sin(radians)), rounded(std::cos(radians)), 0};
     const double x = static_cast<double>(picture.width) / 2, y = static_cast<double>(picture.height) / 2;
     m.c = m.a * -x + m.b * -y + m.c + x;
     m.f = m.d * -x + m.e * -y + m.f + y;
@@ -709,7 +695,7 @@ struct auto_augment {
     enum class policy : std::uint8_t { none, rand_augment, trivial_augment_wide };
     policy kind = policy::none;
     int num_ops = 2;
-    int magnitude = 9; ///< of RandAugment; 0 <= magnitude < num_magnitude_bins
+    int magnitude = 9;  ///< of RandAugment; 0 <= magnitude < num_magnitude_bins
     int num_magnitude_bins = 31;
 };
 
@@ -722,8 +708,7 @@ bool augment_is_signed(augment_op op) noexcept;
 /// One operation with its magnitude, as torchvision's `_apply_op`.
 result<image> apply(augment_op op, const image& picture, double magnitude, filter kernel = filter::nearest, int fill = 0);
 /// The policy with random numbers drawn from `random`.
-result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel = filter::nearest,
-                    int fill = 0);
+result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel = filter::nearest, int fill = 0);
 
 GRAFT_END_NAMESPACE
 
@@ -736,23 +721,20 @@ inline double linspace(double first, double last, int steps, int i) noexcept {
     const float from = static_cast<float>(first), to = static_cast<float>(last);
     if (steps == 1) return static_cast<double>(from);
     const float step = (to - from) / static_cast<float>(steps - 1);
-    return static_cast<double>(i < steps / 2 ? from + step * static_cast<float>(i)
-                                             : to - step * static_cast<float>(steps - 1 - i));
+    return static_cast<double>(i < steps / 2 ? from + step * static_cast<float>(i) : to - step * static_cast<float>(steps - 1 - i));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const char* text(augment_op op) noexcept {
-    static constexpr const char* names[] = {"Identity",  "ShearX",     "ShearY",       "TranslateX", "TranslateY",
-                                            "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
-                                            "Posterize", "Solarize",   "AutoContrast", "Equalize"};
+    static constexpr const char* names[] = {"Identity", "ShearX",   "ShearY",    "TranslateX", "TranslateY", "Rotate",       "Brightness",
+                                            "Color",    "Contrast", "Sharpness", "Posterize",  "Solarize",   "AutoContrast", "Equalize"};
     return names[static_cast<int>(op)];
 }
 
 GRAFT_INLINE bool augment_is_signed(augment_op op) noexcept { return op >= augment_op::shear_x && op <= augment_op::sharpness; }
 
-GRAFT_INLINE double augment_magnitude(const auto_augment& policy, augment_op op, int bin, std::int64_t height,
-                                      std::int64_t width) {
+GRAFT_INLINE double augment_magnitude(const auto_augment& policy, augment_op op, int bin, std::int64_t height, std::int64_t width) {
     const bool wide = policy.kind == auto_augment::policy::trivial_augment_wide;
     const int bins = policy.num_magnitude_bins;
     const auto scale = [bins, bin](double first, double last) { return detail::linspace(first, last, bins, bin); };
@@ -797,14 +779,12 @@ GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double mag
 }
 GRAFT_MEMORY_CATCH("apply")
 
-GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel,
-                                 int fill) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel, int fill) GRAFT_MEMORY_TRY {
     const bool wide = policy.kind == auto_augment::policy::trivial_augment_wide;
     image out = picture;
     for (int i = 0; i < (policy.kind == auto_augment::policy::none ? 0 : wide ? 1 : policy.num_ops); ++i) {
         const auto op = static_cast<augment_op>(random.below(augment_ops));
-        const int bin =
-            wide ? static_cast<int>(random.below(static_cast<std::uint64_t>(policy.num_magnitude_bins))) : policy.magnitude;
+        const int bin = wide ? static_cast<int>(random.below(static_cast<std::uint64_t>(policy.num_magnitude_bins))) : policy.magnitude;
         double magnitude = augment_magnitude(policy, op, bin, picture.height, picture.width);
         if (random.below(2) && augment_is_signed(op)) magnitude = -magnitude;
         GRAFT_TRY_ASSIGN(out, apply(op, out, magnitude, kernel, fill));
@@ -826,14 +806,14 @@ struct augmentation {
     /// picture is prepared as for evaluation.
     bool random_resized_crop = false;
     double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
-    double horizontal_flip = 0, vertical_flip = 0; ///< probabilities
-    double rotation[2] = {0, 0};                   ///< degrees, from and to
+    double horizontal_flip = 0, vertical_flip = 0;  ///< probabilities
+    double rotation[2] = {0, 0};                    ///< degrees, from and to
     auto_augment policy;
     /// ColorJitter: factors from max(0, 1 - v) to 1 + v, hue from -v to v, in random order.
     double brightness = 0, contrast = 0, saturation = 0, hue = 0;
-    double grayscale = 0;                   ///< probability
-    filter interpolation = filter::nearest; ///< of rotations, shears and translations: nearest or bilinear
-    int fill = 0;                           ///< of corners that come in, 0..255
+    double grayscale = 0;                    ///< probability
+    filter interpolation = filter::nearest;  ///< of rotations, shears and translations: nearest or bilinear
+    int fill = 0;                            ///< of corners that come in, 0..255
     /// RandomErasing, after normalisation: probability, share of the area, height to width, and the value, or normal noise.
     double random_erasing = 0;
     double erasing_scale[2] = {0.02, 0.33}, erasing_ratio[2] = {0.3, 3.3};
@@ -858,8 +838,8 @@ bool is_random(const augmentation& augment) noexcept;
 /// What is written behind the name of a change: numbers, or one of its words.
 struct augmentation_value {
     double number[5] = {};
-    int count = 0; ///< of the numbers; 0 without a word: the change is not made
-    int word = -1; ///< among the kind's words
+    int count = 0;  ///< of the numbers; 0 without a word: the change is not made
+    int word = -1;  ///< among the kind's words
 };
 
 /// A kind of change, or a setting of other kinds: all that is known of it, in one row.
@@ -867,19 +847,19 @@ struct augmentation_kind {
     struct range {
         double low = 0, high = 0;
     };
-    const char* form;     ///< its name, and what is written behind it: "random_horizontal_flip=P"
-    const char* alone;    ///< the value that the name alone stands for; null: it needs one
-    const char* example;  ///< a specification that shows it well; null: it is a setting of others
-    range ranges[5];      ///< of its numbers, as many as it takes
-    bool whole;           ///< whether they are integers, and written as such
-    const char* words[2]; ///< that may stand in place of numbers
+    const char* form;      ///< its name, and what is written behind it: "random_horizontal_flip=P"
+    const char* alone;     ///< the value that the name alone stands for; null: it needs one
+    const char* example;   ///< a specification that shows it well; null: it is a setting of others
+    range ranges[5];       ///< of its numbers, as many as it takes
+    bool whole;            ///< whether they are integers, and written as such
+    const char* words[2];  ///< that may stand in place of numbers
     /// Takes a value whose numbers are within their ranges; false where they do not go together.
     bool (*take)(const augmentation_value& value, augmentation& a);
     /// What is written of an augmentation; nothing where the change is not made.
     void (*give)(const augmentation& a, augmentation_value& value);
     /// Changes a picture behind its crop and before normalisation; null: the change has another place (sample_maker, mix).
     status (*change)(image& picture, const augmentation& a, double drawn, random_sequence& random);
-    bool draws_ahead; ///< whether `drawn` is a number of [0, 1) that is drawn in any case; a kind that comes later must not: it would move what others draw
+    bool draws_ahead;  ///< whether `drawn` is a number of [0, 1) that is drawn in any case; a kind that comes later must not: it would move what others draw
 };
 /// Rows that hold as long as the program.
 struct augmentation_table {
@@ -1046,17 +1026,71 @@ inline void give_erasing_value(const augmentation& a, augmentation_value& v) {
 inline augmentation_table augmentation_rows() noexcept {
     using a = augmentation;
     static constexpr augmentation_kind rows[] = {
-        {"random_resized_crop=MIN:MAX[:RMIN:RMAX]", "0.08:1:0.75:1.3333333333333333", "random_resized_crop", {{0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}}, false, {}, take_crop, give_crop, nullptr, false},
-        {"random_horizontal_flip=P", "0.5", "random_horizontal_flip", {{0, 1}}, false, {}, take_number<&a::horizontal_flip>, give_number<&a::horizontal_flip>, flip_across, true},
-        {"random_vertical_flip=P", "0.5", "random_vertical_flip", {{0, 1}}, false, {}, take_number<&a::vertical_flip>, give_number<&a::vertical_flip>, flip_over, true},
+        {"random_resized_crop=MIN:MAX[:RMIN:RMAX]",
+         "0.08:1:0.75:1.3333333333333333",
+         "random_resized_crop",
+         {{0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}},
+         false,
+         {},
+         take_crop,
+         give_crop,
+         nullptr,
+         false},
+        {"random_horizontal_flip=P",
+         "0.5",
+         "random_horizontal_flip",
+         {{0, 1}},
+         false,
+         {},
+         take_number<&a::horizontal_flip>,
+         give_number<&a::horizontal_flip>,
+         flip_across,
+         true},
+        {"random_vertical_flip=P",
+         "0.5",
+         "random_vertical_flip",
+         {{0, 1}},
+         false,
+         {},
+         take_number<&a::vertical_flip>,
+         give_number<&a::vertical_flip>,
+         flip_over,
+         true},
         {"random_rotation=DEGREES|FROM:TO", nullptr, "random_rotation=30", {{-3600, 3600}, {-3600, 3600}}, false, {}, take_rotation, give_rotation, turn, true},
-        {"rand_augment=OPS:MAGNITUDE[:BINS]", "2", "rand_augment", {{1, 20}, {0, 1000}, {2, 1000}}, true, {}, take_rand_augment, give_rand_augment, apply_policy, false},
+        {"rand_augment=OPS:MAGNITUDE[:BINS]",
+         "2",
+         "rand_augment",
+         {{1, 20}, {0, 1000}, {2, 1000}},
+         true,
+         {},
+         take_rand_augment,
+         give_rand_augment,
+         apply_policy,
+         false},
         {"trivial_augment_wide[=BINS]", "31", "trivial_augment_wide", {{2, 1000}}, true, {}, take_trivial_augment, give_trivial_augment, nullptr, false},
-        {"color_jitter=B:C:S:H", nullptr, "color_jitter=0.4:0.4:0.4:0.1", {{0, 100}, {0, 100}, {0, 100}, {0, 0.5}}, false, {}, take_jitter, give_jitter, jitter, false},
+        {"color_jitter=B:C:S:H",
+         nullptr,
+         "color_jitter=0.4:0.4:0.4:0.1",
+         {{0, 100}, {0, 100}, {0, 100}, {0, 0.5}},
+         false,
+         {},
+         take_jitter,
+         give_jitter,
+         jitter,
+         false},
         {"random_grayscale=P", "0.1", "random_grayscale=0.5", {{0, 1}}, false, {}, take_number<&a::grayscale>, give_number<&a::grayscale>, take_color, true},
         {"interpolation=nearest|bilinear", nullptr, nullptr, {}, false, {"nearest", "bilinear"}, take_interpolation, give_interpolation, nullptr, false},
         {"fill=0..255", nullptr, nullptr, {{0, 255}}, false, {}, take_fill, give_fill, nullptr, false},
-        {"random_erasing=P[:MIN:MAX[:RMIN:RMAX]]", "0.5", "random_erasing=1", {{0, 1}, {0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}}, false, {}, take_erasing, give_erasing, nullptr, false},
+        {"random_erasing=P[:MIN:MAX[:RMIN:RMAX]]",
+         "0.5",
+         "random_erasing=1",
+         {{0, 1}, {0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}},
+         false,
+         {},
+         take_erasing,
+         give_erasing,
+         nullptr,
+         false},
         {"erasing_value=NUMBER|random", nullptr, nullptr, {{-3e38, 3e38}}, false, {"random"}, take_erasing_value, give_erasing_value, nullptr, false},
         {"mixup=ALPHA", "1", "mixup", {{0, 1000}}, false, {}, take_number<&a::mixup>, give_number<&a::mixup>, nullptr, false},
         {"cutmix=ALPHA", "1", "cutmix", {{0, 1000}}, false, {}, take_number<&a::cutmix>, give_number<&a::cutmix>, nullptr, false},
@@ -1094,7 +1128,7 @@ inline bool apply_augmentation(const std::string& item, augmentation& a) {
     return false;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE augmentation_table augmentation_kinds() noexcept { return detail::augmentation_rows(); }
 
@@ -1131,7 +1165,8 @@ GRAFT_INLINE std::string text(const augmentation& a) {
         if (v.count == 0 && v.word < 0) continue;
         out += (out.empty() ? "" : ",") + std::string(kind.form, detail::augmentation_name_end(kind)) + "=";
         if (v.word >= 0) out += kind.words[v.word];
-        for (int i = 0; i < v.count; ++i) out += (i ? ":" : "") + (kind.whole ? std::to_string(static_cast<int>(v.number[i])) : detail::shortest_text(v.number[i], false));
+        for (int i = 0; i < v.count; ++i)
+            out += (i ? ":" : "") + (kind.whole ? std::to_string(static_cast<int>(v.number[i])) : detail::shortest_text(v.number[i], false));
     }
     return out.empty() ? "none" : out;
 }
@@ -1151,13 +1186,11 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// The rectangle that RandomResizedCrop draws: ten tries, then the largest one in the middle whose ratio is allowed.
-crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2],
-                         random_sequence& random);
+crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2], random_sequence& random);
 /// Everything that comes behind the crop and before normalisation.
 result<image> augment_pixels(const image& picture, const augmentation& augment, random_sequence& random);
 /// RandomErasing of one sample in place, float32, `channels` planes (nchw) or interleaved.
-void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw, const augmentation& augment,
-           random_sequence& random);
+void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw, const augmentation& augment, random_sequence& random);
 
 GRAFT_END_NAMESPACE
 
@@ -1171,16 +1204,14 @@ namespace detail {
 // Half to even, as Python rounds.
 inline std::int64_t rounded(double v) noexcept { return static_cast<std::int64_t>(std::nearbyint(v)); }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2],
-                                      random_sequence& random) {
+GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2], random_sequence& random) {
     const double h = static_cast<double>(height), w = static_cast<double>(width), area = h * w;
     const double low = std::log(ratio[0]), high = std::log(ratio[1]);
     for (int attempt = 0; attempt < 10; ++attempt) {
         const double target = area * random.uniform(scale[0], scale[1]), aspect = std::exp(random.uniform(low, high));
-        const std::int64_t box_width = detail::rounded(std::sqrt(target * aspect)),
-                           box_height = detail::rounded(std::sqrt(target / aspect));
+        const std::int64_t box_width = detail::rounded(std::sqrt(target * aspect)), box_height = detail::rounded(std::sqrt(target / aspect));
         if (box_width < 1 || box_height < 1 || box_width > width || box_height > height) continue;
         const std::uint64_t top = random.below(static_cast<std::uint64_t>(height - box_height + 1));
         const std::uint64_t left = random.below(static_cast<std::uint64_t>(width - box_width + 1));
@@ -1209,14 +1240,13 @@ GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentati
 }
 GRAFT_MEMORY_CATCH("augment_pixels")
 
-GRAFT_INLINE void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw,
-                        const augmentation& a, random_sequence& random) {
+GRAFT_INLINE void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw, const augmentation& a,
+                        random_sequence& random) {
     if (!(random.uniform() < a.random_erasing)) return;
     const double area = static_cast<double>(height) * static_cast<double>(width);
     const double low = std::log(a.erasing_ratio[0]), high = std::log(a.erasing_ratio[1]);
     for (int attempt = 0; attempt < 10; ++attempt) {
-        const double target = area * random.uniform(a.erasing_scale[0], a.erasing_scale[1]),
-                     aspect = std::exp(random.uniform(low, high));
+        const double target = area * random.uniform(a.erasing_scale[0], a.erasing_scale[1]), aspect = std::exp(random.uniform(low, high));
         const std::int64_t h = detail::rounded(std::sqrt(target * aspect)), w = detail::rounded(std::sqrt(target / aspect));
         if (h >= height || w >= width) continue;
         const auto top = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(height - h + 1)));
@@ -1277,19 +1307,19 @@ struct dataset_options {
 struct sample_bytes {
     const std::uint8_t* data = nullptr;
     std::size_t size = 0;
-    std::shared_ptr<const void> owner; ///< keeps `data` alive
-    std::int64_t height = 0;           ///< 0 for an encoded file; else `data` are the pixels, 8 bits each
+    std::shared_ptr<const void> owner;  ///< keeps `data` alive
+    std::int64_t height = 0;            ///< 0 for an encoded file; else `data` are the pixels, 8 bits each
     std::int64_t width = 0;
-    int channels = 0;    ///< of raw pixels: 1 is gray, 3 are RGB
-    bool planar = false; ///< of raw pixels: one channel after the other (CHW), else interleaved (HWC)
+    int channels = 0;     ///< of raw pixels: 1 is gray, 3 are RGB
+    bool planar = false;  ///< of raw pixels: one channel after the other (CHW), else interleaved (HWC)
 };
 
 /// Something wrong with a dataset: where, of which kind, and a sentence.
 struct dataset_problem {
-    std::string path; ///< bytes as the file system has them
+    std::string path;  ///< bytes as the file system has them
     errc code = errc::data_format;
     std::string detail;
-    bool refused = false; ///< whether training is refused because of it; else it is passed over
+    bool refused = false;  ///< whether training is refused because of it; else it is passed over
 };
 
 GRAFT_END_NAMESPACE
@@ -1301,7 +1331,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 struct dataset_state;
 struct dataset_views;
-} // namespace detail
+}  // namespace detail
 
 /// Labelled pictures. Immutable once opened, safe to read from many threads, cheap to copy (copies share all of it).
 class dataset {
@@ -1344,7 +1374,7 @@ private:
 /// What is learnt from, and what it is scored by.
 struct dataset_splits {
     dataset training, validation;
-    bool validation_given = false; ///< whether the dataset brought its validation part, rather than a stratified draw
+    bool validation_given = false;  ///< whether the dataset brought its validation part, rather than a stratified draw
     /// Pictures of a drawn split that are copies of others, exact ones or near ones: they lie where those do.
     std::int64_t copies = 0;
 };
@@ -1392,7 +1422,7 @@ enum class entry_kind : std::uint8_t { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {
-    std::string name; ///< without the folder; bytes as the file system has them
+    std::string name;  ///< without the folder; bytes as the file system has them
     entry_kind kind = entry_kind::other;
     /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
     const char* what = "";
@@ -1457,7 +1487,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
     }
     return {};
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status make_folder(const std::string& path) { return detail::make_folders(path, 0777); }
 GRAFT_INLINE status make_private_folder(const std::string& path) { return detail::make_folders(path, 0700); }
@@ -1479,7 +1509,7 @@ inline void sort_entries(std::vector<folder_entry>& entries) {
 inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
     return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
 }
-} // namespace detail
+}  // namespace detail
 
 #if !defined(_WIN32)
 
@@ -1498,7 +1528,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
                                                : "of an unknown kind";
     }
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -1553,14 +1583,14 @@ GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
-    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
+    constexpr unsigned reparse_point = 0x400;  // links and junctions, which alone could make a loop
     const bool folder = (found.attrib & _A_SUBDIR) != 0;
     if (folder && (found.attrib & reparse_point))
         entry.what = "a link to a folder";
     else
         entry.kind = folder ? entry_kind::folder : entry_kind::file;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -1647,9 +1677,9 @@ enum class data_part : std::uint8_t { training, validation, test };
 struct raw_block {
     std::string name;
     std::shared_ptr<const void> owner;
-    const std::uint8_t* pixels = nullptr; // of the first sample
-    std::int64_t first = 0, count = 0;    // samples
-    std::size_t bytes = 0, stride = 0;    // of one sample, to the next one
+    const std::uint8_t* pixels = nullptr;  // of the first sample
+    std::int64_t first = 0, count = 0;     // samples
+    std::size_t bytes = 0, stride = 0;     // of one sample, to the next one
     std::int64_t height = 0, width = 0;
     int channels = 0;
     bool planar = false;
@@ -1661,7 +1691,7 @@ struct dataset_state {
 
     graft::limits caps;
     std::vector<std::string> classes;
-    bool classes_declared = false; // by the format, so that samples of all of them need not be there
+    bool classes_declared = false;  // by the format, so that samples of all of them need not be there
     std::vector<dataset_problem> problems;
     std::vector<std::int32_t> labels;
     std::vector<data_part> parts;
@@ -1716,12 +1746,10 @@ struct dataset_state {
     }
 
 private:
-    GRAFT_COLD status too_many() const {
-        return fail(errc::memory_budget, folder, "more than " + std::to_string(most_samples) + " samples");
-    }
+    GRAFT_COLD status too_many() const { return fail(errc::memory_budget, folder, "more than " + std::to_string(most_samples) + " samples"); }
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_GZIP_HPP
@@ -1801,8 +1829,7 @@ public:
         // Photos shrink to a half, digits to a fifth. DEFLATE can claim a thousand times its own size.
         if (expected > (std::uint64_t(64) << 20) + 64 * std::uint64_t(size_))
             return fail(errc::data_format, path_,
-                        std::to_string(size_) + " packed bytes claim to hold " + std::to_string(expected) +
-                            "; if that is meant, unpack the file with gunzip");
+                        std::to_string(size_) + " packed bytes claim to hold " + std::to_string(expected) + "; if that is meant, unpack the file with gunzip");
         if (expected > static_cast<std::uint64_t>(most))
             return fail(errc::memory_budget, path_, std::to_string(expected) + " bytes unpacked; the limit is " + std::to_string(most));
         buffer plain;
@@ -1812,11 +1839,9 @@ public:
         const inflate_end end = unpacker.run();
         if (end == inflate_end::no_memory) return no_memory();
         if (end == inflate_end::malformed) return fail(errc::data_format, path_, "the gzip stream is damaged");
-        if (end == inflate_end::stopped)
-            return fail(errc::data_format, path_, "more bytes are packed than the " + std::to_string(expected) + " expected");
+        if (end == inflate_end::stopped) return fail(errc::data_format, path_, "more bytes are packed than the " + std::to_string(expected) + " expected");
         if (end == inflate_end::truncated || take.have < expected)
-            return fail(errc::data_format, path_,
-                        "the gzip stream ends after " + std::to_string(take.have) + " of " + std::to_string(expected) + " bytes");
+            return fail(errc::data_format, path_, "the gzip stream ends after " + std::to_string(take.have) + " of " + std::to_string(expected) + " bytes");
         if (unpacker.consumed() != size_ - body_ - 8)
             return fail(errc::data_format, path_, "something follows the gzip stream; pack the file again, in one piece");
         const std::uint8_t* p = data_ + size_ - 8;
@@ -1860,7 +1885,7 @@ private:
         const int flags = data_[3];
         std::size_t at = 10;
         if (flags & 4) at += 2 + (data_[10] | std::size_t(data_[11]) << 8);
-        for (int flag = 8; flag <= 16; flag *= 2) { // the file's name, a comment
+        for (int flag = 8; flag <= 16; flag *= 2) {  // the file's name, a comment
             if (!(flags & flag)) continue;
             while (at < size_ && data_[at]) ++at;
             ++at;
@@ -1878,7 +1903,7 @@ private:
     bool packed_ = false;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 
@@ -1958,8 +1983,7 @@ private:
         std::vector<std::string> names;
         GRAFT_TRY_ASSIGN(names, listed_classes(label_bytes == 1 ? "batches.meta.txt" : "fine_label_names.txt"));
         if (!names.empty()) return names;
-        if (label_bytes == 1)
-            return std::vector<std::string>{"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+        if (label_bytes == 1) return std::vector<std::string>{"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
         for (int i = 0; i < 100; ++i) names.push_back(std::to_string(i));
         return names;
     }
@@ -1985,7 +2009,7 @@ private:
         int label_bytes = ten ? 1 : 2;
         GRAFT_TRY_ASSIGN(names, class_names(label_bytes));
         std::int64_t bad = first_bad_label(file, label_bytes, names.size());
-        if (bad >= 0 && ten && hundred) { // a size that both could have
+        if (bad >= 0 && ten && hundred) {  // a size that both could have
             label_bytes = 2;
             GRAFT_TRY_ASSIGN(names, class_names(label_bytes));
             bad = first_bad_label(file, label_bytes, names.size());
@@ -1994,8 +2018,8 @@ private:
         if (bad >= 0)
             return fail(errc::data_label_range, path,
                         "record " + std::to_string(bad) + " has label " +
-                            std::to_string(file.data()[static_cast<std::size_t>(bad) * record + static_cast<std::size_t>(label_bytes) - 1]) +
-                            "; there are " + std::to_string(names.size()) + " classes");
+                            std::to_string(file.data()[static_cast<std::size_t>(bad) * record + static_cast<std::size_t>(label_bytes) - 1]) + "; there are " +
+                            std::to_string(names.size()) + " classes");
         if (!state_.classes.empty() && state_.classes != names)
             return fail(errc::data_class_mismatch, path, "CIFAR-10 and CIFAR-100 files lie in one folder; name one of them");
         state_.classes = std::move(names);
@@ -2016,7 +2040,7 @@ private:
     dataset_state& state_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_CSV_MANIFEST_HPP
@@ -2036,7 +2060,7 @@ namespace detail {
 class csv_records {
 public:
     csv_records(const std::string& text, std::string path) : text_(text), path_(std::move(path)) {
-        if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = 3; // spreadsheets put a byte order mark there
+        if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = 3;  // spreadsheets put a byte order mark there
     }
     // The path, and the line that the last record began on, from 1.
     std::string where() const { return path_ + ":" + std::to_string(record_line_); }
@@ -2054,7 +2078,7 @@ public:
             fields.push_back(std::move(field));
             if (at_ >= text_.size()) return {};
             if (line_end(at_)) return skip_line_end(), status();
-            ++at_; // a comma: `quoted` and `plain` stop at nothing else
+            ++at_;  // a comma: `quoted` and `plain` stop at nothing else
         }
     }
 
@@ -2150,8 +2174,7 @@ public:
             GRAFT_TRY(records.next(fields));
             if (fields.empty()) break;
             if (fields.size() != width)
-                return fail(errc::data_format, records.where(),
-                            std::to_string(fields.size()) + " fields; the header line has " + std::to_string(width));
+                return fail(errc::data_format, records.where(), std::to_string(fields.size()) + " fields; the header line has " + std::to_string(width));
             if (!take(fields, records.where()) && ++faults_ > most_faults)
                 return fail(errc::data_format, path, "more than " + std::to_string(most_faults) + " lines are wrong");
             if (static_cast<std::int64_t>(rows_.size()) > dataset_state::most_samples)
@@ -2222,9 +2245,7 @@ private:
             order.push_back(&label);
             numbers = numbers && label_number(label.first) >= 0;
         }
-        if (numbers)
-            std::sort(order.begin(), order.end(),
-                      [](const auto* a, const auto* b) { return label_number(a->first) < label_number(b->first); });
+        if (numbers) std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return label_number(a->first) < label_number(b->first); });
         std::vector<int> index(known_.size(), -1);
         for (const auto* label : order) {
             index[label->second] = static_cast<int>(state_.classes.size());
@@ -2241,10 +2262,10 @@ private:
     dataset_state& state_;
     int path_column_ = -1, label_column_ = -1, split_column_ = -1, faults_ = 0;
     std::vector<row> rows_;
-    std::map<std::string, std::size_t> known_; // labels and their numbers
+    std::map<std::string, std::size_t> known_;  // labels and their numbers
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_IDX_HPP
@@ -2259,7 +2280,7 @@ namespace detail {
 
 // One name of a pair taken apart: "train" + "-" + "images" + "-idx3-ubyte" + ".gz".
 struct idx_name {
-    std::string stem; // all before "images" or "labels"
+    std::string stem;  // all before "images" or "labels"
     char separator = '-';
     bool images = false, packed = false;
 
@@ -2282,9 +2303,7 @@ struct idx_name {
         out.stem = rest;
         return true;
     }
-    std::string text() const {
-        return stem + (images ? "images" : "labels") + separator + (images ? "idx3-ubyte" : "idx1-ubyte") + (packed ? ".gz" : "");
-    }
+    std::string text() const { return stem + (images ? "images" : "labels") + separator + (images ? "idx3-ubyte" : "idx1-ubyte") + (packed ? ".gz" : ""); }
     std::string partner() const {
         idx_name other = *this;
         other.images = !images;
@@ -2293,13 +2312,10 @@ struct idx_name {
     data_part part() const {
         std::size_t last = stem.size();
         while (last && (stem[last - 1] == '-' || stem[last - 1] == '_' || stem[last - 1] == '.')) --last;
-        const auto ends_with = [&](const std::string& tail) {
-            return last >= tail.size() && stem.compare(last - tail.size(), tail.size(), tail) == 0;
-        };
+        const auto ends_with = [&](const std::string& tail) { return last >= tail.size() && stem.compare(last - tail.size(), tail.size(), tail) == 0; };
         // MNIST has no other part to score by than its test part.
-        return ends_with("t10k") || ends_with("test") || ends_with("val") || ends_with("valid") || ends_with("validation")
-                   ? data_part::validation
-                   : data_part::training;
+        return ends_with("t10k") || ends_with("test") || ends_with("val") || ends_with("valid") || ends_with("validation") ? data_part::validation
+                                                                                                                           : data_part::training;
     }
 };
 
@@ -2318,8 +2334,7 @@ struct idx_header {
             std::snprintf(hex, sizeof hex, "0x%02x", p[2]);
             return bad(std::string("element type ") + hex + "; only unsigned bytes (0x08) are read");
         }
-        if (p[3] != dimensions)
-            return bad(std::to_string(p[3]) + " dimensions; " + (dimensions == 3 ? "pictures have 3" : "labels have 1"));
+        if (p[3] != dimensions) return bad(std::to_string(p[3]) + " dimensions; " + (dimensions == 3 ? "pictures have 3" : "labels have 1"));
         if (head.size() < 4 + 4 * static_cast<std::size_t>(dimensions)) return bad("the file ends within its IDX header");
         out.count = big_endian(p + 4);
         if (dimensions == 3) {
@@ -2349,7 +2364,7 @@ public:
     // Every pair of a folder. A part that is damaged is refused; the others are read.
     status read_folder(const std::vector<folder_entry>& entries) {
         for (const data_part part : {data_part::training, data_part::validation}) {
-            std::vector<std::string> pairs; // by the name of one of their files
+            std::vector<std::string> pairs;  // by the name of one of their files
             idx_name name, last;
             for (const folder_entry& e : entries) {
                 if (e.kind != entry_kind::file || !idx_name::parse(e.name, name) || name.part() != part) continue;
@@ -2416,8 +2431,7 @@ private:
         const std::string packed = join_path(state_.folder, name.text());
         there = look_at(packed, errc::data_open);
         if (!there.ok() && there.error().code() == errc::memory_oom) return there.take_status();
-        if (!there.ok())
-            return fail(errc::data_open, plain, std::string("the ") + (name.images ? "pictures" : "labels") + " of this IDX pair are not there");
+        if (!there.ok()) return fail(errc::data_open, plain, std::string("the ") + (name.images ? "pictures" : "labels") + " of this IDX pair are not there");
         return raw_file::open(packed, state_.room());
     }
 
@@ -2445,8 +2459,7 @@ private:
     status name_classes() {
         if (state_.labels.empty()) return {};
         std::vector<bool> present(static_cast<std::size_t>(highest_) + 1);
-        for (std::size_t i = 0; i < state_.labels.size() && state_.parts[i] == state_.parts[0]; ++i)
-            present[static_cast<std::size_t>(state_.labels[i])] = true;
+        for (std::size_t i = 0; i < state_.labels.size() && state_.parts[i] == state_.parts[0]; ++i) present[static_cast<std::size_t>(state_.labels[i])] = true;
         std::string missing;
         for (int c = 0; c <= highest_; ++c) {
             state_.classes.push_back(std::to_string(c));
@@ -2465,7 +2478,7 @@ private:
     std::string labels_path_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_DATA_IMAGE_FOLDER_HPP
@@ -2486,8 +2499,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// The pictures below a folder.
 struct picture_files {
-    std::vector<std::string> paths;        ///< with the folder before them, sorted by their bytes
-    std::vector<dataset_problem> problems; ///< what was passed over, and why
+    std::vector<std::string> paths;         ///< with the folder before them, sorted by their bytes
+    std::vector<dataset_problem> problems;  ///< what was passed over, and why
 };
 
 /// Finds them: regular files whose name ends as pictures' names do (`.jpg`, `.PNG`, `.webp`, `.heic`, ..., so that one that cannot be read is
@@ -2521,7 +2534,7 @@ inline bool starts_like_picture(const std::string& path) {
     const descriptor file = descriptor::open(path, descriptor::use::read);
     std::uint8_t p[12] = {};
     const std::int64_t got = file.is_open() ? file.read(p, sizeof p) : -1;
-    if (got < 0) return true; // what cannot be read is reported when it is fetched
+    if (got < 0) return true;  // what cannot be read is reported when it is fetched
     const auto n = static_cast<std::size_t>(got);
     return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
@@ -2553,7 +2566,7 @@ public:
     // All pictures under a folder, as deep as they lie: folders by path, files by name within each. Errors: data.open (the folder itself cannot be
     // read; those below are told and passed over), memory.oom.
     result<std::vector<std::string>> below(const std::string& top) {
-        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
+        std::vector<std::pair<std::string, int>> waiting{{top, 0}};  // and how deep
         std::vector<folder_files> found;
         while (!waiting.empty()) {
             const std::pair<std::string, int> folder = std::move(waiting.back());
@@ -2589,9 +2602,7 @@ public:
         return paths;
     }
 
-    void second_visit(const std::string& path) {
-        note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only");
-    }
+    void second_visit(const std::string& path) { note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only"); }
     void skip_other(const std::string& path, const folder_entry& e) {
         note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
     }
@@ -2615,10 +2626,10 @@ private:
     const std::string& base_;
     std::vector<dataset_problem>& problems_;
     file_identity left_out_{0, 0};
-    std::set<file_identity> visited_; // against loops of links, and against doubling by them
+    std::set<file_identity> visited_;  // against loops of links, and against doubling by them
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) GRAFT_MEMORY_TRY {
     folder_entry top;
@@ -2675,7 +2686,7 @@ private:
     struct class_folder {
         std::string relative, name;
         data_part part;
-        bool first; // reached for the first time: no link to another class folder
+        bool first;  // reached for the first time: no link to another class folder
     };
 
     static bool is_folder(const std::vector<folder_entry>& entries, const std::string& name) {
@@ -2689,8 +2700,7 @@ private:
         if (found || !is_folder(top, "train")) return {};
         std::vector<folder_entry> inside;
         GRAFT_TRY_ASSIGN(inside, list_folder(join_path(state_.folder, "train"), errc::data_open));
-        for (const folder_entry& e : inside)
-            found = found || (e.kind == entry_kind::folder && e.name[0] != '.');
+        for (const folder_entry& e : inside) found = found || (e.kind == entry_kind::folder && e.name[0] != '.');
         return {};
     }
 
@@ -2745,14 +2755,12 @@ private:
             }
             files = std::move(found).value();
         }
-        for (const std::string& file : files)
-            GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
+        for (const std::string& file : files) GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
         if (state_.size() != before) return {};
         if (folder.part != data_part::training)
             state_.note(path, errc::data_empty_class, "the folder holds no pictures");
         else if (!options_.allow_empty)
-            state_.refuse(path, errc::data_empty_class,
-                          "the class folder holds no pictures; fill it, remove it, or allow empty classes (--allow-empty)");
+            state_.refuse(path, errc::data_empty_class, "the class folder holds no pictures; fill it, remove it, or allow empty classes (--allow-empty)");
         return {};
     }
 
@@ -2789,7 +2797,7 @@ private:
     picture_walk walk_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 
@@ -2842,7 +2850,8 @@ GRAFT_COLD inline std::string not_a_dataset(const std::string& head) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(head.data());
     const file_kind kind = kind_of_file(bytes, head.size());
     if (is_text(bytes, head.size())) return "";
-    return wrong_kind(kind, "a dataset", "a folder with a folder of pictures for each class, IDX or CIFAR files, or a CSV file with the header line path,label");
+    return wrong_kind(kind, "a dataset",
+                      "a folder with a folder of pictures for each class, IDX or CIFAR files, or a CSV file with the header line path,label");
 }
 
 // A file: IDX by its name or its first bytes, CSV by its header line, else CIFAR, which has neither.
@@ -2862,7 +2871,8 @@ inline status open_dataset_file(const std::string& path, const dataset_options& 
         return state.size() == 0 && !other.empty() ? fail(errc::data_format, path, other) : status();
     }
     return fail(errc::data_format, path,
-                !other.empty() ? other : "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
+                !other.empty() ? other
+                               : "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
 }
 
 inline status open_dataset_folder(const std::string& path, const dataset_options& options, dataset_state& state) {
@@ -2895,13 +2905,11 @@ inline status first_refusal(const std::string& path, const dataset_state& state)
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const std::vector<std::string>& dataset::classes() const& noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
 GRAFT_INLINE std::vector<std::string> dataset::classes() && { return classes(); }
-GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const& noexcept {
-    return state_ ? state_->problems : detail::no_dataset().problems;
-}
+GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const& noexcept { return state_ ? state_->problems : detail::no_dataset().problems; }
 GRAFT_INLINE std::vector<dataset_problem> dataset::problems() && { return problems(); }
 GRAFT_INLINE const limits& dataset::caps() const noexcept { return state_ ? state_->caps : detail::no_dataset().caps; }
 
@@ -2988,9 +2996,7 @@ GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset
     GRAFT_TRY(detail::load_dataset(path, options, *state));
     GRAFT_TRY(detail::first_refusal(path, *state));
     if (split.empty()) return detail::dataset_views::whole(std::move(state));
-    const detail::data_part part = split == "train"  ? detail::data_part::training
-                                   : split == "test" ? detail::data_part::test
-                                                     : detail::data_part::validation;
+    const detail::data_part part = split == "train" ? detail::data_part::training : split == "test" ? detail::data_part::test : detail::data_part::validation;
     if (state->count(part) == 0) return fail(errc::data_format, path, "the dataset has no pictures in a part named " + split);
     return detail::dataset_views::part(state, part);
 }
@@ -3014,17 +3020,17 @@ GRAFT_BEGIN_NAMESPACE
 
 /// A picture that is a copy of one before it.
 struct picture_copy {
-    std::int64_t index = 0; ///< of the picture
-    std::int64_t of = 0;    ///< of the earlier one
-    bool exact = false;     ///< the same contents or the same pixels; else nearly the same
+    std::int64_t index = 0;  ///< of the picture
+    std::int64_t of = 0;     ///< of the earlier one
+    bool exact = false;      ///< the same contents or the same pixels; else nearly the same
 };
 
 /// The copies among some pictures.
 struct picture_copies {
-    std::vector<picture_copy> copies; ///< one for each picture that has a copy before it, by rising index
+    std::vector<picture_copy> copies;  ///< one for each picture that has a copy before it, by rising index
     /// For each picture the first of all those that it is a copy of, directly or by way of others; its own index where there is none.
     std::vector<std::int64_t> groups;
-    bool near_searched = true; ///< whether near copies were looked for among all that can be compared
+    bool near_searched = true;  ///< whether near copies were looked for among all that can be compared
 };
 
 GRAFT_END_NAMESPACE
@@ -3041,11 +3047,11 @@ namespace detail {
 // What near copies are known by. Measured on photos: see docs/data.md.
 struct picture_print {
     static constexpr int side = 32, patches = 4;
-    std::uint64_t across = 0, down = 0;    // of 8 x 8 pairs of neighbours in a picture of 9 x 8 and of 8 x 9: which one is lighter
-    std::uint64_t light = 0;               // the cells of a picture of 8 x 8 that are lighter than its mean
-    std::uint8_t luma[side * side] = {};   // the picture at 32 x 32
-    std::int16_t color[patches * patches * 2] = {}; // R - G and B - G of 4 x 4 patches
-    float mean = 0, deviation = 0;         // of `luma`
+    std::uint64_t across = 0, down = 0;              // of 8 x 8 pairs of neighbours in a picture of 9 x 8 and of 8 x 9: which one is lighter
+    std::uint64_t light = 0;                         // the cells of a picture of 8 x 8 that are lighter than its mean
+    std::uint8_t luma[side * side] = {};             // the picture at 32 x 32
+    std::int16_t color[patches * patches * 2] = {};  // R - G and B - G of 4 x 4 patches
+    float mean = 0, deviation = 0;                   // of `luma`
     bool comparable = false;
 
     // Copies of a picture agree in its detail, distinct pictures of one scene only in its masses.
@@ -3082,7 +3088,8 @@ public:
         k.pixels = k.contents;
         if (!picture) return {};
         if (!contents.height)
-            k.pixels = xxh64(picture->data(), static_cast<std::size_t>(picture->bytes()), static_cast<std::uint64_t>(picture->height) << 32 | static_cast<std::uint64_t>(picture->width));
+            k.pixels = xxh64(picture->data(), static_cast<std::size_t>(picture->bytes()),
+                             static_cast<std::uint64_t>(picture->height) << 32 | static_cast<std::uint64_t>(picture->width));
         if (!prints_.empty() && picture->height >= picture_print::side && picture->width >= picture_print::side)
             GRAFT_TRY(print(*picture, prints_[static_cast<std::size_t>(i)]));
         return {};
@@ -3122,7 +3129,7 @@ public:
     }
 
 private:
-    static constexpr std::int64_t most_near = std::int64_t(1) << 18; // prints of more would take too much memory
+    static constexpr std::int64_t most_near = std::int64_t(1) << 18;  // prints of more would take too much memory
     static constexpr std::int64_t most_looks = std::int64_t(1) << 31;
     static constexpr int most_bits = 7, blocks = 4, block_bits = 16;
 
@@ -3132,7 +3139,8 @@ private:
     };
 
     std::int64_t first_of(std::int64_t i) {
-        while (group_[static_cast<std::size_t>(i)] != i) i = group_[static_cast<std::size_t>(i)] = group_[static_cast<std::size_t>(group_[static_cast<std::size_t>(i)])];
+        while (group_[static_cast<std::size_t>(i)] != i)
+            i = group_[static_cast<std::size_t>(i)] = group_[static_cast<std::size_t>(group_[static_cast<std::size_t>(i)])];
         return i;
     }
     void join(std::int64_t later, std::int64_t earlier, bool exact) {
@@ -3190,11 +3198,12 @@ private:
         for (const std::uint8_t v : p.luma) sum += v, squares += v * v;
         p.mean = static_cast<float>(sum / n);
         p.deviation = static_cast<float>(std::sqrt(std::max(squares / n - sum / n * (sum / n), 0.0)));
-        p.comparable = p.deviation >= 4; // an even picture is like every other
+        p.comparable = p.deviation >= 4;  // an even picture is like every other
         return {};
     }
 
-    template <class T> static double correlation(const T* a, const T* b, int n) noexcept {
+    template <class T>
+    static double correlation(const T* a, const T* b, int n) noexcept {
         std::int64_t sa = 0, sb = 0, aa = 0, bb = 0, ab = 0;
         for (int i = 0; i < n; ++i) sa += a[i], sb += b[i], aa += a[i] * a[i], bb += b[i] * b[i], ab += a[i] * b[i];
         const double va = static_cast<double>(aa * n - sa * sa), vb = static_cast<double>(bb * n - sb * sb);
@@ -3224,13 +3233,13 @@ private:
     // Multi-index hashing (Norouzi, Punjani and Fleet 2012): of two hashes that differ in at most 7 bits, some block of four differs in at most
     // one. Whether all could be looked at.
     bool join_near(executor& pool) {
-        std::vector<std::int64_t> items; // one of each group of equal ones
+        std::vector<std::int64_t> items;  // one of each group of equal ones
         for (std::size_t i = 0; i < keys_.size(); ++i)
             if (prints_[i].comparable && group_[i] == static_cast<std::int64_t>(i)) items.push_back(static_cast<std::int64_t>(i));
         struct hashes {
             std::uint64_t across, down, light;
         };
-        std::vector<hashes> hash; // close together: most looks end at them
+        std::vector<hashes> hash;  // close together: most looks end at them
         for (std::int64_t i : items) {
             const picture_print& p = prints_[static_cast<std::size_t>(i)];
             hash.push_back({p.across, p.down, p.light});
@@ -3264,11 +3273,12 @@ private:
                             const hashes q = hash[order[b][at]];
                             const std::uint64_t differ = p.across ^ q.across;
                             if (bits_in(differ) > most_bits || bits_in(p.light ^ q.light) > most_bits || bits_in(p.down ^ q.down) > most_bits) continue;
-                            bool met = false; // by a block before
+                            bool met = false;  // by a block before
                             for (int before = 0; before < b; ++before) met |= bits_in(block(differ, before)) <= 1;
                             if (met) continue;
                             const std::int64_t other = items[order[b][at]];
-                            if (alike(prints_[static_cast<std::size_t>(items[i])], prints_[static_cast<std::size_t>(other)])) pairs[static_cast<std::size_t>(c)].emplace_back(i, order[b][at]);
+                            if (alike(prints_[static_cast<std::size_t>(items[i])], prints_[static_cast<std::size_t>(other)]))
+                                pairs[static_cast<std::size_t>(c)].emplace_back(i, order[b][at]);
                         }
                     }
             }
@@ -3281,11 +3291,11 @@ private:
     std::vector<key> keys_;
     bool by_looks_;
     std::vector<picture_print> prints_;
-    std::vector<std::int64_t> group_; // of each an earlier one of its group, or itself
+    std::vector<std::int64_t> group_;  // of each an earlier one of its group, or itself
     std::vector<picture_copy> found_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -3314,8 +3324,8 @@ struct split_indices {
 /// `groups` names for each sample a group, by any number; those of one group go to one side (empty: each is its own). They are taken in the
 /// order drawn where they bring a class nearer to its share and leave each class something to learn from. A class whose samples are groups of
 /// their own is drawn as it is without `groups`. Errors: usage (a fraction outside of [0, 1), groups of another number than samples).
-result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                       std::uint64_t seed, const std::vector<std::int64_t>& groups = {});
+result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction, std::uint64_t seed,
+                                       const std::vector<std::int64_t>& groups = {});
 
 /// A weight for each class, in inverse proportion to its share of the samples, for a loss that minds rare classes as much as
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
@@ -3337,8 +3347,7 @@ GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed, const std::vector<std::int64_t>& groups) GRAFT_MEMORY_TRY {
-    if (!(fraction >= 0 && fraction < 1))
-        return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
+    if (!(fraction >= 0 && fraction < 1)) return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
     if (!groups.empty() && groups.size() != labels.size())
         return fail(errc::usage, "groups", std::to_string(groups.size()) + " groups for " + std::to_string(labels.size()) + " samples");
     std::vector<std::vector<std::int64_t>> members(classes.size());
@@ -3355,7 +3364,8 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
     std::vector<bool> considered(together.size()), held_out(together.size());
     std::vector<std::int64_t> taken(classes.size());
     const auto count_in = [&](std::size_t g, std::size_t c) {
-        return std::count_if(together[g].begin(), together[g].end(), [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
+        return std::count_if(together[g].begin(), together[g].end(),
+                             [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
     };
     const auto take = [&](std::size_t g) {
         held_out[g] = true;
@@ -3377,7 +3387,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n < 2) wanted = 0;
         // The first steps of a shuffle by Fisher and Yates.
         const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
-        std::size_t least = together.size(); // the smallest group that could go
+        std::size_t least = together.size();  // the smallest group that could go
         for (std::int64_t i = 0; i < n && taken[c] < wanted; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -3402,8 +3412,7 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     for (std::int64_t n : counts)
         if (n > 0) sum += 1 / static_cast<double>(n), ++present;
     std::vector<float> weights;
-    for (std::int64_t n : counts)
-        weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
+    for (std::int64_t n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
     return weights;
 }
 
@@ -3436,7 +3445,8 @@ inline bool can_look_alike(const dataset_state& state) noexcept {
 }
 
 // For each i in [0, n) on the threads of a pool, telling how many are done.
-template <class F> inline void in_blocks(executor& pool, std::int64_t n, const dataset_progress& progress, const F& f) {
+template <class F>
+inline void in_blocks(executor& pool, std::int64_t n, const dataset_progress& progress, const F& f) {
     constexpr std::int64_t block = 256;
     if (progress.report) progress.report(progress.context, 0, n);
     for (std::int64_t from = 0; from < n; from += block) {
@@ -3472,10 +3482,10 @@ inline void note_leaks(const dataset& training, const dataset& validation, execu
     }
     if (!leaks) return;
     const std::string others = leaks == 1 ? "" : ", and so for " + std::to_string(leaks - 1) + " others";
-    problems.push_back({validation.name(leaked), errc::data_leak,
-                        "the same contents as " + escape(training.name(of)) + ", which is learnt from" + others +
-                            ": the score is too good by them; `graft check` lists them",
-                        false});
+    problems.push_back(
+        {validation.name(leaked), errc::data_leak,
+         "the same contents as " + escape(training.name(of)) + ", which is learnt from" + others + ": the score is too good by them; `graft check` lists them",
+         false});
 }
 
 // The groups of copies among pictures, for a draw that keeps each on one side.
@@ -3495,7 +3505,7 @@ inline picture_copies find_copies(const dataset& data, bool by_looks, executor& 
     return finder.find(pool);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     auto state = std::make_shared<detail::dataset_state>();
@@ -3541,26 +3551,26 @@ struct dataset_report {
     /// Pictures that are copies of others, by where the two lie: in one class of one part, in two classes, in two parts.
     enum class overlap : std::uint8_t { in_class, across_classes, across_parts };
     struct copy {
-        std::string path, of; ///< the copy, and what it is a copy of, which comes first
+        std::string path, of;  ///< the copy, and what it is a copy of, which comes first
         overlap where = overlap::in_class;
-        bool exact = false;   ///< the same contents or the same pixels; else nearly the same
+        bool exact = false;  ///< the same contents or the same pixels; else nearly the same
     };
-    static constexpr std::size_t most_copies = 1000; ///< that are listed of each overlap
+    static constexpr std::size_t most_copies = 1000;  ///< that are listed of each overlap
 
-    std::int64_t images = 0;   ///< samples of all parts
-    std::int64_t readable = 0; ///< those of them that can be decoded
-    double bad_share = 0;      ///< the largest share of a part to learn from or to score by that cannot be decoded
+    std::int64_t images = 0;    ///< samples of all parts
+    std::int64_t readable = 0;  ///< those of them that can be decoded
+    double bad_share = 0;       ///< the largest share of a part to learn from or to score by that cannot be decoded
     std::vector<std::string> classes;
     /// Samples of each class in each part, readable or not, in the order of `classes`.
     std::vector<std::int64_t> training, validation, test;
-    std::vector<copy> copies;  ///< in the order of the dataset: training, validation, test
-    std::int64_t exact_copies[3] = {}, near_copies[3] = {}; ///< how many there are, by `overlap`
-    bool near_searched = true; ///< whether near copies were looked for: not among more than 2^18 pictures, or too many that are alike
+    std::vector<copy> copies;                                ///< in the order of the dataset: training, validation, test
+    std::int64_t exact_copies[3] = {}, near_copies[3] = {};  ///< how many there are, by `overlap`
+    bool near_searched = true;  ///< whether near copies were looked for: not among more than 2^18 pictures, or too many that are alike
     /// Of the readable samples to learn from: the share of the largest class, and how many times the samples of the smallest one it has; 0
     /// where there are none.
     double majority = 0, ratio = 0;
-    std::size_t largest = 0, smallest = 0; ///< these classes: indices into `classes`
-    bool imbalanced = false;               ///< as is_imbalanced has it
+    std::size_t largest = 0, smallest = 0;  ///< these classes: indices into `classes`
+    bool imbalanced = false;                ///< as is_imbalanced has it
     /// Everything found: first about the dataset, then about single samples in their order, then copies across classes and across parts.
     std::vector<dataset_problem> problems;
     /// Fails where nothing is left to train on: data.open, data.format, ..., data.no_classes (pictures of fewer than two
@@ -3570,7 +3580,8 @@ struct dataset_report {
 
 /// Opens a dataset as `open_splits` does, but goes on past what is wrong with it; decodes every sample on the threads of `pool`;
 /// and looks for copies, exact ones and near ones (re-encoded, resized, slightly brighter): across parts they are problems data.leak (the
-/// score would be too good), across classes data.label_conflict (one of the labels is wrong). Class names that are all numbers with some left out are `data.empty_class`. The report does not depend on the threads.
+/// score would be too good), across classes data.label_conflict (one of the labels is wrong). Class names that are all numbers with some left out are
+/// `data.empty_class`. The report does not depend on the threads.
 dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress = {});
 
 GRAFT_END_NAMESPACE
@@ -3631,8 +3642,8 @@ private:
         }
         if (missing)
             note(path_, errc::data_empty_class,
-                 "classes are named by numbers from " + std::to_string(numbers.front()) + " to " + std::to_string(numbers.back()) +
-                     ", but there is no " + some + (missing > told ? ", ... (" + std::to_string(missing) + " are missing)" : ""));
+                 "classes are named by numbers from " + std::to_string(numbers.front()) + " to " + std::to_string(numbers.back()) + ", but there is no " +
+                     some + (missing > told ? ", ... (" + std::to_string(missing) + " are missing)" : ""));
     }
 
     void decode_all(executor& pool, const dataset_progress& progress) {
@@ -3646,9 +3657,8 @@ private:
         for (std::size_t k = 0; k < n; ++k) place[static_cast<std::size_t>(in_parts_[k])] = static_cast<std::int64_t>(k);
         finder_.reset(new copy_finder(report_.images, can_look_alike(*state_)));
         std::vector<status> results(n);
-        in_blocks(pool, report_.images, progress, [&](std::int64_t i) {
-            results[static_cast<std::size_t>(i)] = look_at_sample(i, place[static_cast<std::size_t>(i)]);
-        });
+        in_blocks(pool, report_.images, progress,
+                  [&](std::int64_t i) { results[static_cast<std::size_t>(i)] = look_at_sample(i, place[static_cast<std::size_t>(i)]); });
         for (std::size_t i = 0; i < n; ++i) {
             good_[i] = results[i].ok();
             if (!good_[i]) note(samples_.name(static_cast<std::int64_t>(i)), results[i].error().code(), results[i].error().detail());
@@ -3657,7 +3667,7 @@ private:
     status look_at_sample(std::int64_t i, std::int64_t place) {
         sample_bytes contents;
         GRAFT_TRY_ASSIGN(contents, samples_.fetch(i));
-        if (contents.height && !can_look_alike(*state_)) return finder_->add(place, contents, nullptr); // raw pixels were checked as a whole
+        if (contents.height && !can_look_alike(*state_)) return finder_->add(place, contents, nullptr);  // raw pixels were checked as a whole
         image picture;
         GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, samples_.name(i), state_->caps));
         return finder_->add(place, contents, &picture);
@@ -3694,9 +3704,12 @@ private:
         const picture_copies found = finder_->find(pool);
         report_.near_searched = found.near_searched;
         for (const picture_copy& c : found.copies) {
-            const std::size_t later = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.index)]), first = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.of)]);
+            const std::size_t later = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.index)]),
+                              first = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.of)]);
             const bool other_class = state_->labels[later] != state_->labels[first];
-            const overlap where = state_->parts[later] != state_->parts[first] ? overlap::across_parts : other_class ? overlap::across_classes : overlap::in_class;
+            const overlap where = state_->parts[later] != state_->parts[first] ? overlap::across_parts
+                                  : other_class                                ? overlap::across_classes
+                                                                               : overlap::in_class;
             const std::size_t kind = static_cast<std::size_t>(where);
             ++(c.exact ? report_.exact_copies : report_.near_copies)[kind];
             if (report_.exact_copies[kind] + report_.near_copies[kind] > static_cast<std::int64_t>(dataset_report::most_copies)) continue;
@@ -3749,11 +3762,11 @@ private:
     std::int64_t base_images_ = 0;
     std::vector<std::uint8_t> good_;
     std::unique_ptr<copy_finder> finder_;
-    std::vector<std::int64_t> in_parts_; // samples, training first
-    std::vector<std::int64_t> readable_; // of the part that is learnt from, by class
+    std::vector<std::int64_t> in_parts_;  // samples, training first
+    std::vector<std::int64_t> readable_;  // of the part that is learnt from, by class
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress) {
     return detail::dataset_checker(path, options).run(pool, progress);
@@ -3793,7 +3806,8 @@ public:
     image_cache& operator=(const image_cache&) = delete;
     ~image_cache();
 
-    /// The picture, read-only (whoever writes into its pixels ends the program), or none, also where there is no memory to map it: `if (image found = cache.find(k))`.
+    /// The picture, read-only (whoever writes into its pixels ends the program), or none, also where there is no memory to map it: `if (image found =
+    /// cache.find(k))`.
     image find(const key& wanted) const;
     /// Adds a picture, unless it is there or memory is wanting. What cannot be written is told by `trouble`, not by failing: the picture is at hand.
     void put(const key& name, const image& picture);
@@ -3834,7 +3848,7 @@ struct cache_record {
     std::uint64_t magic, first, second;
     std::uint32_t height, width, channels, unused;
     std::uint64_t pixels_sum;
-    std::uint64_t head_sum; // of what stands before it
+    std::uint64_t head_sum;  // of what stands before it
     std::uint64_t padding;
 
     static constexpr std::uint64_t magic_number = 0x31636572746667e3u;
@@ -3842,8 +3856,7 @@ struct cache_record {
     std::int64_t total() const noexcept { return std::int64_t(sizeof(cache_record)) + (pixels() + 63) / 64 * 64 + 64; }
     std::uint64_t sum() const noexcept { return xxh64(this, 48); }
     bool valid() const noexcept {
-        return magic == magic_number && head_sum == sum() && height && width && height <= (1u << 27) && width <= (1u << 27) &&
-               (channels == 1 || channels == 3);
+        return magic == magic_number && head_sum == sum() && height && width && height <= (1u << 27) && width <= (1u << 27) && (channels == 1 || channels == 3);
     }
 };
 static_assert(sizeof(cache_record) == 64, "records are written as they are");
@@ -3854,18 +3867,16 @@ struct cache_key_hash {
     std::size_t operator()(const image_cache::key& k) const noexcept { return static_cast<std::size_t>(k.first); }
 };
 struct cache_key_equal {
-    bool operator()(const image_cache::key& a, const image_cache::key& b) const noexcept {
-        return a.first == b.first && a.second == b.second;
-    }
+    bool operator()(const image_cache::key& a, const image_cache::key& b) const noexcept { return a.first == b.first && a.second == b.second; }
 };
 
-} // namespace detail
+}  // namespace detail
 
 struct image_cache::state {
     struct entry {
         std::int64_t at;
         detail::cache_record head;
-        bool checked; // whether its pixels have been held against their checksum
+        bool checked;  // whether its pixels have been held against their checksum
     };
     mutable std::mutex index_lock, append_lock;
     std::unordered_map<key, entry, detail::cache_key_hash, detail::cache_key_equal> index;
@@ -3946,7 +3957,7 @@ struct cache_mapping {
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE image_cache::~image_cache() {
     if (state_ && state_->descriptor >= 0) ::close(state_->descriptor);
@@ -3971,15 +3982,13 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
     std::int64_t size = about.st_size;
     char head[sizeof detail::cache_head];
     if (size < static_cast<std::int64_t>(sizeof head) && write) {
-        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0))
-            return fail(errc::file_write, s.path, std::strerror(errno));
+        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0)) return fail(errc::file_write, s.path, std::strerror(errno));
         size = sizeof head;
     }
     const bool read = detail::read_at(s.descriptor, head, sizeof head, 0);
     if (!read && errno) return fail(errc::file_open, s.path, std::strerror(errno));
     if (!read || std::memcmp(head, detail::cache_head, sizeof head) != 0)
-        return fail(errc::file_open, s.path,
-                    "this is not a cache of pictures, or one of another version; remove it or name another folder");
+        return fail(errc::file_open, s.path, "this is not a cache of pictures, or one of another version; remove it or name another folder");
     s.end = sizeof head;
     for (state::entry place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
         const bool got = detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end);
@@ -3988,7 +3997,7 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
         if (!got || !place.head.valid() || place.head.total() > size - s.end) break;
         place.at = s.end;
         place.checked = false;
-        s.index[{place.head.first, place.head.second}] = place; // the last one counts: it was put because the others were damaged
+        s.index[{place.head.first, place.head.second}] = place;  // the last one counts: it was put because the others were damaged
     }
     if (write && s.end < size && detail::uninterrupted([&] { return ::ftruncate(s.descriptor, s.end); }) != 0)
         return fail(errc::file_write, s.path, std::strerror(errno));
@@ -4014,7 +4023,7 @@ GRAFT_INLINE image image_cache::state::find(const key& wanted) {
     const std::int64_t page = ::sysconf(_SC_PAGESIZE), start = place.at / page * page;
     auto size = static_cast<std::size_t>(place.at + place.head.total() - start);
 #if defined(MAP_POPULATE)
-    constexpr int flags = MAP_SHARED | MAP_POPULATE; // all of it is about to be read
+    constexpr int flags = MAP_SHARED | MAP_POPULATE;  // all of it is about to be read
 #else
     constexpr int flags = MAP_SHARED;
 #endif
@@ -4102,8 +4111,8 @@ GRAFT_BEGIN_NAMESPACE
 struct mix_plan {
     enum class way : std::uint8_t { none, mixup, cutmix };
     way kind = way::none;
-    double lambda = 1; ///< share of the sample itself, also in its label; the rest is of the one before it
-    crop_box box;      ///< of cutmix: what comes from the other sample
+    double lambda = 1;  ///< share of the sample itself, also in its label; the rest is of the one before it
+    crop_box box;       ///< of cutmix: what comes from the other sample
 };
 
 /// A number distributed as Beta(a, b); by gamma numbers (Marsaglia and Tsang 2000).
@@ -4151,7 +4160,7 @@ inline void cut_in(const float* other, float* own, const mix_plan& plan, const s
         }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE double random_beta(double a, double b, random_sequence& random) {
     const double x = detail::random_gamma(a, random), y = detail::random_gamma(b, random);
@@ -4182,8 +4191,7 @@ GRAFT_INLINE mix_plan draw_mix(const augmentation& augment, std::int64_t height,
 
 GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) GRAFT_MEMORY_TRY {
     if (plan.kind == mix_plan::way::none || !batch.elements()) return {};
-    if (batch.type() != dtype::float32)
-        return fail(errc::input_dtype, "mix", std::string("batches of float32 are mixed, not of ") + name(batch.type()));
+    if (batch.type() != dtype::float32) return fail(errc::input_dtype, "mix", std::string("batches of float32 are mixed, not of ") + name(batch.type()));
     const shape& e = batch.shape();
     if (e.rank() != 4) return fail(errc::input_shape, "mix", "a batch of pictures has 4 dimensions; this one is " + text(e));
     const std::int64_t samples = e[0], n = batch.elements() / samples;
@@ -4216,10 +4224,10 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How samples become tensors.
 struct sample_options {
-    preprocess_spec preprocess; ///< what is left open is taken from `format`
-    input_format format;        ///< of the model; nothing known: NCHW, float32, and the specification says the size
-    augmentation augment;       ///< default: nothing, which is what evaluation and prediction see
-    std::uint64_t seed = 0;     ///< of the augmentations
+    preprocess_spec preprocess;  ///< what is left open is taken from `format`
+    input_format format;         ///< of the model; nothing known: NCHW, float32, and the specification says the size
+    augmentation augment;        ///< default: nothing, which is what evaluation and prediction see
+    std::uint64_t seed = 0;      ///< of the augmentations
     /// Where decoded pictures are kept between epochs and runs; null: nowhere. With it every value stays the same, bit for bit.
     std::shared_ptr<image_cache> cache;
     /// Whether pictures are made smaller, once, before random crops are cut from them: the shorter side to `shrunk_side`. Saves
@@ -4262,9 +4270,9 @@ private:
     dataset data_;
     sample_options options_;
     preprocess_spec spec_;
-    std::string rule_; // of what is kept in the cache
+    std::string rule_;  // of what is kept in the cache
     std::int64_t height_ = 0, width_ = 0;
-    tensor tables_; // (3, 256): the value of each pixel value, for each channel of the output
+    tensor tables_;  // (3, 256): the value of each pixel value, for each channel of the output
 };
 
 namespace detail {
@@ -4292,7 +4300,7 @@ inline void look_up_planes(const std::uint8_t* in, std::int64_t n, Element* out,
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t shrunk_side(const augmentation& augment, std::int64_t crop_height, std::int64_t crop_width) noexcept {
     const auto side = static_cast<double>(crop_height > crop_width ? crop_height : crop_width);
@@ -4331,10 +4339,8 @@ GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const 
     geometry.layout = preprocess_spec::axes::nchw;
     geometry.type = dtype::uint8;
     if (geometry.order == preprocess_spec::channels::bgr) geometry.order = preprocess_spec::channels::rgb;
-    const std::string shrunk =
-        !options.shrink ? "" : ", shorter side at most " + std::to_string(shrunk_side(a, maker.height_, maker.width_));
-    maker.rule_ = std::string("rule 1, ") + (GRAFT_HAS_LIBJPEG ? "libjpeg" : "stb") + ", " +
-                  (a.random_resized_crop ? "whole" + shrunk : text(geometry));
+    const std::string shrunk = !options.shrink ? "" : ", shorter side at most " + std::to_string(shrunk_side(a, maker.height_, maker.width_));
+    maker.rule_ = std::string("rule 1, ") + (GRAFT_HAS_LIBJPEG ? "libjpeg" : "stb") + ", " + (a.random_resized_crop ? "whole" + shrunk : text(geometry));
     return maker;
 }
 GRAFT_MEMORY_CATCH("sample_maker::make")
@@ -4402,8 +4408,7 @@ GRAFT_INLINE void sample_maker::normalize(const image& picture, std::byte* out) 
     const std::uint8_t* in = picture.data();
     const std::byte* tables = tables_.raw();
     if (nchw() && step == 3 && size == 4)
-        return detail::look_up_planes(in, n, reinterpret_cast<std::uint32_t*>(out),
-                                      reinterpret_cast<const std::uint32_t*>(tables), bgr);
+        return detail::look_up_planes(in, n, reinterpret_cast<std::uint32_t*>(out), reinterpret_cast<const std::uint32_t*>(tables), bgr);
     for (std::int64_t k = 0; k < c; ++k, tables += 256 * size) {
         const std::uint8_t* from = in + (step == 1 ? 0 : bgr ? 2 - k : k);
         const std::int64_t first = nchw() ? k * n : k, hop = nchw() ? 1 : c;
@@ -4437,7 +4442,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// A sample that could not be read, and why.
 struct bad_sample {
-    std::int64_t index = 0; ///< in the dataset
+    std::int64_t index = 0;  ///< in the dataset
     std::string name;
     errc code = errc::internal;
     std::string detail;
@@ -4445,15 +4450,15 @@ struct bad_sample {
 
 /// What a loader hands out.
 struct batch {
-    tensor inputs;                     ///< (N, C, H, W) or (N, H, W, C), of the type that the preprocessing says
-    tensor teacher_inputs;             ///< the same samples as loader_options::teacher has them; empty without
-    std::vector<std::int32_t> labels;  ///< N of them
-    std::vector<std::int64_t> indices; ///< in the dataset, N of them
+    tensor inputs;                      ///< (N, C, H, W) or (N, H, W, C), of the type that the preprocessing says
+    tensor teacher_inputs;              ///< the same samples as loader_options::teacher has them; empty without
+    std::vector<std::int32_t> labels;   ///< N of them
+    std::vector<std::int64_t> indices;  ///< in the dataset, N of them
     /// Where the batch was mixed: sample i is lambda[i] of `labels[i]` and the rest of `other_labels[i]`. Else both are empty.
     std::vector<std::int32_t> other_labels;
     std::vector<float> lambda;
-    std::vector<bad_sample> bad; ///< what was left out: the batch is shorter by as many, perhaps empty
-    std::int64_t number = 0;     ///< in the epoch
+    std::vector<bad_sample> bad;  ///< what was left out: the batch is shorter by as many, perhaps empty
+    std::int64_t number = 0;      ///< in the epoch
 
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(labels.size()); }
 };
@@ -4468,10 +4473,10 @@ struct teacher_view {
 struct loader_options {
     sample_options sample;
     std::int64_t batch_size = 32;
-    bool shuffle = true;    ///< in `epoch_order`; else in the dataset's
-    bool drop_last = false; ///< whether a last batch that is not full is left out
-    int workers = 0;        ///< threads; 0: default_threads()
-    int ahead = 4;          ///< batches made or being made before they are asked for; >= 1
+    bool shuffle = true;     ///< in `epoch_order`; else in the dataset's
+    bool drop_last = false;  ///< whether a last batch that is not full is left out
+    int workers = 0;         ///< threads; 0: default_threads()
+    int ahead = 4;           ///< batches made or being made before they are asked for; >= 1
     /// The share of the samples that may be bad in one epoch (of those that were visited since `start`): see `allowed_bad`; more is
     /// data.too_many_bad, which says what share there is. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;
@@ -4616,7 +4621,7 @@ public:
 
 private:
     struct slot {
-        batch made; // `inputs` is as long as a full batch until it is closed
+        batch made;  // `inputs` is as long as a full batch until it is closed
         std::vector<status> outcome;
         std::int64_t first = 0, count = 0, left = 0;
         status failed;
@@ -4663,9 +4668,7 @@ private:
         return teacher_ ? teacher_->write(index, epoch_, s.made.teacher_inputs.raw() + i * teacher_->sample_bytes()) : status();
     }
 
-    std::int64_t index_at(std::int64_t place) const noexcept {
-        return order_.empty() ? place : order_[static_cast<std::size_t>(place)];
-    }
+    std::int64_t index_at(std::int64_t place) const noexcept { return order_.empty() ? place : order_[static_cast<std::size_t>(place)]; }
 
     bool has_work() const noexcept { return next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead; }
 
@@ -4696,8 +4699,7 @@ private:
             next_sample_ = 0;
         }
         lock.unlock();
-        for (std::int64_t i = begin; i < end; ++i)
-            s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
+        for (std::int64_t i = begin; i < end; ++i) s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
         lock.lock();
         if (s.left -= end - begin) return;
         lock.unlock();
@@ -4790,7 +4792,8 @@ private:
                            std::to_string(allowed_bad(options_.bad_share, n)) + " may. This one: " + text(one.code) + ": " + one.detail;
         for (std::size_t i = 1; i < first_bad_.size(); ++i) what += (i == 1 ? "; others: " : ", ") + escape(first_bad_[i].name);
         // Rounded up, so that the share of so many is that of all of them.
-        if (all < n) what += detail::number_text(". --bad-share %.4g leaves them out", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
+        if (all < n)
+            what += detail::number_text(". --bad-share %.4g leaves them out", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
         return fail(errc::data_too_many_bad, one.name, what + "; `graft check` lists them all");
     }
 
@@ -4799,12 +4802,12 @@ private:
     const sample_maker samples_;
     const std::optional<sample_maker> teacher_;
     const int workers_;
-    const std::int64_t chunk_; // samples that are taken at a time: small pictures are made faster than locks are
+    const std::int64_t chunk_;  // samples that are taken at a time: small pictures are made faster than locks are
     std::int64_t batches_ = 0;
     std::vector<std::int64_t> order_;
     std::vector<slot> slots_;
     std::vector<buffer> spare_;
-    std::vector<bad_sample> first_bad_; // of this epoch, a few
+    std::vector<bad_sample> first_bad_;  // of this epoch, a few
     std::vector<std::thread> threads_;
     std::mutex lock_;
     std::condition_variable work_, ready_;
@@ -4814,7 +4817,7 @@ private:
     bool stopping_ = false, running_ = false;
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t allowed_bad(double share, std::int64_t samples) noexcept {
     // A share of 0.29 of 100 is 29, whatever binary makes of it.
@@ -4827,8 +4830,7 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
         return fail(errc::usage, "loader", "a batch size of " + std::to_string(options.batch_size) + " makes no sense");
     if (options.workers < 0 || options.workers > 1024 || options.ahead < 1 || options.ahead > 1024)
         return fail(errc::usage, "loader", "workers must be 0 to 1024, batches ahead 1 to 1024");
-    if (!(options.bad_share >= 0 && options.bad_share <= 1))
-        return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
+    if (!(options.bad_share >= 0 && options.bad_share <= 1)) return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
     const auto make_samples = [&](const sample_options& how) -> result<sample_maker> {
         sample_maker samples;
         GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, how));
@@ -4897,8 +4899,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// The pictures below a folder.
 struct picture_files {
-    std::vector<std::string> paths;        ///< with the folder before them, sorted by their bytes
-    std::vector<dataset_problem> problems; ///< what was passed over, and why
+    std::vector<std::string> paths;         ///< with the folder before them, sorted by their bytes
+    std::vector<dataset_problem> problems;  ///< what was passed over, and why
 };
 
 /// Finds them: regular files whose name ends as pictures' names do (`.jpg`, `.PNG`, `.webp`, `.heic`, ..., so that one that cannot be read is
@@ -4932,7 +4934,7 @@ inline bool starts_like_picture(const std::string& path) {
     const descriptor file = descriptor::open(path, descriptor::use::read);
     std::uint8_t p[12] = {};
     const std::int64_t got = file.is_open() ? file.read(p, sizeof p) : -1;
-    if (got < 0) return true; // what cannot be read is reported when it is fetched
+    if (got < 0) return true;  // what cannot be read is reported when it is fetched
     const auto n = static_cast<std::size_t>(got);
     return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
@@ -4964,7 +4966,7 @@ public:
     // All pictures under a folder, as deep as they lie: folders by path, files by name within each. Errors: data.open (the folder itself cannot be
     // read; those below are told and passed over), memory.oom.
     result<std::vector<std::string>> below(const std::string& top) {
-        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
+        std::vector<std::pair<std::string, int>> waiting{{top, 0}};  // and how deep
         std::vector<folder_files> found;
         while (!waiting.empty()) {
             const std::pair<std::string, int> folder = std::move(waiting.back());
@@ -5000,9 +5002,7 @@ public:
         return paths;
     }
 
-    void second_visit(const std::string& path) {
-        note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only");
-    }
+    void second_visit(const std::string& path) { note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only"); }
     void skip_other(const std::string& path, const folder_entry& e) {
         note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
     }
@@ -5026,10 +5026,10 @@ private:
     const std::string& base_;
     std::vector<dataset_problem>& problems_;
     file_identity left_out_{0, 0};
-    std::set<file_identity> visited_; // against loops of links, and against doubling by them
+    std::set<file_identity> visited_;  // against loops of links, and against doubling by them
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) GRAFT_MEMORY_TRY {
     folder_entry top;
@@ -5077,8 +5077,8 @@ struct split_indices {
 /// `groups` names for each sample a group, by any number; those of one group go to one side (empty: each is its own). They are taken in the
 /// order drawn where they bring a class nearer to its share and leave each class something to learn from. A class whose samples are groups of
 /// their own is drawn as it is without `groups`. Errors: usage (a fraction outside of [0, 1), groups of another number than samples).
-result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                       std::uint64_t seed, const std::vector<std::int64_t>& groups = {});
+result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction, std::uint64_t seed,
+                                       const std::vector<std::int64_t>& groups = {});
 
 /// A weight for each class, in inverse proportion to its share of the samples, for a loss that minds rare classes as much as
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
@@ -5100,8 +5100,7 @@ GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed, const std::vector<std::int64_t>& groups) GRAFT_MEMORY_TRY {
-    if (!(fraction >= 0 && fraction < 1))
-        return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
+    if (!(fraction >= 0 && fraction < 1)) return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
     if (!groups.empty() && groups.size() != labels.size())
         return fail(errc::usage, "groups", std::to_string(groups.size()) + " groups for " + std::to_string(labels.size()) + " samples");
     std::vector<std::vector<std::int64_t>> members(classes.size());
@@ -5118,7 +5117,8 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
     std::vector<bool> considered(together.size()), held_out(together.size());
     std::vector<std::int64_t> taken(classes.size());
     const auto count_in = [&](std::size_t g, std::size_t c) {
-        return std::count_if(together[g].begin(), together[g].end(), [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
+        return std::count_if(together[g].begin(), together[g].end(),
+                             [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
     };
     const auto take = [&](std::size_t g) {
         held_out[g] = true;
@@ -5140,7 +5140,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n < 2) wanted = 0;
         // The first steps of a shuffle by Fisher and Yates.
         const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
-        std::size_t least = together.size(); // the smallest group that could go
+        std::size_t least = together.size();  // the smallest group that could go
         for (std::int64_t i = 0; i < n && taken[c] < wanted; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -5165,8 +5165,7 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     for (std::int64_t n : counts)
         if (n > 0) sum += 1 / static_cast<double>(n), ++present;
     std::vector<float> weights;
-    for (std::int64_t n : counts)
-        weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
+    for (std::int64_t n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
     return weights;
 }
 
@@ -5203,7 +5202,7 @@ GRAFT_BEGIN_NAMESPACE
 struct feature_map {
     value_id features = no_value;
     std::int64_t height = 0, width = 0, channels = 0;
-    std::int64_t first = 0, place_stride = 1, channel_stride = 0; ///< in elements; `first` is behind tokens of classes
+    std::int64_t first = 0, place_stride = 1, channel_stride = 0;  ///< in elements; `first` is behind tokens of classes
     bool tokens = false;
 };
 
@@ -5313,7 +5312,8 @@ struct channel_sums {
     }
     double total() const noexcept { return static_cast<double>(images) * static_cast<double>(plane); }
     /// The sum of f(element) over a channel's elements.
-    template <class F> double sum(std::int64_t channel, const F& f) const {
+    template <class F>
+    double sum(std::int64_t channel, const F& f) const {
         return sum_shards<double>(0, cut.count, [&](int s) {
             double own = 0;
             for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
@@ -5532,17 +5532,29 @@ inline status layer_norm_grad_scale_run(run_context& c) {
 
 inline op_table layer_norm_training_ops() {
     static constexpr op_row rows[] = {
-        own("LayerNormalizationGrad").inputs(4, 5).functions(layer_norm_grad_infer, layer_norm_grad_run).attributes("axis:i")
-            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - f32[4,1]~0.1:2 f32[33]; "
-                      "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
-                      "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 f16[8]; "
-                      "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
-        own("LayerNormalizationGradScale").inputs(4).outputs(1, 2)
-            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run).exact_outputs_from(0).sums_batch()
+        own("LayerNormalizationGrad")
+            .inputs(4, 5)
+            .functions(layer_norm_grad_infer, layer_norm_grad_run)
+            .attributes("axis:i")
+            .problems(
+                "f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2 f32[17]; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 f32[70]; f32[4,33] f32[4,33] - "
+                "f32[4,1]~0.1:2 f32[33]; "
+                "f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 f32[4,5] axis=2; f32[2,3,6] f32[2,3,6] f32[2,1,1] f32[2,1,1]~0.1:2 f32[3,1] axis=1; "
+                "f32[2,5000] f32[2,5000] f32[2,1] f32[2,1]~0.1:2; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2 f64[6]; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2 "
+                "f16[8]; "
+                "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2 f32[4]"),
+        own("LayerNormalizationGradScale")
+            .inputs(4)
+            .outputs(1, 2)
+            .functions(layer_norm_grad_scale_infer, layer_norm_grad_scale_run)
+            .exact_outputs_from(0)
+            .sums_batch()
             .attributes("axis:i shards:i")
-            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - f32[9,1]~0.1:2; "
+            .problems("f32[3,17] f32[3,17] f32[3,1] f32[3,1]~0.1:2; f32[2,5,70] f32[2,5,70] f32[2,5,1] f32[2,5,1]~0.1:2 shards=4; f32[9,33] f32[9,33] - "
+                      "f32[9,1]~0.1:2; "
                       "f32[11,40,5] f32[11,40,5] f32[11,40,1] f32[11,40,1]~0.1:2; f32[2,3,4,5] f32[2,3,4,5] f32[2,3,1,1] f32[2,3,1,1]~0.1:2 axis=2 shards=1; "
-                      "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
+                      "f32[6] f32[6] f32[1] f32[1]~0.1:2 axis=0; f64[4,6] f64[4,6] f64[4,1] f64[4,1]~0.1:2; f16[3,8] f16[3,8] f32[3,1] f32[3,1]~0.1:2; "
+                      "f32[0,4] f32[0,4] f32[0,1] f32[0,1]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -5554,23 +5566,39 @@ inline gradient_table norm_training_gradients() {
 }
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
-        own("BatchNormalizationTraining").inputs(5, 6).outputs(5).functions(batch_norm_training_infer, batch_norm_training_run)
-            .statistics(3, 4).made_once_from(1).takes_activation().residual(5).sums_batch()
+        own("BatchNormalizationTraining")
+            .inputs(5, 6)
+            .outputs(5)
+            .functions(batch_norm_training_infer, batch_norm_training_run)
+            .statistics(3, 4)
+            .made_once_from(1)
+            .takes_activation()
+            .residual(5)
+            .sums_batch()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
-            .problems("f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
-                      "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 alpha=-0.5 beta=0.75; "
-                      "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
-        own("BatchNormalizationGrad").inputs(5, 6).outputs(3, 4).functions(batch_norm_grad_infer, batch_norm_grad_run)
-            .sums_batch().attributes("activation:i alpha:f beta:f shards:i")
-            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
-                      "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 beta=0.75; "
-                      "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] f32[3]~0.1:2"),
+            .problems(
+                "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+                "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 "
+                "alpha=-0.5 beta=0.75; "
+                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+        own("BatchNormalizationGrad")
+            .inputs(5, 6)
+            .outputs(3, 4)
+            .functions(batch_norm_grad_infer, batch_norm_grad_run)
+            .sums_batch()
+            .attributes("activation:i alpha:f beta:f shards:i")
+            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] "
+                      "activation=1 shards=4; "
+                      "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 "
+                      "alpha=-0.5 beta=0.75; "
+                      "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] "
+                      "f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_OPS_OPTIMIZER_HPP
@@ -5602,7 +5630,8 @@ inline bool loss_is_finite(const run_context& c, int i) noexcept { return !c.has
 
 /// Loads up to four inputs in blocks, calls f(n, blocks) and stores the outputs: block k is input from[k] and becomes output to[k]
 /// (-1: none, or left out).
-template <int Blocks, class F> inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
+template <int Blocks, class F>
+inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
     for_blocks(c.pool, c.in[0].elements(), [&](std::int64_t first, int n) {
         double block[Blocks][block_size];
         for (int k = 0; k < Blocks; ++k) {
@@ -5617,7 +5646,8 @@ template <int Blocks, class F> inline void for_update(run_context& c, const int 
     });
 }
 /// Gives every output i the input from[i].
-template <int Outputs> inline status keep_all(run_context& c, const int (&from)[Outputs]) {
+template <int Outputs>
+inline status keep_all(run_context& c, const int (&from)[Outputs]) {
     for (int i = 0; i < Outputs; ++i)
         if (c.wants(i) && c.has(from[i])) GRAFT_TRY(copy_input(c, from[i], i));
     return {};
@@ -5640,7 +5670,7 @@ inline status sgd_run(run_context& c) {
     const double momentum = decimal(c, "momentum", 0), damped = 1 - decimal(c, "dampening", 0), decay = decimal(c, "weight_decay", 0);
     const double step = c.in[3].real(0) * decimal(c, "rate", 1);
     const bool nesterov = c.integer("nesterov", 0) != 0;
-    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double(*block)[block_size]) {
         double *w = block[0], *g = block[1], *b = block[2];
         for (int i = 0; i < n; ++i) {
             g[i] += decay * w[i];
@@ -5669,12 +5699,12 @@ inline status adam_infer(infer_context& c) {
 inline status adam_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 6)) return keep_all(c, {0, 2, 3});
-    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8), decay = decimal(c,
-        "weight_decay", 0);
+    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8),
+                 decay = decimal(c, "weight_decay", 0);
     const double rate = c.in[4].real(0) * decimal(c, "rate", 1), step = static_cast<double>(std::max<std::int64_t>(c.in[5].integer(0), 1));
     const double size = rate / (1 - std::pow(beta1, step)), correction = std::sqrt(1 - std::pow(beta2, step));
     const bool decoupled = c.integer("decoupled", 0) != 0;
-    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double(*block)[block_size]) {
         double *w = block[0], *g = block[1], *m = block[2], *v = block[3];
         for (int i = 0; i < n; ++i) {
             if (decoupled)
@@ -5701,7 +5731,7 @@ inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
     const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? warm_decay(given, c.in[3].integer(0)) : given;
-    for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1}, {0, -1}, [&](int n, double(*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
     return {};
@@ -5739,7 +5769,7 @@ inline status scale_by_norm_infer(infer_context& c) {
 inline status scale_by_norm_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     const double ratio = decimal(c, "max_norm", 1) / (c.in[1].real(0) + 1e-6), factor = ratio > 1 ? 1 : ratio;
-    for_update(c, {0}, {0}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0}, {0}, [&](int n, double(*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] *= factor;
     });
     return {};
@@ -5747,29 +5777,57 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run).plays(op_role::update).exact_outputs_from(0)
+        own("SGD")
+            .inputs(4, 5)
+            .outputs(1, 2)
+            .functions(sgd_infer, sgd_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
             .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
-            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
-                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
-        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run).plays(op_role::update).exact_outputs_from(0)
+            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] "
+                      "f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
+                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - "
+                      "f32(0.1) f32(1)"),
+        own("Adam")
+            .inputs(6, 7)
+            .outputs(1, 3)
+            .functions(adam_infer, adam_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
             .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
-            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
-                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
+            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) "
+                      "f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
+                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] "
+                      "f64[9]~0:1 f64(0.01) i64(2) f64(1); "
                       "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
-        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).plays(op_role::update)
-            .exact_outputs_from(0).attributes("decay:f")
-            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
-        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run).plays(op_role::update)
-            .exact_outputs_from(0).problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
-        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).plays(op_role::update)
-            .exact_outputs_from(0).elementwise().attributes("max_norm:f")
+        own("ExponentialMovingAverage")
+            .inputs(2, 4)
+            .functions(average_infer, average_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .attributes("decay:f")
+            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; "
+                      "f32[0] f32[0] f32(1) i64(1)"),
+        own("GlobalNorm")
+            .inputs_from(1)
+            .functions(global_norm_infer, global_norm_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm")
+            .inputs(2)
+            .functions(scale_by_norm_infer, scale_by_norm_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .elementwise()
+            .attributes("max_norm:f")
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE
 #endif
 
@@ -5781,20 +5839,51 @@ namespace ops {
 // Each family's file ends with these, beside its rows.
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(),
-        elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
-        logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
-        selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
-        pool_gradients(), norm_gradients(), norm_local_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
-        attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
+        activation_gradients(),
+        arg_gradients(),
+        cast_gradients(),
+        cumulative_gradients(),
+        einsum_gradients(),
+        elementwise_binary_gradients(),
+        elementwise_unary_gradients(),
+        elementwise_variadic_gradients(),
+        gather_gradients(),
+        generate_gradients(),
+        legacy_gradients(),
+        logical_gradients(),
+        loss_gradients(),
+        matmul_gradients(),
+        pad_gradients(),
+        rearrange_gradients(),
+        reduce_gradients(),
+        scatter_gradients(),
+        selection_gradients(),
+        shape_gradients(),
+        slice_gradients(),
+        softmax_gradients(),
+        conv_gradients(),
+        conv_transpose_gradients(),
+        pool_gradients(),
+        norm_gradients(),
+        norm_local_gradients(),
+        norm_training_gradients(),
+        random_gradients(),
+        quantize_gradients(),
+        resize_gradients(),
+        attention_gradients(),
+        grid_gradients(),
+        unfold_gradients(),
+        detection_gradients(),
+        deform_conv_gradients(),
     };
     return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), softmax_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
-        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
-        resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
+        activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
+        slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
+        layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),
     };
     return tables;
 }
@@ -5855,7 +5944,6 @@ public:
     }
 
 private:
-
     status through(std::size_t i, const std::vector<char>& depends) {
         const node n = g_.nodes[i];  // a copy: the list grows
         std::vector<value_id> given, made(n.inputs.size(), no_value);
@@ -5872,7 +5960,9 @@ private:
         if (!flows || !asked) return {};
         const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
         const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
-        if (!row) return fail(errc::train_no_gradient, location(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
+        if (!row)
+            return fail(errc::train_no_gradient, location(n),
+                        "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
         gradient_context c{emit_, n, given, wanted, made, shards_};
@@ -5881,7 +5971,9 @@ private:
         for (std::size_t k = 0; k < made.size(); ++k) {
             if (made[k] == no_value || !wanted[k]) continue;
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
-                return fail(errc::internal, location(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
+                return fail(errc::internal, location(n),
+                            "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " +
+                                text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
             value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
@@ -5961,18 +6053,18 @@ namespace cpu {
 /// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
 /// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
 struct conv_grad_weight_args {
-    conv_problem p; // of the forward convolution; a pointwise one comes as one long row
+    conv_problem p;  // of the forward convolution; a pointwise one comes as one long row
     const float* x = nullptr;
     const float* dy = nullptr;
     float* dw = nullptr;
-    float* db = nullptr; // may be null
+    float* db = nullptr;  // may be null
     float* workspace = nullptr;
-    std::int64_t icg = 0, ocg = 0; // channels of one group
-    int vectors = 1;               // vectors of output channels of a tile; the last tile may have fewer
-    std::int64_t lanes = 1, chunks = 1; // input channels of a tile, and how many tiles of them there are
+    std::int64_t icg = 0, ocg = 0;       // channels of one group
+    int vectors = 1;                     // vectors of output channels of a tile; the last tile may have fewer
+    std::int64_t lanes = 1, chunks = 1;  // input channels of a tile, and how many tiles of them there are
     graft::shards shards;
     std::int64_t parts = 1, levels = 1, tile_floats = 0, first_tile = 0;
-    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1; // what stays in the first cache for all rows of the tile
+    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1;  // what stays in the first cache for all rows of the tile
 };
 
 /// How one shard's tiles of Winograd's are cut into strips that are summed in registers: `count` (one, of nothing, where there are none)
@@ -6003,16 +6095,16 @@ struct conv_grad_winograd_args {
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_room = 0, x_element = 0, dy_element = 0;
     float *x_transformed = nullptr, *dy_transformed = nullptr;
-    const conv_grad_strips* strips = nullptr; // of each shard
+    const conv_grad_strips* strips = nullptr;  // of each shard
     conv_grad_run begin, end;
 };
 
 /// One run of a gradient with respect to inputs that have strides: one phase, which is a convolution of stride 1 over dY that gives
 /// every sh-th row and every sw-th column of dX, or a depthwise one with all phases.
 struct conv_grad_input_args {
-    conv_args conv;                // of the phase: reads dY, weights packed as for the direct algorithm
-    conv_problem forward;          // the forward convolution, whose ih and iw are those of dX
-    std::int64_t row0 = 0, column0 = 0; // where the phase's first pixel lies in dX
+    conv_args conv;                      // of the phase: reads dY, weights packed as for the direct algorithm
+    conv_problem forward;                // the forward convolution, whose ih and iw are those of dX
+    std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
 };
 
 /// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
@@ -6021,9 +6113,9 @@ struct conv_pack_args {
     static constexpr int most_taps = 256;
     const float* from = nullptr;
     float* to = nullptr;
-    std::int64_t out_channels = 0, in_channels = 0, groups = 1; // channels of one group
+    std::int64_t out_channels = 0, in_channels = 0, groups = 1;  // channels of one group
     std::int64_t out_step = 0, in_step = 0, from_group = 0, to_group = 0;
-    std::int64_t element = 0; // Winograd: floats from one element to the next
+    std::int64_t element = 0;  // Winograd: floats from one element to the next
     int from_taps = 1, taps = 1, wino = 0;
     bool planes = false;
     std::int32_t tap[most_taps];
@@ -6046,7 +6138,7 @@ struct conv_grad_kernels {
     void (*pack)(const conv_pack_args&, std::int64_t task);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -6054,21 +6146,21 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 enum class conv_grad_weight_algorithm : std::uint8_t {
-    direct,    ///< tiles of channels over blocked images; groups too
-    planes,    ///< few input channels, read from planes
-    depthwise, ///< as many groups as channels
-    winograd2, ///< of F(2x2, 3x3)
-    winograd4, ///< of F(4x4, 3x3)
+    direct,     ///< tiles of channels over blocked images; groups too
+    planes,     ///< few input channels, read from planes
+    depthwise,  ///< as many groups as channels
+    winograd2,  ///< of F(2x2, 3x3)
+    winograd4,  ///< of F(4x4, 3x3)
 };
 
 /// How a gradient of weights will be computed. The algorithm depends on the instruction set, the shape of one sample and the number of
 /// shards, never on the batch or the threads; the workspace depends on the batch too.
 struct conv_grad_weight_choice {
     conv_grad_weight_algorithm algorithm = conv_grad_weight_algorithm::direct;
-    const char* reason = "";          ///< for logs; static storage
-    int shards = 1;                   ///< logical shards that the sum over the batch is cut into
-    std::int64_t workspace_bytes = 0; ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
-    layout::kind in = layout::blocked;      ///< how it reads x; dy is always blocked
+    const char* reason = "";            ///< for logs; static storage
+    int shards = 1;                     ///< logical shards that the sum over the batch is cut into
+    std::int64_t workspace_bytes = 0;   ///< what run_conv_grad_weight needs beside its arguments, aligned to 64
+    layout::kind in = layout::blocked;  ///< how it reads x; dy is always blocked
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its `in` says how x is at hand (planes are taken as they
@@ -6078,23 +6170,23 @@ conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& for
 /// dw[oc][ic / groups][kh][kw] (row-major) = sum over the batch and pixels of dy[oc][pixel] * x[ic][pixel * stride - pad + tap * dilation],
 /// and db[oc] = sum of dy where `db` is not null. x lies as the choice says, dy is blocked. Sums over the batch are the tree of
 /// `graft::shards`, so that their bits depend on the number of shards and the instruction set only.
-void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const float* x, const float* dy,
-                          float* dw, float* db, void* workspace, executor& pool);
+void run_conv_grad_weight(isa set, const conv_problem& forward, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw, float* db,
+                          void* workspace, executor& pool);
 
 enum class conv_grad_input_algorithm : std::uint8_t {
-    convolution, ///< stride 1: a convolution of dy with the weights turned round
-    phases,      ///< strides: a convolution of stride 1 for each phase of the pixels of dx
-    depthwise,   ///< as many groups as channels, with strides
+    convolution,  ///< stride 1: a convolution of dy with the weights turned round
+    phases,       ///< strides: a convolution of stride 1 for each phase of the pixels of dx
+    depthwise,    ///< as many groups as channels, with strides
 };
 
 /// How a gradient of an input will be computed. Depends on the instruction set and the shape of one sample only.
 struct conv_grad_input_choice {
     conv_grad_input_algorithm algorithm = conv_grad_input_algorithm::convolution;
-    const char* reason = "";               ///< for logs; static storage
-    conv_choice conv;                      ///< where it is a convolution
-    std::int64_t packed_bytes = 0;         ///< of the weights as pack_conv_grad_input_weights writes them
-    std::int64_t pack_workspace_bytes = 0; ///< what pack_conv_grad_input_weights needs, aligned to 64
-    std::int64_t workspace_bytes = 0;      ///< what run_conv_grad_input needs beside its arguments, aligned to 64
+    const char* reason = "";                ///< for logs; static storage
+    conv_choice conv;                       ///< where it is a convolution
+    std::int64_t packed_bytes = 0;          ///< of the weights as pack_conv_grad_input_weights writes them
+    std::int64_t pack_workspace_bytes = 0;  ///< what pack_conv_grad_input_weights needs, aligned to 64
+    std::int64_t workspace_bytes = 0;       ///< what run_conv_grad_input needs beside its arguments, aligned to 64
 };
 
 /// Picks the algorithm. `forward` is the problem of the forward convolution; its layouts and epilogue are not looked at, as dy and dx are
@@ -6102,8 +6194,8 @@ struct conv_grad_input_choice {
 conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& forward);
 
 /// Writes the weights, [oc][ic / groups][kh][kw], in the order in which the algorithm reads them.
-void pack_conv_grad_input_weights(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* weight,
-                                  void* packed, void* workspace, executor& pool);
+void pack_conv_grad_input_weights(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* weight, void* packed,
+                                  void* workspace, executor& pool);
 
 /// As pack_conv_weights, of a forward convolution, on all threads: for weights that change with every step. Winograd's are computed in
 /// float, where pack_conv_weights takes double.
@@ -6111,10 +6203,10 @@ void repack_conv_weights(isa set, const conv_problem& problem, const conv_choice
 
 /// dx = the gradient of the forward convolution's input for dy [+ residual], all blocked. `residual` is null or of dx's shape, and may be
 /// dx.
-void run_conv_grad_input(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* dy, const void* packed,
-                         const float* residual, float* dx, void* workspace, executor& pool);
+void run_conv_grad_input(isa set, const conv_problem& forward, const conv_grad_input_choice& choice, const float* dy, const void* packed, const float* residual,
+                         float* dx, void* workspace, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -6158,7 +6250,7 @@ struct training_kernel_table {
     const rows_grad_kernels* rows_grad;
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -6168,7 +6260,7 @@ namespace cpu {
 /// The training kernels of an available instruction set; those of baseline for one of another architecture.
 const training_kernel_table& training_kernels(isa set) noexcept;
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
@@ -6187,8 +6279,8 @@ namespace cpu {
 /// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
 enum class gradient_mask : std::uint8_t {
     none,
-    relu, ///< where y > 0
-    clip, ///< where low < y < high
+    relu,  ///< where y > 0
+    clip,  ///< where low < y < high
 };
 
 /// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
@@ -6199,7 +6291,7 @@ struct elementwise_grad_kernels {
     void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_MATMUL_GRAD_KERNELS_HPP
@@ -6221,17 +6313,17 @@ struct product_sum_block {
     float* c;
     std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
-    float* levels;           ///< partial blocks: one for each level of the tree
-    std::int64_t level_step; ///< floats of a level: the block in whole tiles
+    float* levels;            ///< partial blocks: one for each level of the tree
+    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };
 
 /// The kernels of one instruction set.
 struct matmul_grad_kernels {
-    int rows, columns; ///< of a register tile
+    int rows, columns;  ///< of a register tile
     void (*block)(const product_sum_block&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_NORM_GRAD_KERNELS_HPP
@@ -6250,7 +6342,7 @@ namespace cpu {
 struct norm_rows {
     std::int64_t whole, tail, step;
     int tail_lanes;
-    int channels; ///< lanes that are channels; 0: all lanes are of one channel
+    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
 /// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
@@ -6274,15 +6366,14 @@ struct norm_grad_kernels {
     /// Mean, and sum of squared distances from it.
     void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
     /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
-    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b,
-                  std::int64_t n);
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
     void (*normalize)(const norm_rows&, const norm_forward&);
     /// Sums of dy and of dy * (x - mean).
     void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
     void (*gradient)(const norm_rows&, const norm_backward&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_OPTIMIZER_KERNELS_HPP
@@ -6312,8 +6403,7 @@ struct adam_step {
 struct optimizer_kernels {
     /// m and new_m null: no momentum.
     void (*sgd)(const sgd_step&, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n);
-    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n);
+    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n);
     /// y = a + share * (b - a)
     void (*blend)(float share, const float* a, const float* b, float* y, std::int64_t n);
     void (*scale)(float factor, const float* x, float* y, std::int64_t n);
@@ -6321,7 +6411,7 @@ struct optimizer_kernels {
     double (*square_sum)(const float* x, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_POOL_GRAD_KERNELS_HPP
@@ -6337,7 +6427,7 @@ namespace cpu {
 struct pool_grad_args {
     pool_problem p;
     const float* dy = nullptr;
-    const std::uint8_t* places = nullptr; ///< max only
+    const std::uint8_t* places = nullptr;  ///< max only
     float* dx = nullptr;
 };
 
@@ -6358,7 +6448,7 @@ struct pool_grad_kernels {
     void (*global_average)(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_REDUCE_SUM_KERNELS_HPP
@@ -6374,14 +6464,14 @@ namespace cpu {
 
 /// The sums of one instruction set. They run in float for some ten rows, then go on in double.
 struct reduce_sum_kernels {
-    int columns; ///< how many columns are summed at once at most
+    int columns;  ///< how many columns are summed at once at most
     /// sum[j] += x[i * step + j] for i < rows, j < lanes <= columns.
     void (*add_columns)(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
     /// x[0] + ... + x[n - 1].
     double (*row)(const float* x, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_ROWS_GRAD_KERNELS_HPP
@@ -6398,9 +6488,9 @@ namespace cpu {
 /// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
 struct normalized_rows_grad {
     const float *dy, *x;
-    const float* mean;    ///< null: 0, and its gradient is left out (RMS norm)
+    const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
     const float* inverse;
-    const float* scale;   ///< null: 1
+    const float* scale;  ///< null: 1
     float* dx;
     std::int64_t rows, n;
 };
@@ -6417,7 +6507,7 @@ struct rows_grad_kernels {
     void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -6450,7 +6540,7 @@ static constexpr int grad_plane_floats = 8192;
 // What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
 struct grad_strip {
     const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block;  // steps in floats
     std::int64_t images, rows, pixels;
 };
 
@@ -6459,20 +6549,22 @@ struct grad_strip {
 struct grad_sums {
     float* to;
     const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
+    std::int64_t row, level;  // floats from row to row and from level to level
     int merges;
     bool first, last;
 };
 
 // sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m, from += row) {
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
     }
 }
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
     if (!s.first) grad_add(sum, s.to, s.row);
     if (s.last)
         for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
@@ -6485,7 +6577,8 @@ template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const g
 }
 
 // Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
     V sum[MI][NV];
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m) {
@@ -6512,7 +6605,8 @@ template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad
 }
 
 // The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+template <int NV>
+GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
     V sum[4][NV];
     GRAFT_UNROLL
     for (int m = 0; m < 4; ++m) {
@@ -6549,7 +6643,8 @@ GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_s
 }
 
 // `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+template <int NV>
+GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
     constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
     for (int i = 0; i < count;) {
         const int left = count - i, room = V::W - lane - i;
@@ -6571,10 +6666,10 @@ template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_su
 
 // A tile of the weights: which channels it has.
 struct grad_tile {
-    std::int64_t block;      // first vector of output channels
+    std::int64_t block;  // first vector of output channels
     int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    std::int64_t out0, out1;  // output channels
+    std::int64_t in0, in1;    // input channels; none where in0 >= in1
     bool bias;
 };
 inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -6605,7 +6700,7 @@ struct grad_range {
     std::int64_t first, last;
 };
 inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    std::int64_t first = -offset, last = size - offset;  // in steps of the input
     if (stride != 1) {
         first = first > 0 ? (first + stride - 1) / stride : 0;
         last = last > 0 ? (last + stride - 1) / stride : 0;
@@ -6619,9 +6714,8 @@ inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t 
 
 // The taps of some input channels of one block, over one strip.
 template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images, std::int64_t row0,
+                                            std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane, int count, grad_sums out) {
     const conv_problem& p = a.p;
     grad_strip s;
     const std::int64_t step = out.row;
@@ -6662,10 +6756,11 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1                          ? &grad_weight_taps<1>
+                      : t.vectors == 2                        ? &grad_weight_taps<2>
+                      : t.vectors == 3                        ? &grad_weight_taps<3>
+                      : &grad_weight_taps < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;
@@ -6729,8 +6824,7 @@ inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile,
 }
 
 // Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
@@ -6767,10 +6861,8 @@ inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     }
     // Channels of several groups: of each output channel the inputs of its own group.
     for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0, c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i) a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
     }
 }
 // ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
@@ -6811,8 +6903,7 @@ GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32
 template <int NV>
 GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
     constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row) grad_plane_pass<MI, NV>(s, offsets + i, out);
 }
 
 GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
@@ -6831,18 +6922,20 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
     const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
     const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1,
+                       tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
     alignas(64) float copy[grad_plane_floats];
     std::int32_t offsets[first_layer_taps + 16];
     std::int64_t k = 0;
     for (std::int64_t c = 0; c < p.ic; ++c)
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1];  // passes are whole
+    const auto rows_of = t.vectors == 1                                  ? &grad_plane_rows_of<1>
+                         : t.vectors == 2                                ? &grad_plane_rows_of<2>
+                         : t.vectors == 3                                ? &grad_plane_rows_of < grad_plane_vectors == 4 ? 3 : 1 >
+                         : &grad_plane_rows_of < grad_plane_vectors == 4 ? 4
+                                                                         : 1 > ;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;
@@ -7116,10 +7209,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
+                      : t.vectors == 2                        ? &grad_weight_rows<2>
+                      : t.vectors == 3                        ? &grad_weight_rows<3>
+                      : &grad_weight_rows < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
@@ -7154,7 +7248,8 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     }
 }
 
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+template <int N>
+GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
     V half[3][N];
     GRAFT_UNROLL
     for (int j = 0; j < N; ++j) {
@@ -7188,8 +7283,8 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
             a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
         }
     for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
+                       w.p.ic * 9);
     if (!t.bias) return;
     const float* bias = sums + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
@@ -7233,11 +7328,11 @@ GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
     u[3] = c;
 }
 // `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+template <int N>
+GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
     V half[3][N];
     GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int k = 0; k < 3; ++k) weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
     for (int r = 0; r < N; ++r) {
         V u[N];
         weight_transform(half[0][r], half[1][r], half[2][r], u);
@@ -7255,7 +7350,7 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
     std::int64_t at_once = pack_room / (a.from_taps * V::W);
     if (at_once > V::W) at_once = V::W;
     for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W;  // of c's block
         count = end - c < at_once ? end - c : at_once;
         for (std::int64_t half = 0; half < vectors; half += V::W) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
@@ -7266,7 +7361,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
                 for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                float* const channel = to + half +
+                                       (a.wino     ? (c + i) * vectors
+                                        : a.planes ? (c + i) * a.taps * vectors
+                                                   : (start * a.taps + c + i - start) * vectors);
                 const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
                 if (a.wino == 4)
                     pack_winograd<6>(w, a.tap, channel, a.element);
@@ -7333,8 +7431,8 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const int taps = p.kh * p.kw;
     tap_row rows[conv_table_rows];
     conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1;               // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // the taps of a phase are few enough for one at least
     alignas(64) float sums[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -7405,12 +7503,13 @@ inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation
 struct grad_depthwise_job {
     const float *dy, *w, *residual;
     float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+    std::int64_t row_back;                      // floats from one row of dY to that of the next ky
+    int rows, columns;                          // taps that reach these pixels
+    std::int64_t column_back;                   // floats
+    std::int64_t row_tap, column_tap, dx_step;  // floats of w and dX
 };
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+template <int M>
+GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = V::zero();
@@ -7439,7 +7538,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     const std::int64_t base = task * p.ih * p.iw * V::W;
     for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
         const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1;  // columns of this phase
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
@@ -7506,7 +7605,8 @@ inline const conv_grad_kernels* conv_grad_table() {
 GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
 
 // What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+template <gradient_mask Mask>
+GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
     if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
     return dy;
@@ -7530,12 +7630,12 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
 
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        for (std::int64_t i = 0; i < n; i += V::W) { \
+            const int lanes = lanes_from(n - i); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+        } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -7577,8 +7677,7 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -7654,7 +7753,8 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+template <bool Residual>
+GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
@@ -7675,8 +7775,7 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
 }
 
 template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -7721,8 +7820,7 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
             for (int j = 0; j < width; ++j) product[j] += part[j];
         }
 }
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
     if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
     if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
@@ -7732,7 +7830,8 @@ inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t i
     sums_of<none, false>(r, g, images, image_step, sum, product);
 }
 
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
@@ -7764,7 +7863,7 @@ inline const norm_grad_kernels* norm_grad_table() {
 // Sums of rows and columns: text, included once for each instruction set.
 
 constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+constexpr std::int64_t sum_chunk = 128;  // rows that a float holds the sum of
 
 GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
     float lane[V::W];
@@ -7831,7 +7930,8 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+template <class F>
+GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     constexpr std::int64_t piece = 2048;
     double total = 0;
     for (std::int64_t first = 0; first < n; first += piece) {
@@ -7855,7 +7955,8 @@ inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std
     for (std::int64_t j = 0; j < count; j += V::W) {
         V along = V::zero();
         for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        for (std::int64_t i = 0; i < n; ++i)
+            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
     }
 }
 
@@ -7906,9 +8007,8 @@ inline const rows_grad_kernels* rows_grad_table() {
 
 // R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
 template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n, const float* levels,
+                                        std::int64_t level_step, int joins, float* out, std::int64_t out_row, bool whole_out) {
     V acc[R][2];
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
@@ -8022,8 +8122,7 @@ GRAFT_VECTOR V blended(float share, V a, V b) {
     return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
 }
 
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n) {
     const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
     const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
     const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
@@ -8094,7 +8193,7 @@ inline const optimizer_kernels* optimizer_table() {
 
 // The taps of one window that are inside.
 struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
+    std::int64_t row_step, column_step;  // floats from tap to tap
     int rows, columns;
 };
 
@@ -8133,13 +8232,14 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
         }
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
     const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;  // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
@@ -8191,7 +8291,8 @@ inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64
 }
 
 // A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+template <class F>
+inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
     std::int64_t out = plane * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
@@ -8218,7 +8319,8 @@ inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64
         if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
     });
 }
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
     over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
@@ -8262,14 +8364,14 @@ inline const pool_grad_kernels* pool_grad_table() {
 }
 
 inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(),  elementwise_grad_table(), pool_grad_table(),
+                                              optimizer_table(), reduce_sum_table(), matmul_grad_table(),      rows_grad_table()};
     return all;
 }
 
-} // namespace training
-} // namespace baseline
-} // namespace cpu
+}  // namespace training
+}  // namespace baseline
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 
@@ -8298,7 +8400,7 @@ static constexpr int grad_plane_floats = 8192;
 // What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
 struct grad_strip {
     const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block;  // steps in floats
     std::int64_t images, rows, pixels;
 };
 
@@ -8307,20 +8409,22 @@ struct grad_strip {
 struct grad_sums {
     float* to;
     const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
+    std::int64_t row, level;  // floats from row to row and from level to level
     int merges;
     bool first, last;
 };
 
 // sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m, from += row) {
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
     }
 }
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
     if (!s.first) grad_add(sum, s.to, s.row);
     if (s.last)
         for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
@@ -8333,7 +8437,8 @@ template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const g
 }
 
 // Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
     V sum[MI][NV];
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m) {
@@ -8360,7 +8465,8 @@ template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad
 }
 
 // The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+template <int NV>
+GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
     V sum[4][NV];
     GRAFT_UNROLL
     for (int m = 0; m < 4; ++m) {
@@ -8397,7 +8503,8 @@ GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_s
 }
 
 // `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+template <int NV>
+GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
     constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
     for (int i = 0; i < count;) {
         const int left = count - i, room = V::W - lane - i;
@@ -8419,10 +8526,10 @@ template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_su
 
 // A tile of the weights: which channels it has.
 struct grad_tile {
-    std::int64_t block;      // first vector of output channels
+    std::int64_t block;  // first vector of output channels
     int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    std::int64_t out0, out1;  // output channels
+    std::int64_t in0, in1;    // input channels; none where in0 >= in1
     bool bias;
 };
 inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -8453,7 +8560,7 @@ struct grad_range {
     std::int64_t first, last;
 };
 inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    std::int64_t first = -offset, last = size - offset;  // in steps of the input
     if (stride != 1) {
         first = first > 0 ? (first + stride - 1) / stride : 0;
         last = last > 0 ? (last + stride - 1) / stride : 0;
@@ -8467,9 +8574,8 @@ inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t 
 
 // The taps of some input channels of one block, over one strip.
 template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images, std::int64_t row0,
+                                            std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane, int count, grad_sums out) {
     const conv_problem& p = a.p;
     grad_strip s;
     const std::int64_t step = out.row;
@@ -8510,10 +8616,11 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1                          ? &grad_weight_taps<1>
+                      : t.vectors == 2                        ? &grad_weight_taps<2>
+                      : t.vectors == 3                        ? &grad_weight_taps<3>
+                      : &grad_weight_taps < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;
@@ -8577,8 +8684,7 @@ inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile,
 }
 
 // Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
@@ -8615,10 +8721,8 @@ inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     }
     // Channels of several groups: of each output channel the inputs of its own group.
     for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0, c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i) a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
     }
 }
 // ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
@@ -8659,8 +8763,7 @@ GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32
 template <int NV>
 GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
     constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row) grad_plane_pass<MI, NV>(s, offsets + i, out);
 }
 
 GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
@@ -8679,18 +8782,20 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
     const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
     const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1,
+                       tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
     alignas(64) float copy[grad_plane_floats];
     std::int32_t offsets[first_layer_taps + 16];
     std::int64_t k = 0;
     for (std::int64_t c = 0; c < p.ic; ++c)
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1];  // passes are whole
+    const auto rows_of = t.vectors == 1                                  ? &grad_plane_rows_of<1>
+                         : t.vectors == 2                                ? &grad_plane_rows_of<2>
+                         : t.vectors == 3                                ? &grad_plane_rows_of < grad_plane_vectors == 4 ? 3 : 1 >
+                         : &grad_plane_rows_of < grad_plane_vectors == 4 ? 4
+                                                                         : 1 > ;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;
@@ -8964,10 +9069,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
+                      : t.vectors == 2                        ? &grad_weight_rows<2>
+                      : t.vectors == 3                        ? &grad_weight_rows<3>
+                      : &grad_weight_rows < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
@@ -9002,7 +9108,8 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     }
 }
 
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+template <int N>
+GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
     V half[3][N];
     GRAFT_UNROLL
     for (int j = 0; j < N; ++j) {
@@ -9036,8 +9143,8 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
             a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
         }
     for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
+                       w.p.ic * 9);
     if (!t.bias) return;
     const float* bias = sums + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
@@ -9081,11 +9188,11 @@ GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
     u[3] = c;
 }
 // `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+template <int N>
+GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
     V half[3][N];
     GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int k = 0; k < 3; ++k) weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
     for (int r = 0; r < N; ++r) {
         V u[N];
         weight_transform(half[0][r], half[1][r], half[2][r], u);
@@ -9103,7 +9210,7 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
     std::int64_t at_once = pack_room / (a.from_taps * V::W);
     if (at_once > V::W) at_once = V::W;
     for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W;  // of c's block
         count = end - c < at_once ? end - c : at_once;
         for (std::int64_t half = 0; half < vectors; half += V::W) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
@@ -9114,7 +9221,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
                 for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                float* const channel = to + half +
+                                       (a.wino     ? (c + i) * vectors
+                                        : a.planes ? (c + i) * a.taps * vectors
+                                                   : (start * a.taps + c + i - start) * vectors);
                 const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
                 if (a.wino == 4)
                     pack_winograd<6>(w, a.tap, channel, a.element);
@@ -9181,8 +9291,8 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const int taps = p.kh * p.kw;
     tap_row rows[conv_table_rows];
     conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1;               // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // the taps of a phase are few enough for one at least
     alignas(64) float sums[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -9253,12 +9363,13 @@ inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation
 struct grad_depthwise_job {
     const float *dy, *w, *residual;
     float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+    std::int64_t row_back;                      // floats from one row of dY to that of the next ky
+    int rows, columns;                          // taps that reach these pixels
+    std::int64_t column_back;                   // floats
+    std::int64_t row_tap, column_tap, dx_step;  // floats of w and dX
 };
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+template <int M>
+GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = V::zero();
@@ -9287,7 +9398,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     const std::int64_t base = task * p.ih * p.iw * V::W;
     for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
         const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1;  // columns of this phase
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
@@ -9354,7 +9465,8 @@ inline const conv_grad_kernels* conv_grad_table() {
 GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
 
 // What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+template <gradient_mask Mask>
+GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
     if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
     return dy;
@@ -9378,12 +9490,12 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
 
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        for (std::int64_t i = 0; i < n; i += V::W) { \
+            const int lanes = lanes_from(n - i); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+        } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -9425,8 +9537,7 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -9502,7 +9613,8 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+template <bool Residual>
+GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
@@ -9523,8 +9635,7 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
 }
 
 template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -9569,8 +9680,7 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
             for (int j = 0; j < width; ++j) product[j] += part[j];
         }
 }
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
     if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
     if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
@@ -9580,7 +9690,8 @@ inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t i
     sums_of<none, false>(r, g, images, image_step, sum, product);
 }
 
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
@@ -9612,7 +9723,7 @@ inline const norm_grad_kernels* norm_grad_table() {
 // Sums of rows and columns: text, included once for each instruction set.
 
 constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+constexpr std::int64_t sum_chunk = 128;  // rows that a float holds the sum of
 
 GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
     float lane[V::W];
@@ -9679,7 +9790,8 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+template <class F>
+GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     constexpr std::int64_t piece = 2048;
     double total = 0;
     for (std::int64_t first = 0; first < n; first += piece) {
@@ -9703,7 +9815,8 @@ inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std
     for (std::int64_t j = 0; j < count; j += V::W) {
         V along = V::zero();
         for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        for (std::int64_t i = 0; i < n; ++i)
+            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
     }
 }
 
@@ -9754,9 +9867,8 @@ inline const rows_grad_kernels* rows_grad_table() {
 
 // R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
 template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n, const float* levels,
+                                        std::int64_t level_step, int joins, float* out, std::int64_t out_row, bool whole_out) {
     V acc[R][2];
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
@@ -9870,8 +9982,7 @@ GRAFT_VECTOR V blended(float share, V a, V b) {
     return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
 }
 
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n) {
     const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
     const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
     const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
@@ -9942,7 +10053,7 @@ inline const optimizer_kernels* optimizer_table() {
 
 // The taps of one window that are inside.
 struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
+    std::int64_t row_step, column_step;  // floats from tap to tap
     int rows, columns;
 };
 
@@ -9981,13 +10092,14 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
         }
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
     const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;  // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
@@ -10039,7 +10151,8 @@ inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64
 }
 
 // A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+template <class F>
+inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
     std::int64_t out = plane * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
@@ -10066,7 +10179,8 @@ inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64
         if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
     });
 }
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
     over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
@@ -10110,14 +10224,14 @@ inline const pool_grad_kernels* pool_grad_table() {
 }
 
 inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(),  elementwise_grad_table(), pool_grad_table(),
+                                              optimizer_table(), reduce_sum_table(), matmul_grad_table(),      rows_grad_table()};
     return all;
 }
 
-} // namespace training
-} // namespace neon
-} // namespace cpu
+}  // namespace training
+}  // namespace neon
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
@@ -10147,7 +10261,7 @@ static constexpr int grad_plane_floats = 8192;
 // What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
 struct grad_strip {
     const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block;  // steps in floats
     std::int64_t images, rows, pixels;
 };
 
@@ -10156,20 +10270,22 @@ struct grad_strip {
 struct grad_sums {
     float* to;
     const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
+    std::int64_t row, level;  // floats from row to row and from level to level
     int merges;
     bool first, last;
 };
 
 // sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m, from += row) {
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
     }
 }
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
     if (!s.first) grad_add(sum, s.to, s.row);
     if (s.last)
         for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
@@ -10182,7 +10298,8 @@ template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const g
 }
 
 // Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
     V sum[MI][NV];
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m) {
@@ -10209,7 +10326,8 @@ template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad
 }
 
 // The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+template <int NV>
+GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
     V sum[4][NV];
     GRAFT_UNROLL
     for (int m = 0; m < 4; ++m) {
@@ -10246,7 +10364,8 @@ GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_s
 }
 
 // `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+template <int NV>
+GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
     constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
     for (int i = 0; i < count;) {
         const int left = count - i, room = V::W - lane - i;
@@ -10268,10 +10387,10 @@ template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_su
 
 // A tile of the weights: which channels it has.
 struct grad_tile {
-    std::int64_t block;      // first vector of output channels
+    std::int64_t block;  // first vector of output channels
     int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    std::int64_t out0, out1;  // output channels
+    std::int64_t in0, in1;    // input channels; none where in0 >= in1
     bool bias;
 };
 inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -10302,7 +10421,7 @@ struct grad_range {
     std::int64_t first, last;
 };
 inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    std::int64_t first = -offset, last = size - offset;  // in steps of the input
     if (stride != 1) {
         first = first > 0 ? (first + stride - 1) / stride : 0;
         last = last > 0 ? (last + stride - 1) / stride : 0;
@@ -10316,9 +10435,8 @@ inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t 
 
 // The taps of some input channels of one block, over one strip.
 template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images, std::int64_t row0,
+                                            std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane, int count, grad_sums out) {
     const conv_problem& p = a.p;
     grad_strip s;
     const std::int64_t step = out.row;
@@ -10359,10 +10477,11 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1                          ? &grad_weight_taps<1>
+                      : t.vectors == 2                        ? &grad_weight_taps<2>
+                      : t.vectors == 3                        ? &grad_weight_taps<3>
+                      : &grad_weight_taps < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;
@@ -10426,8 +10545,7 @@ inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile,
 }
 
 // Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
@@ -10464,10 +10582,8 @@ inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     }
     // Channels of several groups: of each output channel the inputs of its own group.
     for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0, c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i) a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
     }
 }
 // ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
@@ -10508,8 +10624,7 @@ GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32
 template <int NV>
 GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
     constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row) grad_plane_pass<MI, NV>(s, offsets + i, out);
 }
 
 GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
@@ -10528,18 +10643,20 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
     const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
     const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1,
+                       tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
     alignas(64) float copy[grad_plane_floats];
     std::int32_t offsets[first_layer_taps + 16];
     std::int64_t k = 0;
     for (std::int64_t c = 0; c < p.ic; ++c)
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1];  // passes are whole
+    const auto rows_of = t.vectors == 1                                  ? &grad_plane_rows_of<1>
+                         : t.vectors == 2                                ? &grad_plane_rows_of<2>
+                         : t.vectors == 3                                ? &grad_plane_rows_of < grad_plane_vectors == 4 ? 3 : 1 >
+                         : &grad_plane_rows_of < grad_plane_vectors == 4 ? 4
+                                                                         : 1 > ;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;
@@ -10813,10 +10930,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
+                      : t.vectors == 2                        ? &grad_weight_rows<2>
+                      : t.vectors == 3                        ? &grad_weight_rows<3>
+                      : &grad_weight_rows < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
@@ -10851,7 +10969,8 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     }
 }
 
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+template <int N>
+GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
     V half[3][N];
     GRAFT_UNROLL
     for (int j = 0; j < N; ++j) {
@@ -10885,8 +11004,8 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
             a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
         }
     for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
+                       w.p.ic * 9);
     if (!t.bias) return;
     const float* bias = sums + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
@@ -10930,11 +11049,11 @@ GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
     u[3] = c;
 }
 // `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+template <int N>
+GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
     V half[3][N];
     GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int k = 0; k < 3; ++k) weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
     for (int r = 0; r < N; ++r) {
         V u[N];
         weight_transform(half[0][r], half[1][r], half[2][r], u);
@@ -10952,7 +11071,7 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
     std::int64_t at_once = pack_room / (a.from_taps * V::W);
     if (at_once > V::W) at_once = V::W;
     for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W;  // of c's block
         count = end - c < at_once ? end - c : at_once;
         for (std::int64_t half = 0; half < vectors; half += V::W) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
@@ -10963,7 +11082,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
                 for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                float* const channel = to + half +
+                                       (a.wino     ? (c + i) * vectors
+                                        : a.planes ? (c + i) * a.taps * vectors
+                                                   : (start * a.taps + c + i - start) * vectors);
                 const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
                 if (a.wino == 4)
                     pack_winograd<6>(w, a.tap, channel, a.element);
@@ -11030,8 +11152,8 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const int taps = p.kh * p.kw;
     tap_row rows[conv_table_rows];
     conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1;               // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // the taps of a phase are few enough for one at least
     alignas(64) float sums[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -11102,12 +11224,13 @@ inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation
 struct grad_depthwise_job {
     const float *dy, *w, *residual;
     float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+    std::int64_t row_back;                      // floats from one row of dY to that of the next ky
+    int rows, columns;                          // taps that reach these pixels
+    std::int64_t column_back;                   // floats
+    std::int64_t row_tap, column_tap, dx_step;  // floats of w and dX
 };
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+template <int M>
+GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = V::zero();
@@ -11136,7 +11259,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     const std::int64_t base = task * p.ih * p.iw * V::W;
     for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
         const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1;  // columns of this phase
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
@@ -11203,7 +11326,8 @@ inline const conv_grad_kernels* conv_grad_table() {
 GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
 
 // What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+template <gradient_mask Mask>
+GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
     if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
     return dy;
@@ -11227,12 +11351,12 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
 
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        for (std::int64_t i = 0; i < n; i += V::W) { \
+            const int lanes = lanes_from(n - i); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+        } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -11274,8 +11398,7 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -11351,7 +11474,8 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+template <bool Residual>
+GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
@@ -11372,8 +11496,7 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
 }
 
 template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -11418,8 +11541,7 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
             for (int j = 0; j < width; ++j) product[j] += part[j];
         }
 }
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
     if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
     if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
@@ -11429,7 +11551,8 @@ inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t i
     sums_of<none, false>(r, g, images, image_step, sum, product);
 }
 
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
@@ -11461,7 +11584,7 @@ inline const norm_grad_kernels* norm_grad_table() {
 // Sums of rows and columns: text, included once for each instruction set.
 
 constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+constexpr std::int64_t sum_chunk = 128;  // rows that a float holds the sum of
 
 GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
     float lane[V::W];
@@ -11528,7 +11651,8 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+template <class F>
+GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     constexpr std::int64_t piece = 2048;
     double total = 0;
     for (std::int64_t first = 0; first < n; first += piece) {
@@ -11552,7 +11676,8 @@ inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std
     for (std::int64_t j = 0; j < count; j += V::W) {
         V along = V::zero();
         for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        for (std::int64_t i = 0; i < n; ++i)
+            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
     }
 }
 
@@ -11603,9 +11728,8 @@ inline const rows_grad_kernels* rows_grad_table() {
 
 // R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
 template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n, const float* levels,
+                                        std::int64_t level_step, int joins, float* out, std::int64_t out_row, bool whole_out) {
     V acc[R][2];
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
@@ -11719,8 +11843,7 @@ GRAFT_VECTOR V blended(float share, V a, V b) {
     return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
 }
 
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n) {
     const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
     const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
     const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
@@ -11791,7 +11914,7 @@ inline const optimizer_kernels* optimizer_table() {
 
 // The taps of one window that are inside.
 struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
+    std::int64_t row_step, column_step;  // floats from tap to tap
     int rows, columns;
 };
 
@@ -11830,13 +11953,14 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
         }
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
     const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;  // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
@@ -11888,7 +12012,8 @@ inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64
 }
 
 // A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+template <class F>
+inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
     std::int64_t out = plane * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
@@ -11915,7 +12040,8 @@ inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64
         if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
     });
 }
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
     over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
@@ -11959,20 +12085,20 @@ inline const pool_grad_kernels* pool_grad_table() {
 }
 
 inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(),  elementwise_grad_table(), pool_grad_table(),
+                                              optimizer_table(), reduce_sum_table(), matmul_grad_table(),      rows_grad_table()};
     return all;
 }
 
-} // namespace training
-} // namespace wasm
-} // namespace cpu
+}  // namespace training
+}  // namespace wasm
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
 
 #if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET("avx2,fma,f16c") // machines with AVX2 all have FMA and half-float conversion as well
+GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half-float conversion as well
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace avx2 {
@@ -11996,7 +12122,7 @@ static constexpr int grad_plane_floats = 8192;
 // What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
 struct grad_strip {
     const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block;  // steps in floats
     std::int64_t images, rows, pixels;
 };
 
@@ -12005,20 +12131,22 @@ struct grad_strip {
 struct grad_sums {
     float* to;
     const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
+    std::int64_t row, level;  // floats from row to row and from level to level
     int merges;
     bool first, last;
 };
 
 // sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m, from += row) {
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
     }
 }
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
     if (!s.first) grad_add(sum, s.to, s.row);
     if (s.last)
         for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
@@ -12031,7 +12159,8 @@ template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const g
 }
 
 // Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
     V sum[MI][NV];
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m) {
@@ -12058,7 +12187,8 @@ template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad
 }
 
 // The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+template <int NV>
+GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
     V sum[4][NV];
     GRAFT_UNROLL
     for (int m = 0; m < 4; ++m) {
@@ -12095,7 +12225,8 @@ GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_s
 }
 
 // `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+template <int NV>
+GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
     constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
     for (int i = 0; i < count;) {
         const int left = count - i, room = V::W - lane - i;
@@ -12117,10 +12248,10 @@ template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_su
 
 // A tile of the weights: which channels it has.
 struct grad_tile {
-    std::int64_t block;      // first vector of output channels
+    std::int64_t block;  // first vector of output channels
     int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    std::int64_t out0, out1;  // output channels
+    std::int64_t in0, in1;    // input channels; none where in0 >= in1
     bool bias;
 };
 inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -12151,7 +12282,7 @@ struct grad_range {
     std::int64_t first, last;
 };
 inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    std::int64_t first = -offset, last = size - offset;  // in steps of the input
     if (stride != 1) {
         first = first > 0 ? (first + stride - 1) / stride : 0;
         last = last > 0 ? (last + stride - 1) / stride : 0;
@@ -12165,9 +12296,8 @@ inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t 
 
 // The taps of some input channels of one block, over one strip.
 template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images, std::int64_t row0,
+                                            std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane, int count, grad_sums out) {
     const conv_problem& p = a.p;
     grad_strip s;
     const std::int64_t step = out.row;
@@ -12208,10 +12338,11 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1                          ? &grad_weight_taps<1>
+                      : t.vectors == 2                        ? &grad_weight_taps<2>
+                      : t.vectors == 3                        ? &grad_weight_taps<3>
+                      : &grad_weight_taps < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;
@@ -12275,8 +12406,7 @@ inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile,
 }
 
 // Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
@@ -12313,10 +12443,8 @@ inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     }
     // Channels of several groups: of each output channel the inputs of its own group.
     for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0, c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i) a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
     }
 }
 // ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
@@ -12357,8 +12485,7 @@ GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32
 template <int NV>
 GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
     constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row) grad_plane_pass<MI, NV>(s, offsets + i, out);
 }
 
 GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
@@ -12377,18 +12504,20 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
     const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
     const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1,
+                       tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
     alignas(64) float copy[grad_plane_floats];
     std::int32_t offsets[first_layer_taps + 16];
     std::int64_t k = 0;
     for (std::int64_t c = 0; c < p.ic; ++c)
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1];  // passes are whole
+    const auto rows_of = t.vectors == 1                                  ? &grad_plane_rows_of<1>
+                         : t.vectors == 2                                ? &grad_plane_rows_of<2>
+                         : t.vectors == 3                                ? &grad_plane_rows_of < grad_plane_vectors == 4 ? 3 : 1 >
+                         : &grad_plane_rows_of < grad_plane_vectors == 4 ? 4
+                                                                         : 1 > ;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;
@@ -12662,10 +12791,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
+                      : t.vectors == 2                        ? &grad_weight_rows<2>
+                      : t.vectors == 3                        ? &grad_weight_rows<3>
+                      : &grad_weight_rows < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
@@ -12700,7 +12830,8 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     }
 }
 
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+template <int N>
+GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
     V half[3][N];
     GRAFT_UNROLL
     for (int j = 0; j < N; ++j) {
@@ -12734,8 +12865,8 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
             a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
         }
     for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
+                       w.p.ic * 9);
     if (!t.bias) return;
     const float* bias = sums + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
@@ -12779,11 +12910,11 @@ GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
     u[3] = c;
 }
 // `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+template <int N>
+GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
     V half[3][N];
     GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int k = 0; k < 3; ++k) weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
     for (int r = 0; r < N; ++r) {
         V u[N];
         weight_transform(half[0][r], half[1][r], half[2][r], u);
@@ -12801,7 +12932,7 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
     std::int64_t at_once = pack_room / (a.from_taps * V::W);
     if (at_once > V::W) at_once = V::W;
     for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W;  // of c's block
         count = end - c < at_once ? end - c : at_once;
         for (std::int64_t half = 0; half < vectors; half += V::W) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
@@ -12812,7 +12943,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
                 for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                float* const channel = to + half +
+                                       (a.wino     ? (c + i) * vectors
+                                        : a.planes ? (c + i) * a.taps * vectors
+                                                   : (start * a.taps + c + i - start) * vectors);
                 const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
                 if (a.wino == 4)
                     pack_winograd<6>(w, a.tap, channel, a.element);
@@ -12879,8 +13013,8 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const int taps = p.kh * p.kw;
     tap_row rows[conv_table_rows];
     conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1;               // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // the taps of a phase are few enough for one at least
     alignas(64) float sums[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -12951,12 +13085,13 @@ inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation
 struct grad_depthwise_job {
     const float *dy, *w, *residual;
     float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+    std::int64_t row_back;                      // floats from one row of dY to that of the next ky
+    int rows, columns;                          // taps that reach these pixels
+    std::int64_t column_back;                   // floats
+    std::int64_t row_tap, column_tap, dx_step;  // floats of w and dX
 };
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+template <int M>
+GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = V::zero();
@@ -12985,7 +13120,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     const std::int64_t base = task * p.ih * p.iw * V::W;
     for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
         const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1;  // columns of this phase
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
@@ -13052,7 +13187,8 @@ inline const conv_grad_kernels* conv_grad_table() {
 GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
 
 // What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+template <gradient_mask Mask>
+GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
     if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
     return dy;
@@ -13076,12 +13212,12 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
 
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        for (std::int64_t i = 0; i < n; i += V::W) { \
+            const int lanes = lanes_from(n - i); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+        } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -13123,8 +13259,7 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -13200,7 +13335,8 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+template <bool Residual>
+GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
@@ -13221,8 +13357,7 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
 }
 
 template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -13267,8 +13402,7 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
             for (int j = 0; j < width; ++j) product[j] += part[j];
         }
 }
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
     if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
     if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
@@ -13278,7 +13412,8 @@ inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t i
     sums_of<none, false>(r, g, images, image_step, sum, product);
 }
 
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
@@ -13310,7 +13445,7 @@ inline const norm_grad_kernels* norm_grad_table() {
 // Sums of rows and columns: text, included once for each instruction set.
 
 constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+constexpr std::int64_t sum_chunk = 128;  // rows that a float holds the sum of
 
 GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
     float lane[V::W];
@@ -13377,7 +13512,8 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+template <class F>
+GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     constexpr std::int64_t piece = 2048;
     double total = 0;
     for (std::int64_t first = 0; first < n; first += piece) {
@@ -13401,7 +13537,8 @@ inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std
     for (std::int64_t j = 0; j < count; j += V::W) {
         V along = V::zero();
         for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        for (std::int64_t i = 0; i < n; ++i)
+            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
     }
 }
 
@@ -13452,9 +13589,8 @@ inline const rows_grad_kernels* rows_grad_table() {
 
 // R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
 template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n, const float* levels,
+                                        std::int64_t level_step, int joins, float* out, std::int64_t out_row, bool whole_out) {
     V acc[R][2];
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
@@ -13568,8 +13704,7 @@ GRAFT_VECTOR V blended(float share, V a, V b) {
     return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
 }
 
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n) {
     const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
     const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
     const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
@@ -13640,7 +13775,7 @@ inline const optimizer_kernels* optimizer_table() {
 
 // The taps of one window that are inside.
 struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
+    std::int64_t row_step, column_step;  // floats from tap to tap
     int rows, columns;
 };
 
@@ -13679,13 +13814,14 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
         }
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
     const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;  // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
@@ -13737,7 +13873,8 @@ inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64
 }
 
 // A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+template <class F>
+inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
     std::int64_t out = plane * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
@@ -13764,7 +13901,8 @@ inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64
         if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
     });
 }
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
     over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
@@ -13808,14 +13946,14 @@ inline const pool_grad_kernels* pool_grad_table() {
 }
 
 inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(),  elementwise_grad_table(), pool_grad_table(),
+                                              optimizer_table(), reduce_sum_table(), matmul_grad_table(),      rows_grad_table()};
     return all;
 }
 
-} // namespace training
-} // namespace avx2
-} // namespace cpu
+}  // namespace training
+}  // namespace avx2
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_TARGET
 
@@ -13843,7 +13981,7 @@ static constexpr int grad_plane_floats = 8192;
 // What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
 struct grad_strip {
     const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block;  // steps in floats
     std::int64_t images, rows, pixels;
 };
 
@@ -13852,20 +13990,22 @@ struct grad_strip {
 struct grad_sums {
     float* to;
     const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
+    std::int64_t row, level;  // floats from row to row and from level to level
     int merges;
     bool first, last;
 };
 
 // sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m, from += row) {
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
     }
 }
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
     if (!s.first) grad_add(sum, s.to, s.row);
     if (s.last)
         for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
@@ -13878,7 +14018,8 @@ template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const g
 }
 
 // Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
     V sum[MI][NV];
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m) {
@@ -13905,7 +14046,8 @@ template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad
 }
 
 // The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+template <int NV>
+GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
     V sum[4][NV];
     GRAFT_UNROLL
     for (int m = 0; m < 4; ++m) {
@@ -13942,7 +14084,8 @@ GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_s
 }
 
 // `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+template <int NV>
+GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
     constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
     for (int i = 0; i < count;) {
         const int left = count - i, room = V::W - lane - i;
@@ -13964,10 +14107,10 @@ template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_su
 
 // A tile of the weights: which channels it has.
 struct grad_tile {
-    std::int64_t block;      // first vector of output channels
+    std::int64_t block;  // first vector of output channels
     int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    std::int64_t out0, out1;  // output channels
+    std::int64_t in0, in1;    // input channels; none where in0 >= in1
     bool bias;
 };
 inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -13998,7 +14141,7 @@ struct grad_range {
     std::int64_t first, last;
 };
 inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    std::int64_t first = -offset, last = size - offset;  // in steps of the input
     if (stride != 1) {
         first = first > 0 ? (first + stride - 1) / stride : 0;
         last = last > 0 ? (last + stride - 1) / stride : 0;
@@ -14012,9 +14155,8 @@ inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t 
 
 // The taps of some input channels of one block, over one strip.
 template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images, std::int64_t row0,
+                                            std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane, int count, grad_sums out) {
     const conv_problem& p = a.p;
     grad_strip s;
     const std::int64_t step = out.row;
@@ -14055,10 +14197,11 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1                          ? &grad_weight_taps<1>
+                      : t.vectors == 2                        ? &grad_weight_taps<2>
+                      : t.vectors == 3                        ? &grad_weight_taps<3>
+                      : &grad_weight_taps < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;
@@ -14122,8 +14265,7 @@ inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile,
 }
 
 // Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
@@ -14160,10 +14302,8 @@ inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     }
     // Channels of several groups: of each output channel the inputs of its own group.
     for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0, c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i) a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
     }
 }
 // ---- graft/cpu/training/kernels/conv_grad_weight_planes.inl
@@ -14204,8 +14344,7 @@ GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32
 template <int NV>
 GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
     constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row) grad_plane_pass<MI, NV>(s, offsets + i, out);
 }
 
 GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
@@ -14224,18 +14363,20 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
     const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
     const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1,
+                       tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
     alignas(64) float copy[grad_plane_floats];
     std::int32_t offsets[first_layer_taps + 16];
     std::int64_t k = 0;
     for (std::int64_t c = 0; c < p.ic; ++c)
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1];  // passes are whole
+    const auto rows_of = t.vectors == 1                                  ? &grad_plane_rows_of<1>
+                         : t.vectors == 2                                ? &grad_plane_rows_of<2>
+                         : t.vectors == 3                                ? &grad_plane_rows_of < grad_plane_vectors == 4 ? 3 : 1 >
+                         : &grad_plane_rows_of < grad_plane_vectors == 4 ? 4
+                                                                         : 1 > ;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;
@@ -14509,10 +14650,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
+                      : t.vectors == 2                        ? &grad_weight_rows<2>
+                      : t.vectors == 3                        ? &grad_weight_rows<3>
+                      : &grad_weight_rows < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
@@ -14547,7 +14689,8 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     }
 }
 
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+template <int N>
+GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
     V half[3][N];
     GRAFT_UNROLL
     for (int j = 0; j < N; ++j) {
@@ -14581,8 +14724,8 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
             a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
         }
     for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
+                       w.p.ic * 9);
     if (!t.bias) return;
     const float* bias = sums + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
@@ -14626,11 +14769,11 @@ GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
     u[3] = c;
 }
 // `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+template <int N>
+GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
     V half[3][N];
     GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int k = 0; k < 3; ++k) weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
     for (int r = 0; r < N; ++r) {
         V u[N];
         weight_transform(half[0][r], half[1][r], half[2][r], u);
@@ -14648,7 +14791,7 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
     std::int64_t at_once = pack_room / (a.from_taps * V::W);
     if (at_once > V::W) at_once = V::W;
     for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W;  // of c's block
         count = end - c < at_once ? end - c : at_once;
         for (std::int64_t half = 0; half < vectors; half += V::W) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
@@ -14659,7 +14802,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
                 for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                float* const channel = to + half +
+                                       (a.wino     ? (c + i) * vectors
+                                        : a.planes ? (c + i) * a.taps * vectors
+                                                   : (start * a.taps + c + i - start) * vectors);
                 const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
                 if (a.wino == 4)
                     pack_winograd<6>(w, a.tap, channel, a.element);
@@ -14726,8 +14872,8 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const int taps = p.kh * p.kw;
     tap_row rows[conv_table_rows];
     conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1;               // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // the taps of a phase are few enough for one at least
     alignas(64) float sums[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -14798,12 +14944,13 @@ inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation
 struct grad_depthwise_job {
     const float *dy, *w, *residual;
     float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+    std::int64_t row_back;                      // floats from one row of dY to that of the next ky
+    int rows, columns;                          // taps that reach these pixels
+    std::int64_t column_back;                   // floats
+    std::int64_t row_tap, column_tap, dx_step;  // floats of w and dX
 };
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+template <int M>
+GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = V::zero();
@@ -14832,7 +14979,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     const std::int64_t base = task * p.ih * p.iw * V::W;
     for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
         const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1;  // columns of this phase
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
@@ -14899,7 +15046,8 @@ inline const conv_grad_kernels* conv_grad_table() {
 GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
 
 // What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+template <gradient_mask Mask>
+GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
     if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
     return dy;
@@ -14923,12 +15071,12 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
 
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        for (std::int64_t i = 0; i < n; i += V::W) { \
+            const int lanes = lanes_from(n - i); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+        } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -14970,8 +15118,7 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -15047,7 +15194,8 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+template <bool Residual>
+GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
@@ -15068,8 +15216,7 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
 }
 
 template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -15114,8 +15261,7 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
             for (int j = 0; j < width; ++j) product[j] += part[j];
         }
 }
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
     if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
     if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
@@ -15125,7 +15271,8 @@ inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t i
     sums_of<none, false>(r, g, images, image_step, sum, product);
 }
 
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);
@@ -15157,7 +15304,7 @@ inline const norm_grad_kernels* norm_grad_table() {
 // Sums of rows and columns: text, included once for each instruction set.
 
 constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+constexpr std::int64_t sum_chunk = 128;  // rows that a float holds the sum of
 
 GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
     float lane[V::W];
@@ -15224,7 +15371,8 @@ inline const reduce_sum_kernels* reduce_sum_table() {
 GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+template <class F>
+GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     constexpr std::int64_t piece = 2048;
     double total = 0;
     for (std::int64_t first = 0; first < n; first += piece) {
@@ -15248,7 +15396,8 @@ inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std
     for (std::int64_t j = 0; j < count; j += V::W) {
         V along = V::zero();
         for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        for (std::int64_t i = 0; i < n; ++i)
+            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
     }
 }
 
@@ -15299,9 +15448,8 @@ inline const rows_grad_kernels* rows_grad_table() {
 
 // R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
 template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n, const float* levels,
+                                        std::int64_t level_step, int joins, float* out, std::int64_t out_row, bool whole_out) {
     V acc[R][2];
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();
@@ -15415,8 +15563,7 @@ GRAFT_VECTOR V blended(float share, V a, V b) {
     return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
 }
 
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n) {
     const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
     const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
     const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;
@@ -15487,7 +15634,7 @@ inline const optimizer_kernels* optimizer_table() {
 
 // The taps of one window that are inside.
 struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
+    std::int64_t row_step, column_step;  // floats from tap to tap
     int rows, columns;
 };
 
@@ -15526,13 +15673,14 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
         }
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
     const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;  // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
@@ -15584,7 +15732,8 @@ inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64
 }
 
 // A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+template <class F>
+inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
     std::int64_t out = plane * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
@@ -15611,7 +15760,8 @@ inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64
         if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
     });
 }
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
     over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {
@@ -15655,14 +15805,14 @@ inline const pool_grad_kernels* pool_grad_table() {
 }
 
 inline const training_kernel_table& table() {
-    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(), elementwise_grad_table(), pool_grad_table(), optimizer_table(),
-                                              reduce_sum_table(), matmul_grad_table(), rows_grad_table()};
+    static const training_kernel_table all = {conv_grad_table(), norm_grad_table(),  elementwise_grad_table(), pool_grad_table(),
+                                              optimizer_table(), reduce_sum_table(), matmul_grad_table(),      rows_grad_table()};
     return all;
 }
 
-} // namespace training
-} // namespace avx512
-} // namespace cpu
+}  // namespace training
+}  // namespace avx512
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_TARGET
 #endif
@@ -15678,7 +15828,7 @@ GRAFT_INLINE const training_kernel_table& training_kernels(isa set) noexcept {
     return baseline::training::table();
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -15734,7 +15884,7 @@ inline phase_axis phase_of(std::int64_t size, std::int64_t phase, int kernel, in
 struct phase_pass {
     conv_problem q;
     phase_axis y, x;
-    std::int64_t packed; // where its weights are, in floats
+    std::int64_t packed;  // where its weights are, in floats
     bool first;
 };
 
@@ -15742,7 +15892,7 @@ struct phase_pass {
 struct phase_walk {
     conv_problem f;
     std::int64_t width, round = 0, phase = -1, packed = 0;
-    bool more = false; // whether a phase has passes after this round
+    bool more = false;  // whether a phase has passes after this round
     bool next(phase_pass& pass) {
         for (;;) {
             if (++phase >= std::int64_t(f.sh) * f.sw) {
@@ -15786,7 +15936,7 @@ private:
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& f) {
     conv_grad_input_choice c;
@@ -15796,7 +15946,8 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
-        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width)) c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
+        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
+            c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
         return c;
     }
     if (detail::is_depthwise(f)) {
@@ -15810,7 +15961,8 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
     detail::phase_walk walk{f, width};
     detail::phase_pass pass;
     while (walk.next(pass))
-        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width)) c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
+        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
+            c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
     c.packed_bytes = walk.packed * 4;
     return c;
 }
@@ -15846,7 +15998,8 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
         a.in_step = icg * taps;
         a.from_group = ocg * icg * taps;
         for (int i = 0; i < y.taps; ++i)
-            for (int j = 0; j < x.taps; ++j) a.tap[i * x.taps + j] = static_cast<std::int32_t>(last - std::int64_t(i) * y.step * f.kw - std::int64_t(j) * x.step);
+            for (int j = 0; j < x.taps; ++j)
+                a.tap[i * x.taps + j] = static_cast<std::int32_t>(last - std::int64_t(i) * y.step * f.kw - std::int64_t(j) * x.step);
         return pack_by_vectors(set, q, c, a, packed, pool);
     }
     parallel_for(pool, f.ic, [&](std::int64_t channel) {
@@ -15861,10 +16014,10 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
     pack_conv_weights(set, q, c, workspace, packed);
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight,
-                                               void* packed, void* workspace, executor& pool) {
+GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight, void* packed,
+                                               void* workspace, executor& pool) {
     const std::int64_t width = vector_width(set), taps = std::int64_t(f.kh) * f.kw;
     float *to = static_cast<float*>(packed), *space = static_cast<float*>(workspace);
     if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
@@ -15899,8 +16052,8 @@ GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv
     detail::pack_by_vectors(set, p, choice, a, packed, pool);
 }
 
-GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy,
-                                      const void* packed, const float* residual, float* dx, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy, const void* packed,
+                                      const float* residual, float* dx, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     const std::int64_t width = vector_width(set), blocks = detail::ceil_div(f.ic, width);
     if (f.n * f.ic * f.ih * f.iw == 0) return;
@@ -15926,7 +16079,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
     direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
     detail::phase_walk walk{f, width};
     detail::phase_pass pass;
-    std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0; // of the phases before, for one image
+    std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0;  // of the phases before, for one image
     int held = 0;
     // Some phases at a time, all of one image before the next, which read the same dy; passes over one phase never together.
     const auto flush = [&] {
@@ -15961,7 +16114,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
     if (held) flush();
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_TRAINING_CONV_GRAD_WEIGHT_BODY_HPP
@@ -15976,13 +16129,13 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr std::int64_t grad_wave = 64;           // tiles whose partial sums lie in the workspace at once
-constexpr std::int64_t grad_plane_room = 8192;   // grad_plane_floats of the kernels
+constexpr std::int64_t grad_wave = 64;          // tiles whose partial sums lie in the workspace at once
+constexpr std::int64_t grad_plane_room = 8192;  // grad_plane_floats of the kernels
 
 // Pixels of a strip for which x and dy stay in the first cache: whole images, rows, or parts of a row.
 inline void cut_strips(conv_grad_weight_args& a, std::int64_t width, bool planes) {
     const conv_problem& p = a.p;
-    const std::int64_t cache = width == 16 ? 40960 : 32768; // machines with AVX-512 have a larger first cache
+    const std::int64_t cache = width == 16 ? 40960 : 32768;  // machines with AVX-512 have a larger first cache
     const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
         std::int64_t tall = (rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1, wide = (columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1;
         if (planes) return (rows * columns * a.vectors * width + p.ic * tall * wide) * 4;
@@ -15991,7 +16144,8 @@ inline void cut_strips(conv_grad_weight_args& a, std::int64_t width, bool planes
         return (rows * columns * a.vectors + tall * wide) * width * 4;
     };
     const auto fits = [&](std::int64_t rows, std::int64_t columns) {
-        if (planes && p.ic * ((rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1) * ((columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1) > grad_plane_room)
+        if (planes &&
+            p.ic * ((rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1) * ((columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1) > grad_plane_room)
             return false;
         return bytes(rows, columns) <= cache;
     };
@@ -16010,8 +16164,7 @@ inline bool grad_reads_planes(const conv_problem& p) {
            p.ic * (std::int64_t(p.kh - 1) * p.dh + 1) * (std::int64_t(p.kw - 1) * p.dw + 1) <= grad_plane_room;
 }
 
-inline conv_grad_weight_args conv_grad_weight_arguments(isa set, const conv_problem& problem, conv_grad_weight_algorithm algorithm,
-                                                        int shards) {
+inline conv_grad_weight_args conv_grad_weight_arguments(isa set, const conv_problem& problem, conv_grad_weight_algorithm algorithm, int shards) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     const std::int64_t width = vector_width(set), taps = std::int64_t(problem.kh) * problem.kw;
     conv_grad_weight_args a;
@@ -16061,9 +16214,7 @@ inline conv_grad_weight_args conv_grad_weight_arguments(isa set, const conv_prob
     return a;
 }
 
-inline std::int64_t conv_grad_tiles(const conv_grad_weight_args& a, std::int64_t width) {
-    return ceil_div(ceil_div(a.p.oc, width), a.vectors) * a.chunks;
-}
+inline std::int64_t conv_grad_tiles(const conv_grad_weight_args& a, std::int64_t width) { return ceil_div(ceil_div(a.p.oc, width), a.vectors) * a.chunks; }
 
 // The time of one sample in nanoseconds of one core; m = 0: directly. The constants are measured; only their ratio matters.
 inline double grad_winograd_cost(const conv_problem& p, int m, std::int64_t width) {
@@ -16084,7 +16235,7 @@ inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
 
 struct grad_winograd_plan {
     conv_grad_winograd_args a;
-    std::int64_t bytes = 0, tiles = 0, slots = 0; // tiles of weights, and how many of them are summed at once
+    std::int64_t bytes = 0, tiles = 0, slots = 0;  // tiles of weights, and how many of them are summed at once
 };
 
 // Where the sums of all weights are small, transforms of some strips stay in the second cache; where they are not, each is finished
@@ -16170,7 +16321,7 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& p, int shards) {
     const std::int64_t width = vector_width(set);
@@ -16196,8 +16347,8 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
     return c;
 }
 
-GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const float* x,
-                                       const float* dy, float* dw, float* db, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw,
+                                       float* db, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     if (p.oc == 0 || p.groups == 0) return;
     conv_grad_weight_args a = detail::conv_grad_weight_arguments(set, p, choice.algorithm, choice.shards);
@@ -16214,9 +16365,7 @@ GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const con
     }
     const std::int64_t tiles = detail::conv_grad_tiles(a, vector_width(set));
     const bool depthwise = choice.algorithm == conv_grad_weight_algorithm::depthwise;
-    const auto kernel = depthwise                                                     ? k.weight_depthwise
-                        : choice.algorithm == conv_grad_weight_algorithm::planes ? k.weight_planes
-                                                                                      : k.weight;
+    const auto kernel = depthwise ? k.weight_depthwise : choice.algorithm == conv_grad_weight_algorithm::planes ? k.weight_planes : k.weight;
     const auto end = depthwise ? k.weight_depthwise_end : k.weight_end;
     for (a.first_tile = 0; a.first_tile < tiles; a.first_tile += detail::grad_wave) {
         const std::int64_t count = std::min(tiles - a.first_tile, detail::grad_wave);
@@ -16229,7 +16378,7 @@ GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const con
     }
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -16240,9 +16389,8 @@ namespace cpu {
 
 /// What tells two packings of the same weights for the gradient of the input apart; as conv_pack_key.
 inline std::string conv_grad_input_pack_key(isa level, const conv_problem& forward, const conv_grad_input_choice& c) {
-    return "gradient " + conv_pack_key(level, forward, c.conv) + " " + std::to_string(static_cast<int>(c.algorithm)) + " " +
-           std::to_string(forward.sh) + "x" + std::to_string(forward.sw) + " " + std::to_string(forward.pt) + "," + std::to_string(forward.pl) + " " +
-           std::to_string(c.packed_bytes);
+    return "gradient " + conv_pack_key(level, forward, c.conv) + " " + std::to_string(static_cast<int>(c.algorithm)) + " " + std::to_string(forward.sh) + "x" +
+           std::to_string(forward.sw) + " " + std::to_string(forward.pt) + "," + std::to_string(forward.pl) + " " + std::to_string(c.packed_bytes);
 }
 
 struct conv_grad_weight_parameters {
@@ -16358,17 +16506,25 @@ private:
         static constexpr struct {
             const char* op;
             unsigned in, out;
-        } images[] = {{"ReluGrad", 0b11, 0b1}, {"ClipGrad", 0b11, 0b1}, {"ActivationGrad", 0b11, 0b1}, {"BatchNormalizationTraining", 0b100001, 0b1},
-                      {"BatchNormalizationGrad", 0b100011, 0b1001}, {"Dropout", 0b1, 0b11}};
+        } images[] = {{"ReluGrad", 0b11, 0b1},
+                      {"ClipGrad", 0b11, 0b1},
+                      {"ActivationGrad", 0b11, 0b1},
+                      {"BatchNormalizationTraining", 0b100001, 0b1},
+                      {"BatchNormalizationGrad", 0b100011, 0b1001},
+                      {"Dropout", 0b1, 0b11}};
         for (const auto& row : images)
             if (is(n, row.op, "graft")) return place_images(n, row.in, row.out);
         static constexpr struct {
             const char *op, *domain;
             status (training_layouter::*place)(node&);
-        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight}, {"ConvGradInput", "graft", &training_layouter::place_grad_input},
-                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool}, {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
-                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad}, {"SumTo", "graft", &training_layouter::place_sum},
-                      {"Split", "", &training_layouter::place_parts}, {"Slice", "", &training_layouter::place_parts}};
+        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight},
+                      {"ConvGradInput", "graft", &training_layouter::place_grad_input},
+                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool},
+                      {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
+                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad},
+                      {"SumTo", "graft", &training_layouter::place_sum},
+                      {"Split", "", &training_layouter::place_parts},
+                      {"Slice", "", &training_layouter::place_parts}};
         for (const auto& row : others)
             if (is(n, row.op, row.domain)) return (this->*row.place)(n);
         return layouter::place_node(n);
@@ -16436,7 +16592,8 @@ private:
             if (!data) {
                 buffer scratch;
                 GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
+                if (choice.pack_workspace_bytes)
+                    GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
                 cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
                 if (with_.packed) with_.packed->add(source, key, data);
             }
@@ -16551,7 +16708,8 @@ public:
     training_fuser(graph& target, place_id on) : rewriter(target, on) {}
 
     void run() {
-        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled}, {"ClipGrad", "graft", &training_fuser::mask_pooled}};
+        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled},
+                                                                   {"ClipGrad", "graft", &training_fuser::mask_pooled}};
         static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
         static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
         static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
@@ -16609,8 +16767,8 @@ private:
     bool fits_places(const node& n) {
         const attribute* kernel = n.find("kernel_shape");
         const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
-        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && at(n.inputs[2]).extents.elements() > 0 &&
-               k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 &&
+               at(n.inputs[2]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
     }
 
     // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
@@ -16621,10 +16779,12 @@ private:
             node* mask = mask_of_part(join.inputs[i]);
             if (!mask) return;
             node* from = maker(mask->inputs[0]);
-            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i])) return;
+            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i]))
+                return;
             split = from;
             masks.push_back(mask);
-            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0)) return;
+            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0))
+                return;
         }
         const int rank = at(join.outputs[0]).extents.rank();
         const auto axis = [&](const node& n) {
@@ -16729,7 +16889,8 @@ inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& c
 inline void run_slice_channels(const kernel_call& c) {
     const auto& p = c.parameters<slice_channels_parameters>();
     parallel_for(c.pool, p.images, [&](std::int64_t i) {
-        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped, static_cast<std::size_t>(p.run));
+        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped,
+                    static_cast<std::size_t>(p.run));
     });
 }
 
@@ -16761,7 +16922,8 @@ inline const char* choose_dropout(const kernel_query& q, kernel_choice& choice) 
     const shape& x = q.in[0].extents;
     const std::int64_t block = q.in_layout[0].channels;
     if (q.out_layout[0] != q.in_layout[0] || (q.wants(1) && q.out_layout[1] != q.in_layout[0])) return "its outputs lie in another layout";
-    dropout_parameters p{x[0], 1, x.elements() / x[0], block, static_cast<double>(real_of(q.n, "ratio", 0.5f)), static_cast<std::uint64_t>(integer_of(q.n, "seed", 0))};
+    dropout_parameters p{
+        x[0], 1, x.elements() / x[0], block, static_cast<double>(real_of(q.n, "ratio", 0.5f)), static_cast<std::uint64_t>(integer_of(q.n, "seed", 0))};
     if (block) p.channels = x[1], p.plane = x[2] * x[3];
     choice.set(p);
     choice.note = "drops by counter";
@@ -16830,8 +16992,8 @@ namespace cpu {
 /// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
 enum class gradient_mask : std::uint8_t {
     none,
-    relu, ///< where y > 0
-    clip, ///< where low < y < high
+    relu,  ///< where y > 0
+    clip,  ///< where low < y < high
 };
 
 /// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
@@ -16842,7 +17004,7 @@ struct elementwise_grad_kernels {
     void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -16850,13 +17012,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// dx[i] = dy[i] where y[i] passes the mask (for clip: low < y[i] < high), else 0; n elements. dx may be dy.
-void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
-                     executor& pool);
+void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n, executor& pool);
 /// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx may be dy.
-void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
-                         executor& pool);
+void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -16868,21 +17028,22 @@ namespace detail {
 // Elements a task: three streams of them fit the second cache.
 constexpr std::int64_t gradient_grain = 16384;
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx,
-                                  std::int64_t n, executor& pool) {
+GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
+                                  executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
     parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y + i, dx + i, count); });
 }
 
-GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx,
-                                      std::int64_t n, executor& pool) {
+GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
+                                      executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
+    parallel_for_pieces(pool, n, detail::gradient_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -16979,17 +17140,17 @@ struct product_sum_block {
     float* c;
     std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
-    float* levels;           ///< partial blocks: one for each level of the tree
-    std::int64_t level_step; ///< floats of a level: the block in whole tiles
+    float* levels;            ///< partial blocks: one for each level of the tree
+    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };
 
 /// The kernels of one instruction set.
 struct matmul_grad_kernels {
-    int rows, columns; ///< of a register tile
+    int rows, columns;  ///< of a register tile
     void (*block)(const product_sum_block&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -17007,7 +17168,7 @@ std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& pro
 /// c must overlap neither a nor b.
 void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -17039,7 +17200,7 @@ struct product_sum_plan {
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
     const detail::product_sum_plan plan(set, problem);
@@ -17064,7 +17225,7 @@ GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const f
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -17133,7 +17294,7 @@ namespace cpu {
 struct norm_rows {
     std::int64_t whole, tail, step;
     int tail_lanes;
-    int channels; ///< lanes that are channels; 0: all lanes are of one channel
+    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
 /// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
@@ -17157,15 +17318,14 @@ struct norm_grad_kernels {
     /// Mean, and sum of squared distances from it.
     void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
     /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
-    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b,
-                  std::int64_t n);
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
     void (*normalize)(const norm_rows&, const norm_forward&);
     /// Sums of dy and of dy * (x - mean).
     void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
     void (*gradient)(const norm_rows&, const norm_backward&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -17174,12 +17334,12 @@ namespace cpu {
 
 /// Images [n][c][area], or with `blocked` [n][ceil(c / W)][area][W]; n * area >= 1. Sums over the batch are a tree over the shards.
 struct norm_problem {
-    std::int64_t n = 0, c = 0, area = 0; ///< area: height times width; 1 for [n][c]
+    std::int64_t n = 0, c = 0, area = 0;  ///< area: height times width; 1 for [n][c]
     bool blocked = false;
     shards tree;
     double epsilon = 1e-5;
-    double momentum = 0.9; ///< share of the old running value
-    epilogue ep;           ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
+    double momentum = 0.9;  ///< share of the old running value
+    epilogue ep;            ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
 };
 
 /// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
@@ -17207,7 +17367,7 @@ void run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backwa
 /// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
 std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -17223,9 +17383,9 @@ namespace detail {
 // The images as units that are summed by themselves: a block of channels, a channel's plane, or a few columns of a matrix.
 struct norm_units {
     std::int64_t width = 1, units = 0, unit_step = 0, image_step = 0, images = 0, c = 0;
-    std::int64_t slots = 0; // sums that are kept for each unit: one for each shard that has samples
+    std::int64_t slots = 0;  // sums that are kept for each unit: one for each shard that has samples
     shards tree;
-    norm_rows rows{}; // of one image; channels: 1 stands for "those of the unit"
+    norm_rows rows{};  // of one image; channels: 1 stands for "those of the unit"
 
     norm_units(isa set, const norm_problem& p) : images(p.n), c(p.c), tree(p.tree) {
         const std::int64_t w = vector_width(set);
@@ -17316,9 +17476,7 @@ inline void norm_passes(const norm_units& u, std::int64_t arrays, executor& pool
             if (u.samples(s, 1)) sums(begin + t / u.tree.count, s);
         });
         const std::int64_t few = std::max<std::int64_t>(1, 64 / u.width);
-        parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) {
-            finish(begin + t * few, begin + std::min(count, (t + 1) * few));
-        });
+        parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { finish(begin + t * few, begin + std::min(count, (t + 1) * few)); });
         // One image after the other, as they lie in memory.
         parallel_for(pool, u.images * count * bands, [&](std::int64_t t) {
             const std::int64_t first = t % bands * band;
@@ -17334,7 +17492,7 @@ inline norm_rows some_rows(norm_rows r, std::int64_t first, std::int64_t count) 
     return r;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem) {
     const detail::norm_units u(set, problem);
@@ -17376,8 +17534,7 @@ GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const 
             at.numbers[2][c] = static_cast<float>(static_cast<double>(a.bias[c]) + (static_cast<double>(centre) - mean) * factor);
             const double old = p.momentum, fresh = 1 - p.momentum;
             if (a.new_mean) a.new_mean[c] = static_cast<float>(old * static_cast<double>(a.running_mean[c]) + fresh * mean);
-            if (a.new_variance)
-                a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
+            if (a.new_variance) a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
             if (a.saved_mean) a.saved_mean[c] = centre;
             if (a.saved_inverse) a.saved_inverse[c] = static_cast<float>(inverse);
         }
@@ -17447,7 +17604,7 @@ GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm
     detail::norm_passes(u, arrays, pool, sums, finish, apply);
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -17493,8 +17650,8 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
 inline void run_batch_norm_training_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
     run_batch_norm_training(c.level, c.parameters<norm_problem>(),
-                            {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)},
-                            c.workspace, c.pool);
+                            {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)}, c.workspace,
+                            c.pool);
 }
 
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
@@ -17565,8 +17722,7 @@ struct adam_step {
 struct optimizer_kernels {
     /// m and new_m null: no momentum.
     void (*sgd)(const sgd_step&, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n);
-    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n);
+    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n);
     /// y = a + share * (b - a)
     void (*blend)(float share, const float* a, const float* b, float* y, std::int64_t n);
     void (*scale)(float factor, const float* x, float* y, std::int64_t n);
@@ -17574,7 +17730,7 @@ struct optimizer_kernels {
     double (*square_sum)(const float* x, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -17610,7 +17766,7 @@ float run_global_norm(isa set, const float* const* arrays, const std::int64_t* s
 /// x * min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; y may be x. A norm that is NaN makes NaN.
 void run_scale_by_norm(isa set, float norm, float max_norm, const float* x, float* y, std::int64_t n, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -17635,7 +17791,7 @@ inline double sum_pairwise(const double* x, std::int64_t n) {
     return sum_pairwise(x, n / 2) + sum_pairwise(x + n / 2, n - n / 2);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE sgd_step sgd_step_of(const sgd_options& o, double learning_rate) noexcept {
     return {static_cast<float>(-learning_rate), static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), o.nesterov};
@@ -17658,23 +17814,22 @@ GRAFT_INLINE adam_step adam_step_of(const adam_options& o, double learning_rate,
 GRAFT_INLINE void run_sgd(isa set, const sgd_step& step, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n,
                           executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) {
-        k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count);
-    });
+    parallel_for_pieces(pool, n, detail::optimizer_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count); });
 }
 
 GRAFT_INLINE void run_adam(isa set, const adam_step& step, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m,
                            float* new_v, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) {
-        k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count);
-    });
+    parallel_for_pieces(pool, n, detail::optimizer_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count); });
 }
 
 GRAFT_INLINE void run_moving_average(isa set, double decay, const float* average, const float* w, float* new_average, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float share = static_cast<float>(1 - decay);
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
+    parallel_for_pieces(pool, n, detail::optimizer_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
 }
 
 GRAFT_INLINE std::int64_t global_norm_workspace_bytes(std::int64_t arrays, std::int64_t elements) {
@@ -17708,7 +17863,7 @@ GRAFT_INLINE void run_scale_by_norm(isa set, float norm, float max_norm, const f
     parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.scale(factor, x + i, y + i, count); });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -17877,7 +18032,7 @@ namespace cpu {
 struct pool_grad_args {
     pool_problem p;
     const float* dy = nullptr;
-    const std::uint8_t* places = nullptr; ///< max only
+    const std::uint8_t* places = nullptr;  ///< max only
     float* dx = nullptr;
 };
 
@@ -17898,7 +18053,7 @@ struct pool_grad_kernels {
     void (*global_average)(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -17916,7 +18071,7 @@ void run_average_pool_grad(isa set, const pool_problem& problem, const float* dy
 /// Windows that are whole planes: dy is [n][c], or for blocks [n][ceil(c / W)][W].
 void run_global_average_pool_grad(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -17928,13 +18083,14 @@ namespace cpu {
 namespace detail {
 
 // Planes, or blocks of channels, in tasks of some microseconds.
-template <class F> inline void over_planes(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
+template <class F>
+inline void over_planes(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     const std::int64_t each = 8192 / (pixels * width + 1) + 1;
     if (pixels > 0) parallel_for(pool, (planes + each - 1) / each, [&](std::int64_t t) { f(t * each, std::min(each, planes - t * each)); });
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void run_max_pool_places(isa set, const pool_problem& p, const float* x, float* y, std::uint8_t* places, executor& pool) {
     const pool_grad_kernels& k = *training_kernels(set).pool_grad;
@@ -17965,7 +18121,7 @@ GRAFT_INLINE void run_global_average_pool_grad(isa set, layout::kind l, std::int
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -17991,7 +18147,8 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
 }
 
 // The choice for the problem from x to y, on blocks or on planes.
-inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks, const char* on_planes) {
+inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks,
+                                       const char* on_planes) {
     pool_problem p;
     if (const char* reason = pool_grad_problem_of(q.n, x, y, p)) return reason;
     p.l = q.out_layout[0].as;
@@ -18007,7 +18164,8 @@ inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& 
     return choose_pool_problem(q, q.in[0].extents, q.out[0].extents, choice, "pool on blocks, keeps places", "pool on planes, keeps places");
 }
 inline void run_max_pool_places_kernel(const kernel_call& c) {
-    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), c.outputs > 1 ? c.output(1) : nullptr, static_cast<std::uint8_t*>(c.out[0].data), c.pool);
+    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), c.outputs > 1 ? c.output(1) : nullptr, static_cast<std::uint8_t*>(c.out[0].data),
+                        c.pool);
 }
 
 // dY and the places that the forward pass kept.
@@ -18065,14 +18223,14 @@ namespace cpu {
 
 /// The sums of one instruction set. They run in float for some ten rows, then go on in double.
 struct reduce_sum_kernels {
-    int columns; ///< how many columns are summed at once at most
+    int columns;  ///< how many columns are summed at once at most
     /// sum[j] += x[i * step + j] for i < rows, j < lanes <= columns.
     void (*add_columns)(const float* x, std::int64_t rows, std::int64_t step, int lanes, double* sum);
     /// x[0] + ... + x[n - 1].
     double (*row)(const float* x, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -18085,7 +18243,7 @@ struct sum_problem {
     int rank = 0;
     std::int64_t extents[max_rank] = {}, x_strides[max_rank] = {}, y_strides[max_rank] = {};
     bool summed[max_rank] = {};
-    bool batch = false; ///< axis 0 is summed by the tree
+    bool batch = false;  ///< axis 0 is summed by the tree
     shards tree;
     int block_axis = -1;        ///< axis of blocks of channels, the lanes of which are the last axis; -1: none
     std::int64_t channels = 0;  ///< with a block axis: lanes past this many are neither read nor written
@@ -18098,7 +18256,7 @@ std::int64_t sum_workspace_bytes(isa set, const sum_problem& problem);
 /// Sums in double, rounded once at the end.
 void run_sum(isa set, const sum_problem& problem, const float* x, float* y, void* workspace, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -18113,7 +18271,7 @@ namespace detail {
 struct sum_walk {
     const sum_problem& p;
     const reduce_sum_kernels& kernel;
-    int kept[sum_problem::max_rank], others[sum_problem::max_rank]; // axes of the kept places; summed ones but the batch and `rows`
+    int kept[sum_problem::max_rank], others[sum_problem::max_rank];  // axes of the kept places; summed ones but the batch and `rows`
     int kept_count = 0, others_count = 0, rows_axis = -1;
     std::int64_t outer = 1, inner = 1, pieces = 1, repeats = 1;
     bool columns = false;
@@ -18131,12 +18289,12 @@ struct sum_walk {
             }
             if (p.batch && a == 0) continue;
             if (rows_axis >= 0) others[others_count++] = rows_axis;
-            rows_axis = a; // in the end the innermost
+            rows_axis = a;  // in the end the innermost
         }
         for (int i = 0; i < others_count; ++i) repeats *= p.extents[others[i]];
         if (p.batch) batch = p.extents[0];
         tasks = outer * pieces;
-        slots = p.batch && tasks < 64 ? std::min<std::int64_t>(p.tree.count, batch) : 0; // 0: a task sums all shards
+        slots = p.batch && tasks < 64 ? std::min<std::int64_t>(p.tree.count, batch) : 0;  // 0: a task sums all shards
     }
 
     std::int64_t slot(int s) const { return batch < p.tree.count ? p.tree.first(batch, s) : s; }
@@ -18204,7 +18362,7 @@ inline void sum_tree(int first, int count, int n, double* out, const Leaf& leaf)
     for (int j = 0; j < n; ++j) out[j] = static_cast<double>(static_cast<float>(out[j] + right[j]));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void add_axis(sum_problem& p, std::int64_t extent, std::int64_t x_stride, std::int64_t y_stride, bool summed, bool joinable) {
     if (extent == 1 && joinable) return;
@@ -18256,15 +18414,14 @@ GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const float* x, float* 
     parallel_for(pool, (w.tasks + grain - 1) / grain, [&](std::int64_t group) {
         for (std::int64_t task = group * grain; task < std::min(w.tasks, (group + 1) * grain); ++task) {
             double sum[64];
-            detail::sum_tree(0, shards_used, w.lanes(task), sum, [&](int s, double* out) {
-                w.sum(x, task, p.batch ? p.tree.first(w.batch, s) : 0, p.batch ? p.tree.last(w.batch, s) : 1, out);
-            });
+            detail::sum_tree(0, shards_used, w.lanes(task), sum,
+                             [&](int s, double* out) { w.sum(x, task, p.batch ? p.tree.first(w.batch, s) : 0, p.batch ? p.tree.last(w.batch, s) : 1, out); });
             finish(task, sum);
         }
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -18353,9 +18510,9 @@ namespace cpu {
 /// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
 struct normalized_rows_grad {
     const float *dy, *x;
-    const float* mean;    ///< null: 0, and its gradient is left out (RMS norm)
+    const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
     const float* inverse;
-    const float* scale;   ///< null: 1
+    const float* scale;  ///< null: 1
     float* dx;
     std::int64_t rows, n;
 };
@@ -18372,7 +18529,7 @@ struct rows_grad_kernels {
     void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
@@ -18387,11 +18544,12 @@ void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& 
 
 /// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each, in double and rounded once. The rows are
 /// those of `samples` samples, over which the sums are the tree.
-void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias, void* workspace, executor& pool);
+void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
+                               void* workspace, executor& pool);
 /// Bytes of workspace (alignment 64) for that; -1 where they overflow.
 std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -18401,11 +18559,13 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool) {
+GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
+                                   executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
     if (outer <= 0 || n <= 0 || inner <= 0) return;
     if (inner == 1)
-        return detail::groups_of_rows(outer, n, pool, [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
+        return detail::groups_of_rows(outer, n, pool,
+                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
         const std::int64_t at = o * n * inner + first;
         k.softmax_columns(dy + at, y + at, dx + at, n, inner, count);
@@ -18421,7 +18581,7 @@ inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first
     g.rows = count;
     return g;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
@@ -18434,8 +18594,8 @@ GRAFT_INLINE std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::
     return n > (std::int64_t(1) << 40) ? -1 : 2 * slots * n * 8;
 }
 
-GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias, void* workspace,
-                                            executor& pool) {
+GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
+                                            void* workspace, executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
     const std::int64_t n = arrays.n, each = samples > 0 ? arrays.rows / samples : 0;
     if (n <= 0) return;
@@ -18454,16 +18614,18 @@ GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad&
         double *products = sums(s, 0) + first, *plain = sums(s, 1) + first;
         std::fill(products, products + count, 0.0);
         std::fill(plain, plain + count, 0.0);
-        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr, bias ? plain : nullptr);
+        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr,
+                          bias ? plain : nullptr);
     });
     parallel_for(pool, stripes, [&](std::int64_t t) {
         for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
             for (int which = 0; which < 2; ++which)
-                if (float* to = which ? bias : scale) to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
+                if (float* to = which ? bias : scale)
+                    to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 #endif
@@ -18517,7 +18679,8 @@ inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_ch
 inline void run_layer_norm_grad_scale_kernel(const kernel_call& c) {
     const auto& p = c.parameters<layer_norm_sums>();
     float* bias = c.outputs > 1 ? c.output(1) : nullptr;
-    run_layer_norm_grad_scale(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree, c.output(0), bias, c.workspace, c.pool);
+    run_layer_norm_grad_scale(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree,
+                              c.output(0), bias, c.workspace, c.pool);
 }
 
 inline kernel_rows rows_grad_kernel_rows() {
@@ -18538,8 +18701,9 @@ namespace cpu {
 
 /// As `choose_kernel`, with the operators that training adds.
 inline const kernel_row* choose_training_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {conv_grad_kernel_rows(), norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
-                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(), channel_kernel_rows(), dropout_kernel_rows(), rows_grad_kernel_rows()};
+    const kernel_rows tables[] = {conv_grad_kernel_rows(),   norm_grad_kernel_rows(), elementwise_grad_kernel_rows(), reduce_grad_kernel_rows(),
+                                  matmul_grad_kernel_rows(), optimizer_kernel_rows(), pool_grad_kernel_rows(),        channel_kernel_rows(),
+                                  dropout_kernel_rows(),     rows_grad_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     for (const kernel_rows& table : tables)
@@ -18569,8 +18733,10 @@ inline const kernel_set& training_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self = {"cpu", [] { return status(); },
-                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr, true};
+    static constexpr backend self = {
+        "cpu", [] { return status(); },
+        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr,
+        true};
     return self;
 }
 
@@ -18615,7 +18781,8 @@ GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& wh
     bool rounds = false;
     for (const node& n : g.nodes) rounds |= ops::row_of(n).is(op_flag::rounds);
     return fail(errc::train_no_gradient, where,
-                rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this one was quantised from"
+                rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this "
+                         "one was quantised from"
                        : "no gradient comes back from the logits to these features");
 }
 
@@ -18658,7 +18825,8 @@ public:
         : limit_(limit), pool_(pool), input_(input), known_(network.values.size()), logits_(logits), g_(network) {}
 
     result<feature_map> find() {
-        if (input_.rank() != 4 || input_[0] != 1) return fail(errc::input_shape, g_.name, "a map takes one picture, [1, C, H, W] or [1, H, W, C]; this network is given " + text(input_));
+        if (input_.rank() != 4 || input_[0] != 1)
+            return fail(errc::input_shape, g_.name, "a map takes one picture, [1, C, H, W] or [1, H, W, C]; this network is given " + text(input_));
         const bool last = (input_[3] == 1 || input_[3] == 3) && input_[1] != 1 && input_[1] != 3;
         height_ = input_[last ? 1 : 2], width_ = input_[last ? 2 : 3];
         if (logits_ < 0 || static_cast<std::size_t>(logits_) >= known_) return fail(errc::input_name, g_.name, "the logits are no value of this network");
@@ -18675,7 +18843,8 @@ public:
                                     }),
                      found_.end());
         if (all && found_.empty())
-            return fail(errc::input_dtype, at(logits_).name, std::string("the network computes in ") + graft::name(other) + "; maps are made of float32 features: convert it to float32 first");
+            return fail(errc::input_dtype, at(logits_).name,
+                        std::string("the network computes in ") + graft::name(other) + "; maps are made of float32 features: convert it to float32 first");
         // Tokens of classes may be all that is read in the end; whatever has none is read as a whole.
         std::size_t from = found_.size();
         while (from > 0 && (from == found_.size() || found_[from].first > 0) && found_.size() - from < most_tried) --from;
@@ -18695,7 +18864,8 @@ public:
             return fail(errc::train_no_gradient, at(logits_).name, "these logits do not depend on the places of a picture: every gradient is zero");
         }
         return fail(errc::explain_features, at(logits_).name,
-                    "before these logits nothing lies by the places of the picture (images of features, or tokens of patches) behind the first layer, so that there is no map of where "
+                    "before these logits nothing lies by the places of the picture (images of features, or tokens of patches) behind the first layer, so that "
+                    "there is no map of where "
                     "the network looks; a network of dense layers alone has none");
     }
 
@@ -18729,7 +18899,7 @@ private:
                 if (id != no_value) last[id] = i;
         }
         last[static_cast<std::size_t>(logits_)] = g_.nodes.size();
-        std::int64_t open = 0; // values that depend on the picture and are read further on
+        std::int64_t open = 0;  // values that depend on the picture and are read further on
         for (value_id id : g_.inputs)
             if (!at(id).constant) depends[id] = 1, ++open;
         bool behind_layer = false;
@@ -18749,7 +18919,8 @@ private:
             value_id made = no_value;
             for (value_id id : n.outputs)
                 if (id != no_value && last[id] > i) depends[id] = 1, ++open, made = id;
-            if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() && is_grid(at(made).extents[2], at(made).extents[3]))
+            if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() &&
+                is_grid(at(made).extents[2], at(made).extents[3]))
                 grids_.push_back({at(made).extents[2], at(made).extents[3]});
             feature_map m;
             if (open != 1 || !behind_layer || made == no_value || made == logits_) continue;
@@ -18815,7 +18986,7 @@ private:
         };
         for (const grid& g : grids_) consider(g.height, g.width);
         for (const grid& g : grids_)
-            if (extra > most_extra && g.height * g.width == channels) { // [1, K, H * W]
+            if (extra > most_extra && g.height * g.width == channels) {  // [1, K, H * W]
                 m.height = g.height, m.width = g.width, m.channels = tokens;
                 m.channel_stride = channels;
                 return true;
@@ -18858,7 +19029,8 @@ private:
             GRAFT_TRY_ASSIGN(inputs[i], tensor::make(v.type, v.extents));
             const random_stream noise(1, i);
             for (std::int64_t k = 0; k < inputs[i].elements(); ++k) {
-                const double x = is_float(v.type) ? 2 * noise.uniform(static_cast<std::uint64_t>(k)) - 1 : std::floor(100 * noise.uniform(static_cast<std::uint64_t>(k)));
+                const double x =
+                    is_float(v.type) ? 2 * noise.uniform(static_cast<std::uint64_t>(k)) - 1 : std::floor(100 * noise.uniform(static_cast<std::uint64_t>(k)));
                 store_from_double(v.type, inputs[i].raw(), k, 1, &x);
             }
         }
@@ -18884,19 +19056,20 @@ private:
     const limits& limit_;
     executor& pool_;
     shape input_;
-    std::size_t known_; // values of the network itself: specialisation may add others
+    std::size_t known_;  // values of the network itself: specialisation may add others
     value_id logits_;
     graph g_;
-    std::int64_t height_ = 0, width_ = 0; // of the picture
-    std::vector<grid> grids_;             // of images of features so far
-    std::vector<feature_map> found_;      // in the order of the network
-    value_id passed_ = no_value;          // the last value that everything goes through
-    std::size_t first_node_ = 0;          // that makes it
+    std::int64_t height_ = 0, width_ = 0;  // of the picture
+    std::vector<grid> grids_;              // of images of features so far
+    std::vector<feature_map> found_;       // in the order of the network
+    value_id passed_ = no_value;           // the last value that everything goes through
+    std::size_t first_node_ = 0;           // that makes it
 };
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool,
+                                                  const limits& limit) GRAFT_MEMORY_TRY {
     return detail::feature_finder(network, logits, input, pool, limit).find();
 }
 GRAFT_MEMORY_CATCH("find_feature_map")
@@ -18924,8 +19097,7 @@ public:
     /// `features` is what `find_feature_map` finds, or another such value on the way from the network's first open input to `logits`, of which
     /// every element is the logit of a class; `input` the shape of one picture, batch 1. `pool` has to outlive the object. Errors:
     /// train.no_gradient, op.unsupported, input.shape (features that are not as described), input.dtype, memory.*.
-    static result<grad_cam> make(graph network, const feature_map& features, value_id logits, const shape& input, executor& pool,
-                                 const limits& limit = {});
+    static result<grad_cam> make(graph network, const feature_map& features, value_id logits, const shape& input, executor& pool, const limits& limit = {});
 
     /// The map [H, W] of one picture for a class, float32 from 0 up, not scaled; memory of its own. Errors: data.label_range,
     /// input.shape, memory.oom.
@@ -18946,7 +19118,7 @@ GRAFT_BEGIN_NAMESPACE
 struct grad_cam::implementation {
     detail::executable what;
     std::unique_ptr<detail::context> runner;
-    tensor chosen; // 1 at the class that is asked about, 0 elsewhere
+    tensor chosen;  // 1 at the class that is asked about, 0 elsewhere
     feature_map map;
 };
 
@@ -18967,7 +19139,8 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, va
     const value &features = at(map.features), &scores = at(logits);
     const bool inside = map.height > 0 && map.width > 0 && map.channels > 0 && map.first >= 0 && map.place_stride > 0 && map.channel_stride > 0 &&
                         features.has_shape && features.extents.known() &&
-                        static_cast<double>(map.first) + (static_cast<double>(map.height) * static_cast<double>(map.width) - 1) * static_cast<double>(map.place_stride) +
+                        static_cast<double>(map.first) +
+                                (static_cast<double>(map.height) * static_cast<double>(map.width) - 1) * static_cast<double>(map.place_stride) +
                                 static_cast<double>(map.channels - 1) * static_cast<double>(map.channel_stride) <
                             static_cast<double>(elements_of(features.extents));
     if (!inside)
@@ -18994,14 +19167,12 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
     implementation& self = *self_;
     const std::int64_t classes = self.chosen.elements();
     if (label < 0 || label >= classes)
-        return fail(errc::data_label_range, "class " + std::to_string(label),
-                    "the network has " + std::to_string(classes) + " classes");
+        return fail(errc::data_label_range, "class " + std::to_string(label), "the network has " + std::to_string(classes) + " classes");
     std::fill(self.chosen.data<float>(), self.chosen.data<float>() + classes, 0.0f);
     self.chosen.data<float>()[label] = 1;
     const value& in = self.what.graph.at(self.what.graph.inputs[0]);
     if (picture.type() != in.type || picture.shape() != in.extents)
-        return fail(errc::input_shape, in.name,
-                    "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));
+        return fail(errc::input_shape, in.name, "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));
     const tensor_view all[] = {view(picture), view(self.chosen)};
     GRAFT_TRY(self.runner->run(all));
     const float *features = self.runner->output(0).data<float>() + self.map.first, *gradient = self.runner->output(1).data<float>() + self.map.first;
@@ -19017,8 +19188,7 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
         for (std::int64_t i = 0; i < places; ++i)
             sums[static_cast<std::size_t>(i)] += (self.map.tokens ? static_cast<double>(d[i * step]) : mean) * static_cast<double>(a[i * step]);
     }
-    for (std::int64_t i = 0; i < places; ++i)
-        made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
+    for (std::int64_t i = 0; i < places; ++i) made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
     return made;
 }
 GRAFT_MEMORY_CATCH("grad_cam::map")
@@ -19035,8 +19205,8 @@ GRAFT_BEGIN_NAMESPACE
 /// An answer, and what in the picture spoke for it.
 struct explanation {
     prediction answer;
-    tensor map;           ///< [H, W], float32 from 0 up: how much each place spoke for the class; its scale says nothing
-    graft::image picture; ///< what the network saw, in gray under the map in colours, the answer below it; small ones enlarged
+    tensor map;            ///< [H, W], float32 from 0 up: how much each place spoke for the class; its scale says nothing
+    graft::image picture;  ///< what the network saw, in gray under the map in colours, the answer below it; small ones enlarged
 };
 
 /// Explains a classifier's answers by Grad-CAM (`grad_cam`), on the CPU. It holds a session and scratch memory, so bring one a thread.
@@ -19060,7 +19230,8 @@ public:
     const std::string& features_name() const noexcept { return network_.at(features_.features).name; }
 
 private:
-    explainer(classifier named, const classifier_options& options) : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}
+    explainer(classifier named, const classifier_options& options)
+        : named_(std::move(named)), limits_(options.load.limits), pool_(new pool_executor(options.session.threads)) {}
     status plan(const shape& input);
     status prepare(const image& picture, image& seen, tensor& input);
     result<explanation> explain(const image& seen, const tensor& input, prediction answer);
@@ -19068,7 +19239,7 @@ private:
     classifier named_;
     limits limits_;
     std::unique_ptr<pool_executor> pool_;
-    graph network_; // as `prepare_classifier` makes it
+    graph network_;  // as `prepare_classifier` makes it
     input_format format_;
     preprocess_spec preprocess_;
     shape planned_;
@@ -19326,9 +19497,7 @@ inline bool can_draw(std::string_view text) {
 }
 
 // A class as it can be drawn: its name, or its number where the font lacks letters of the name.
-inline std::string drawn_name(const std::string& name, std::int64_t index) {
-    return !name.empty() && can_draw(name) ? name : "class " + std::to_string(index);
-}
+inline std::string drawn_name(const std::string& name, std::int64_t index) { return !name.empty() && can_draw(name) ? name : "class " + std::to_string(index); }
 
 // Letters of a text that can be drawn.
 inline int letters_in(std::string_view text) {
@@ -19383,7 +19552,7 @@ inline result<image> with_caption(const image& picture, const std::vector<std::s
     return made;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_HEAD_HPP
@@ -19497,7 +19666,8 @@ inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t
     if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
     return fail(errc::train_head, "output '" + out.name + "'",
                 "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
-                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
+                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put "
+                    "them on with --trunk");
 }
 
 // Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
@@ -19520,7 +19690,9 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
         const std::string& name = g.at(cut.features).name;
         cut.rank = extents.rank();
         if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
-            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
+            return fail(errc::train_head, name,
+                        "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) +
+                            "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
         cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
         cut.channels = extents[cut.channel_axis];
         if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
@@ -19583,9 +19755,9 @@ GRAFT_BEGIN_NAMESPACE
 /// The network with a new classifier on its trunk.
 struct grafted {
     graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
-    std::vector<std::string> head;       ///< names of the classifier's weights
+    value_id logits = no_value;     ///< [N, classes]
+    value_id features = no_value;   ///< [N, C]: what the new layer reads, pooled
+    std::vector<std::string> head;  ///< names of the classifier's weights
 };
 
 /// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
@@ -19687,7 +19859,8 @@ inline void drop_unused_names(graph& g) {
 inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
-    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
+    for (std::int64_t i = 0; i < made.elements(); ++i)
+        made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
     return made;
 }
 
@@ -19702,7 +19875,8 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
     std::vector<std::int64_t> axes;
     for (int a = 1; a < cut.rank; ++a)
         if (a != cut.channel_axis) axes.push_back(a);
-    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
+    if (g.version_of("") < 18)
+        return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
     return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
 }
 
@@ -19737,8 +19911,10 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
         // A network whose batch is fixed keeps it.
         const value& in = at(g.inputs[0]);
         if (!in.has_shape || in.extents.rank() < 1) continue;
-        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
-        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+        if (in.extents[0] > 0)
+            at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
+        else if (!in.dimensions.empty() && !in.dimensions[0].empty())
+            at(id).dimensions[0] = in.dimensions[0];
     }
     g.outputs = {last};
     drop_unread(g);
@@ -19793,7 +19969,8 @@ namespace detail {
 
 class float32_rewriter {
 public:
-    float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
+    float32_rewriter(graph g, const graph& known)
+        : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
         std::vector<value_id> ids = g_.outputs;
         for (const node& n : g_.nodes) append_captures(n, ids);
         for (value_id id : ids) kept_[id] = 1;
@@ -19898,7 +20075,8 @@ private:
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
-            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, location(n), "its scales and zero points have to be constants for the network to learn in float32");
+            if (id != no_value && !constant(id))
+                return fail(errc::op_unsupported, location(n), "its scales and zero points have to be constants for the network to learn in float32");
         return {};
     }
 
@@ -19926,7 +20104,9 @@ private:
         if (!is_quantized(id)) {
             std::vector<value_id> in{id, scale};
             if (zero != no_value) in.push_back(zero);
-            real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
+            real = write_.add("DequantizeLinear", name_of(id), in,
+                              constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(),
+                              dtype::float32);
             return {};
         }
         const quantized q = quantized_[id];
@@ -19980,9 +20160,13 @@ private:
             real = write_.add("Max", stem, {real, write_.constant(stem, std::move(least))}, {}, dtype::float32);
             real = write_.add("Min", stem, {real, write_.constant(stem, std::move(most))}, {}, dtype::float32);
         } else if (g_.version_of("") < 11)
-            real = write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
+            real =
+                write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
         else
-            real = write_.add("Clip", stem, {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {}, dtype::float32);
+            real = write_.add(
+                "Clip", stem,
+                {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {},
+                dtype::float32);
         return {};
     }
 
@@ -19996,9 +20180,10 @@ private:
             bool reads;  // only where it reads such integers
         };
         static constexpr rule rules[] = {
-            {"QuantizeLinear", &float32_rewriter::quantize_linear, false}, {"DequantizeLinear", &float32_rewriter::dequantize_linear, false}, {"DynamicQuantizeLinear", &float32_rewriter::dynamic_quantize, false},
-            {"QLinearConv", &float32_rewriter::qlinear_conv, false}, {"QLinearMatMul", &float32_rewriter::qlinear_matmul, false}, {"ConvInteger", &float32_rewriter::conv_integer, false},
-            {"MatMulInteger", &float32_rewriter::matmul_integer, false}, {"Cast", &float32_rewriter::cast_quantized, true},
+            {"QuantizeLinear", &float32_rewriter::quantize_linear, false},         {"DequantizeLinear", &float32_rewriter::dequantize_linear, false},
+            {"DynamicQuantizeLinear", &float32_rewriter::dynamic_quantize, false}, {"QLinearConv", &float32_rewriter::qlinear_conv, false},
+            {"QLinearMatMul", &float32_rewriter::qlinear_matmul, false},           {"ConvInteger", &float32_rewriter::conv_integer, false},
+            {"MatMulInteger", &float32_rewriter::matmul_integer, false},           {"Cast", &float32_rewriter::cast_quantized, true},
         };
         for (const rule& r : rules)
             if (n.op_type == r.op && n.domain.empty() && (reads || !r.reads)) return done = true, (this->*r.rewrite)(n, done);
@@ -20082,7 +20267,8 @@ private:
         tensor made;
         GRAFT_TRY_ASSIGN(made, converted(b));
         for (std::int64_t i = 0; i < made.elements(); ++i)
-            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) * element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
+            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) *
+                                                       element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
         bias = write_.constant(name_of(id), std::move(made));
         return {};
     }
@@ -20121,7 +20307,8 @@ private:
             GRAFT_TRY_ASSIGN(off, along(zero, rank, conv ? 0 : i ? rank - 1 : rank - 2));
             in[i] = write_.add("Sub", name_of(id), {in[i], write_.constant(name_of(zero), std::move(off))}, {}, dtype::float32);
         }
-        const value_id y = write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
+        const value_id y =
+            write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
         mark(n.outputs[0], y, no_value, no_value, 1);
         return {};
     }
@@ -20134,7 +20321,8 @@ private:
     status move_quantized(node& n) {
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[n.inputs[0]];
-        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, location(n), "it moves integers that have a scale a channel");
+        if (constant(first.scale) && constant(first.scale)->elements() > 1)
+            return fail(errc::op_unsupported, location(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {
@@ -20175,8 +20363,8 @@ private:
     graph g_;
     const graph& known_;  // with the types and shapes of all values
     node_writer write_;
-    std::vector<char> kept_;          // outputs, and what bodies read: they need a value of their own
-    std::vector<value_id> alias_;     // what is read in place of a value
+    std::vector<char> kept_;       // outputs, and what bodies read: they need a value of their own
+    std::vector<value_id> alias_;  // what is read in place of a value
     std::vector<quantized> quantized_;
 };
 
@@ -20236,7 +20424,9 @@ inline std::string output_names(const graph& g) {
 inline status choose_output(graph& g, const std::string& output) {
     if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
     if (output.empty() && g.outputs.size() > 1)
-        return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
+        return fail(errc::train_head, g.name,
+                    "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) +
+                        "; say which one is the classifier's with --output NAME");
     value_id found = no_value;
     for (value_id id : g.outputs)
         if (output.empty() || g.at(id).name == output) found = id;
@@ -20259,20 +20449,27 @@ GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY
     for (value_id id : g.inputs) {
         const value& v = g.at(id);
         if (v.constant) continue;
-        if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
+        if (input)
+            return fail(errc::train_head, g.name,
+                        "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
         input = &v;
     }
     if (!input) return fail(errc::train_head, g.name, "the network has no input; a classifier takes a picture");
     const std::string where = "input '" + input->name + "'";
     const shape& e = input->extents;
-    if (!input->has_shape || e.rank() != 4) return fail(errc::train_head, where, "it is " + (input->has_shape ? text(e) : std::string("of any rank")) + "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
+    if (!input->has_shape || e.rank() != 4)
+        return fail(errc::train_head, where,
+                    "it is " + (input->has_shape ? text(e) : std::string("of any rank")) +
+                        "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
     const std::int64_t channels = e[detail::is_nhwc(e) ? 3 : 1];
-    if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
+    if (channels >= 0 && channels != 1 && channels != 3)
+        return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
     return input_format{input->type, e, true};
 }
 GRAFT_MEMORY_CATCH("picture_input")
 
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool,
+                                                            const limits& limit) GRAFT_MEMORY_TRY {
     prepared_classifier made;
     GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
     detail::drop_default_inputs(g);
@@ -20282,9 +20479,12 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const bool nhwc = spec.layout == preprocess_spec::axes::nhwc;
     // What the specification leaves open, such as a whole picture of any size, the network has to tell.
     std::int64_t height = declared[nhwc ? 1 : 2], width = declared[nhwc ? 2 : 3];
-    if (spec.crop == preprocess_spec::crop_rule::exact) height = spec.crop_height, width = spec.crop_width;
-    else if (spec.resize == preprocess_spec::size_rule::exact) height = spec.resize_height, width = spec.resize_width;
-    if (height < 1 || width < 1) return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
+    if (spec.crop == preprocess_spec::crop_rule::exact)
+        height = spec.crop_height, width = spec.crop_width;
+    else if (spec.resize == preprocess_spec::size_rule::exact)
+        height = spec.resize_height, width = spec.resize_width;
+    if (height < 1 || width < 1)
+        return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
@@ -20310,10 +20510,13 @@ GRAFT_MEMORY_CATCH("prepare_classifier")
 GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
     std::vector<std::string> notes;
     if (made.changes.dequantized) notes.push_back("its quantised weights were dequantised: it learns, and is written, in float32");
-    if (made.changes.converted != dtype::undefined) notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
+    if (made.changes.converted != dtype::undefined)
+        notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
     if (made.opened) notes.push_back("it was exported for a fixed batch, which is open now");
     if (made.fixed_batch > 0)
-        notes.push_back("it only takes " + std::to_string(made.fixed_batch) + " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because + ")");
+        notes.push_back("it only takes " + std::to_string(made.fixed_batch) +
+                        " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because +
+                        ")");
     return notes;
 }
 
@@ -20338,8 +20541,7 @@ void heat_color(double value, std::uint8_t rgb[3]) noexcept;
 /// its cells, its smallest value becomes 0 and its largest 1; where it is larger there is more colour. `strength` is how much
 /// colour there is at 1, from 0 to 1. Values that are not finite count as the smallest, and an even map has no colour. Errors:
 /// input.shape (no map, no picture), memory.oom.
-result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                               double strength = 0.75);
+result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width, double strength = 0.75);
 
 GRAFT_END_NAMESPACE
 
@@ -20355,31 +20557,26 @@ inline std::uint8_t srgb_byte(double linear) noexcept {
     return static_cast<std::uint8_t>(std::lround(255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * std::pow(v, 1 / 2.4) - 0.055)));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
     // Lightness is even; a and b turn from violet over red and orange to yellow.
-    static constexpr double stops[6][2] = {{0.02, -0.10}, {0.12, -0.12}, {0.18, -0.02},
-                                           {0.15, 0.10},  {0.06, 0.15},  {-0.03, 0.12}};
+    static constexpr double stops[6][2] = {{0.02, -0.10}, {0.12, -0.12}, {0.18, -0.02}, {0.15, 0.10}, {0.06, 0.15}, {-0.03, 0.12}};
     const double v = value >= 0 ? std::min(value, 1.0) : 0;
     const int at = std::min(static_cast<int>(v * 5), 4);
     const double part = v * 5 - at;
     const double L = 0.22 + 0.74 * v;
-    const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]),
-                 b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
-    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3),
-                 m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
+    const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]), b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
+    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3), m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
     const double s = std::pow(L - 0.0894841775 * a - 1.2914855480 * b, 3);
     rgb[0] = detail::srgb_byte(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
     rgb[1] = detail::srgb_byte(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
     rgb[2] = detail::srgb_byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
 }
 
-GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                                            double strength) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width, double strength) GRAFT_MEMORY_TRY {
     if (!picture || !map || height < 1 || width < 1 || (picture.channels != 1 && picture.channels != 3))
-        return fail(errc::input_shape, "heat map",
-                    "there must be a picture of one or three channels and a map with at least one value");
+        return fail(errc::input_shape, "heat map", "there must be a picture of one or three channels and a map with at least one value");
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (std::int64_t i = 0; i < height * width; ++i)
         if (std::isfinite(map[i])) low = std::min(low, double(map[i])), high = std::max(high, double(map[i]));
@@ -20387,8 +20584,7 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
     GRAFT_TRY_ASSIGN(gray, to_gray(picture));
     GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, 3));
     const auto cell = [&](std::int64_t y, std::int64_t x) {
-        const double v =
-            map[std::min(std::max<std::int64_t>(y, 0), height - 1) * width + std::min(std::max<std::int64_t>(x, 0), width - 1)];
+        const double v = map[std::min(std::max<std::int64_t>(y, 0), height - 1) * width + std::min(std::max<std::int64_t>(x, 0), width - 1)];
         return std::isfinite(v) && high > low ? (v - low) / (high - low) : 0.0;
     };
     for (std::int64_t y = 0; y < picture.height; ++y) {
@@ -20396,17 +20592,14 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
         const auto y0 = static_cast<std::int64_t>(std::floor(v));
         const double fy = v - static_cast<double>(y0);
         for (std::int64_t x = 0; x < picture.width; ++x) {
-            const double u =
-                (static_cast<double>(x) + 0.5) * static_cast<double>(width) / static_cast<double>(picture.width) - 0.5;
+            const double u = (static_cast<double>(x) + 0.5) * static_cast<double>(width) / static_cast<double>(picture.width) - 0.5;
             const auto x0 = static_cast<std::int64_t>(std::floor(u));
             const double fx = u - static_cast<double>(x0);
-            const double heat = (1 - fy) * ((1 - fx) * cell(y0, x0) + fx * cell(y0, x0 + 1)) +
-                                fy * ((1 - fx) * cell(y0 + 1, x0) + fx * cell(y0 + 1, x0 + 1));
+            const double heat = (1 - fy) * ((1 - fx) * cell(y0, x0) + fx * cell(y0, x0 + 1)) + fy * ((1 - fx) * cell(y0 + 1, x0) + fx * cell(y0 + 1, x0 + 1));
             std::uint8_t color[3];
             heat_color(heat, color);
             const double share = strength * std::sqrt(heat), shade = gray.row(y)[x];
-            for (int c = 0; c < 3; ++c)
-                out.row(y)[x * 3 + c] = static_cast<std::uint8_t>(std::lround(shade + share * (color[c] - shade)));
+            for (int c = 0; c < 3; ++c) out.row(y)[x * 3 + c] = static_cast<std::uint8_t>(std::lround(shade + share * (color[c] - shade)));
         }
     }
     return out;
@@ -20443,7 +20636,9 @@ GRAFT_INLINE result<explainer> explainer::make(const graft::model& m, const clas
     prepared_classifier prepared;
     GRAFT_TRY_ASSIGN(prepared, prepare_classifier(m.graph(), m.outputs()[made.named_.output()].name, made.preprocess_, *made.pool_, made.limits_));
     if (prepared.fixed_batch > 1)
-        return fail(errc::input_shape, "input", "the network is fixed to batches of " + std::to_string(prepared.fixed_batch) + ", and a map takes one picture: export it with an open batch, or with 1");
+        return fail(errc::input_shape, "input",
+                    "the network is fixed to batches of " + std::to_string(prepared.fixed_batch) +
+                        ", and a map takes one picture: export it with an open batch, or with 1");
     made.network_ = std::move(prepared.graph);
     made.format_ = prepared.picture;
     GRAFT_TRY_ASSIGN(made.preprocess_, complete(wanted, made.format_));
@@ -20459,7 +20654,9 @@ GRAFT_INLINE status explainer::plan(const shape& input) GRAFT_MEMORY_TRY {
     if (planned_ == input && planned_.rank() > 0) return {};
     for (int i = 0; i < input.rank() && format_.extents.rank() == input.rank(); ++i)
         if (format_.extents[i] >= 0 && format_.extents[i] != input[i])
-            return fail(errc::input_shape, "explain", "prepared pictures have the shape " + text(input) + "; the network asks for " + text(format_.extents) + ": --preprocess says how they are prepared");
+            return fail(errc::input_shape, "explain",
+                        "prepared pictures have the shape " + text(input) + "; the network asks for " + text(format_.extents) +
+                            ": --preprocess says how they are prepared");
     const value_id logits = logits_of(network_);
     GRAFT_TRY_ASSIGN(features_, find_feature_map(network_, logits, input, *pool_, limits_));
     GRAFT_TRY_ASSIGN(cam_, grad_cam::make(network_, features_, logits, input, *pool_, limits_));
@@ -20647,7 +20844,8 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count) {
+GRAFT_INLINE std::vector<value_id> emitter::apply_all(const char* domain, const char* op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
+                                                      int count) {
     std::vector<value_id> made(static_cast<std::size_t>(count), no_value);
     if (!failure.ok()) return made;
     node n;
@@ -20748,7 +20946,8 @@ struct gradient_context {
     /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
     value_id sum_to(value_id x, const shape& to) {
         if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
-        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+        return build.apply_graft("SumTo", {x},
+                                 {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
     }
     shape extents(value_id id) const { return build.extents(id); }
     /// Contents of a constant input of integers, such as axes; false where they are not known.
@@ -20852,20 +21051,51 @@ namespace ops {
 // Each family's file ends with these, beside its rows.
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(),
-        elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
-        logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
-        selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
-        pool_gradients(), norm_gradients(), norm_local_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
-        attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
+        activation_gradients(),
+        arg_gradients(),
+        cast_gradients(),
+        cumulative_gradients(),
+        einsum_gradients(),
+        elementwise_binary_gradients(),
+        elementwise_unary_gradients(),
+        elementwise_variadic_gradients(),
+        gather_gradients(),
+        generate_gradients(),
+        legacy_gradients(),
+        logical_gradients(),
+        loss_gradients(),
+        matmul_gradients(),
+        pad_gradients(),
+        rearrange_gradients(),
+        reduce_gradients(),
+        scatter_gradients(),
+        selection_gradients(),
+        shape_gradients(),
+        slice_gradients(),
+        softmax_gradients(),
+        conv_gradients(),
+        conv_transpose_gradients(),
+        pool_gradients(),
+        norm_gradients(),
+        norm_local_gradients(),
+        norm_training_gradients(),
+        random_gradients(),
+        quantize_gradients(),
+        resize_gradients(),
+        attention_gradients(),
+        grid_gradients(),
+        unfold_gradients(),
+        detection_gradients(),
+        deform_conv_gradients(),
     };
     return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), softmax_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
-        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
-        resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
+        activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
+        slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
+        layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),
     };
     return tables;
 }
@@ -20945,7 +21175,6 @@ public:
     }
 
 private:
-
     status through(std::size_t i, const std::vector<char>& depends) {
         const node n = g_.nodes[i];  // a copy: the list grows
         std::vector<value_id> given, made(n.inputs.size(), no_value);
@@ -20962,7 +21191,9 @@ private:
         if (!flows || !asked) return {};
         const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
         const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
-        if (!row) return fail(errc::train_no_gradient, location(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
+        if (!row)
+            return fail(errc::train_no_gradient, location(n),
+                        "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
         gradient_context c{emit_, n, given, wanted, made, shards_};
@@ -20971,7 +21202,9 @@ private:
         for (std::size_t k = 0; k < made.size(); ++k) {
             if (made[k] == no_value || !wanted[k]) continue;
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
-                return fail(errc::internal, location(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
+                return fail(errc::internal, location(n),
+                            "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " +
+                                text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
             value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);
@@ -21046,7 +21279,8 @@ inline batch_rule batch_rule_of(const node& n) {
 // Follows the samples through a graph whose shapes are known.
 class batch_follower {
 public:
-    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
+    batch_follower(const graph& g, value_id input, std::int64_t samples)
+        : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
                 if (id != no_value) maker_[id] = static_cast<int>(i);
@@ -21102,7 +21336,7 @@ private:
             if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
-        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
+        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false;  // which the rules go by
         const batch_rule rule = batch_rule_of(n);
         if (!rule) return why = "the operator may mix samples", false;
         batch_carrier c(g_, n, states_, samples_);
@@ -21144,7 +21378,8 @@ private:
     status first_;
 };
 
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
+                                 const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -21156,7 +21391,8 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
             shape expected = fixed.values[i].extents;
             if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, location(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+                return fail(errc::graph_fixed_batch, location(n),
+                            "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
     return {};
 }
@@ -21188,7 +21424,8 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.at(id).constant) open.push_back(id);
-    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
+    if (open.size() != 1)
+        return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
     if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
     status any = takes_any_batch(g, input, pool, limit);
@@ -21281,8 +21518,8 @@ namespace detail {
 
 class training_rewriter {
 public:
-    training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
-        readers_(g.values.size(), 0) {
+    training_rewriter(graph& g, const training_mode_options& o)
+        : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr), readers_(g.values.size(), 0) {
         for (value_id id : o.learning)
             if (id != no_value) learns_[id] = 1;
         for (value_id id : g.outputs) ++readers_[id];
@@ -21325,8 +21562,9 @@ private:
     static bool quantizes(const node& n) { return ops::row_of(n).traits.role == op_role::quantize; }
 
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
-        readers_[n.outputs[output]] > 0; }
+    bool is_read(const node& n, std::size_t output) const {
+        return output < n.outputs.size() && n.outputs[output] != no_value && readers_[n.outputs[output]] > 0;
+    }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
     const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
@@ -21425,8 +21663,8 @@ private:
         if (zero != no_value) inputs.push_back(zero);
         --readers_[n.inputs[0]];
         GRAFT_TRY(become(n, "FakeQuantize",
-                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
-                             static_cast<std::int64_t>(high))}));
+                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)),
+                          integer_attribute("high", static_cast<std::int64_t>(high))}));
         n.inputs = std::move(inputs);
         return {};
     }
@@ -21564,8 +21802,8 @@ class architect {
 public:
     architect(const char* name, const architecture_options& o) : b(name, o.seed), seed_(o.seed) {}
 
-    value_id conv(value_id x, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t groups, bool bias,
-                  initializer kind) {
+    value_id conv(value_id x, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                  std::int64_t groups, bool bias, initializer kind) {
         conv2d_options o;
         o.kernel = kernel, o.stride = stride, o.padding = padding, o.groups = groups, o.bias = bias, o.name = name;
         const std::int64_t inputs = b.shape_of(x).rank() == 4 ? b.shape_of(x)[1] / groups : 1;
@@ -21673,7 +21911,8 @@ struct known_architecture {
     std::int64_t channels, side;
     void (*build)(architect&, value_id, std::int64_t);
 };
-constexpr known_architecture known_architectures[] = {{"lenet", 1, 28, build_lenet}, {"resnet20", 3, 32, build_resnet20}, {"mobilenet_v2", 3, 224, build_mobilenet_v2}};
+constexpr known_architecture known_architectures[] = {
+    {"lenet", 1, 28, build_lenet}, {"resnet20", 3, 32, build_resnet20}, {"mobilenet_v2", 3, 224, build_mobilenet_v2}};
 
 }  // namespace detail
 
@@ -21688,12 +21927,15 @@ GRAFT_INLINE result<graph> build_architecture(const std::string& name, const arc
     for (const detail::known_architecture& k : detail::known_architectures) {
         if (name != k.name) continue;
         detail::architect a(k.name, o);
-        const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
+        const value_id x =
+            a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
         k.build(a, x, o.classes);
         GRAFT_TRY(std::move(a.failed));
         return a.b.finish();
     }
-    return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from MODEL.onnx");
+    return fail(errc::usage, name,
+                "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft "
+                "finetune DATA --from MODEL.onnx");
 }
 GRAFT_MEMORY_CATCH(name)
 
@@ -21710,9 +21952,9 @@ GRAFT_BEGIN_NAMESPACE
 /// Everything a run needs to go on. Tensors share their memory with whoever made them: who saves in the background hands in
 /// copies.
 struct checkpoint {
-    named_tensors tensors; ///< weights, moments, running statistics
-    named_texts settings;  ///< what must be the same on resume: "batch" -> "16"; in the order in which they are compared
-    named_texts state;     ///< counters and the like: "step" -> "1200"
+    named_tensors tensors;  ///< weights, moments, running statistics
+    named_texts settings;   ///< what must be the same on resume: "batch" -> "16"; in the order in which they are compared
+    named_texts state;      ///< counters and the like: "step" -> "1200"
 
     const tensor* find(const std::string& name) const noexcept;
     /// The text of a part of the state; null where there is none.
@@ -21721,9 +21963,9 @@ struct checkpoint {
 
 /// What `load_checkpoint` found.
 struct loaded_checkpoint {
-    bool found = false;    ///< false: there is no checkpoint yet
-    bool previous = false; ///< the newest is damaged or absent, this is the one before
-    std::string note;      ///< why the newest was not taken, and what was; for the log
+    bool found = false;     ///< false: there is no checkpoint yet
+    bool previous = false;  ///< the newest is damaged or absent, this is the one before
+    std::string note;       ///< why the newest was not taken, and what was; for the log
     checkpoint contents;
 };
 
@@ -21790,9 +22032,7 @@ public:
     status commit(const std::string& previous, bool keep);
 
 private:
-    status failed(const char* what) const {
-        return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
-    }
+    status failed(const char* what) const { return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno)); }
     status sync_and_close();
     status keep_previous(const std::string& previous);
 
@@ -21822,8 +22062,7 @@ inline checkpoint_file::~checkpoint_file() {
 
 inline status checkpoint_file::open(const std::string& path) {
     path_ = path;
-    if (path.empty() || path.find('\0') != std::string::npos)
-        return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
+    if (path.empty() || path.find('\0') != std::string::npos) return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
     if (no_regular_file(path)) return fail(errc::checkpoint_write, path, "there is something of that name that is no regular file");
     folder_ = folder_of(path);
     const std::size_t slash = path.find_last_of(
@@ -21833,7 +22072,7 @@ inline status checkpoint_file::open(const std::string& path) {
         '/'
 #endif
     );
-    const std::string folder = path.substr(0, slash + 1); // "" where there is no slash
+    const std::string folder = path.substr(0, slash + 1);  // "" where there is no slash
     const std::string prefix = "." + path.substr(folder.size()) + ".";
     remove_stale_temporaries(folder_, prefix);
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -21846,7 +22085,7 @@ inline status checkpoint_file::open(const std::string& path) {
         descriptor_ = uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
-            (void)uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }); // where a file system knows no locks, files of killed runs stay
+            (void)uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed runs stay
         }
 #endif
         if (descriptor_ >= 0) return {};
@@ -21855,9 +22094,7 @@ inline status checkpoint_file::open(const std::string& path) {
     return failed("a temporary file cannot be made in its folder");
 }
 
-inline status checkpoint_file::write(const void* data, std::size_t bytes) {
-    return write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
-}
+inline status checkpoint_file::write(const void* data, std::size_t bytes) { return write_all(descriptor_, data, bytes) ? status() : failed("writing failed"); }
 
 inline status checkpoint_file::commit(const std::string& previous, bool keep) {
     GRAFT_TRY(sync_and_close());
@@ -21897,14 +22134,14 @@ inline status checkpoint_file::keep_previous(const std::string& previous) {
     if (::link(path_.c_str(), step.c_str()) == 0) {
         status bad;
         if (::rename(step.c_str(), previous.c_str()) != 0) bad = failed("keeping the one before failed");
-        ::unlink(step.c_str()); // rename leaves it where both names are one file already
+        ::unlink(step.c_str());  // rename leaves it where both names are one file already
         return bad;
     }
 #endif
     return replace_file(path_, previous) ? status() : failed("keeping the one before failed");
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_CRC32C_HPP
@@ -21942,7 +22179,7 @@ struct crc32c_tables {
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::size_t n) noexcept {
     static constexpr detail::crc32c_tables table;
@@ -21953,8 +22190,8 @@ GRAFT_INLINE std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::siz
         std::memcpy(&low, p, 4);
         std::memcpy(&high, p + 4, 4);
         low ^= crc;
-        crc = table.at[7][low & 255] ^ table.at[6][low >> 8 & 255] ^ table.at[5][low >> 16 & 255] ^ table.at[4][low >> 24] ^
-              table.at[3][high & 255] ^ table.at[2][high >> 8 & 255] ^ table.at[1][high >> 16 & 255] ^ table.at[0][high >> 24];
+        crc = table.at[7][low & 255] ^ table.at[6][low >> 8 & 255] ^ table.at[5][low >> 16 & 255] ^ table.at[4][low >> 24] ^ table.at[3][high & 255] ^
+              table.at[2][high >> 8 & 255] ^ table.at[1][high >> 16 & 255] ^ table.at[0][high >> 24];
     }
     for (; n; --n, ++p) crc = table.at[0][(crc ^ *p) & 255] ^ crc >> 8;
     return ~crc;
@@ -22024,8 +22261,7 @@ inline std::string hex_text(std::uint32_t value) {
 }
 
 // A tensor's type, shape and checksum: "F32[3,4] 1a2b3c4d". A header that lies about a shape is found out by it.
-inline std::string tensor_checksum(const char* type, const std::int64_t* extents, std::size_t rank, const void* data,
-                                   std::size_t bytes) {
+inline std::string tensor_checksum(const char* type, const std::int64_t* extents, std::size_t rank, const void* data, std::size_t bytes) {
     std::string out = std::string(type) + "[";
     for (std::size_t i = 0; i < rank; ++i) out += (i ? "," : "") + std::to_string(extents[i]);
     return out + "] " + hex_text(crc32c(0, data, bytes));
@@ -22057,13 +22293,9 @@ inline named_texts checkpoint_metadata(const checkpoint& c) {
         const tensor& x = t.second;
         std::vector<std::int64_t> extents;
         for (const std::int64_t d : x.shape()) extents.push_back(d);
-        sums.emplace_back(t.first,
-                          tensor_checksum(safetensors_name(x.type()), extents.data(), extents.size(), x.raw(), x.bytes()));
+        sums.emplace_back(t.first, tensor_checksum(safetensors_name(x.type()), extents.data(), extents.size(), x.raw(), x.bytes()));
     }
-    named_texts out = {{"format", "graft.checkpoint.1"},
-                       {"settings", pairs_text(c.settings)},
-                       {"state", pairs_text(c.state)},
-                       {"crc32c", pairs_text(sums)}};
+    named_texts out = {{"format", "graft.checkpoint.1"}, {"settings", pairs_text(c.settings)}, {"state", pairs_text(c.state)}, {"crc32c", pairs_text(sums)}};
     out.emplace_back("crc32c.metadata", texts_checksum(out));
     return out;
 }
@@ -22077,8 +22309,7 @@ inline status verify_checkpoint(const safetensors& file, const std::string& path
         if (!value) return fault("its metadata have no '" + std::string(key) + "': this is no checkpoint of graft");
         texts.emplace_back(key, *value);
     }
-    if (texts[0].second != "graft.checkpoint.1")
-        return fault("it was written by another version of graft: '" + escape(texts[0].second) + "'");
+    if (texts[0].second != "graft.checkpoint.1") return fault("it was written by another version of graft: '" + escape(texts[0].second) + "'");
     const std::string* own = file.find_metadata("crc32c.metadata");
     if (!own || *own != texts_checksum(texts)) return fault("the checksum of its metadata does not fit");
     GRAFT_TRY(parse_pairs(texts[1].second, path, limit, out.settings));
@@ -22106,16 +22337,14 @@ inline status read_checkpoint(const std::string& path, const limits& limit, bool
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const tensor* checkpoint::find(const std::string& name) const noexcept {
     for (const auto& t : tensors)
         if (t.first == name) return &t.second;
     return nullptr;
 }
-GRAFT_INLINE const std::string* checkpoint::find_state(const std::string& key) const noexcept {
-    return detail::find_text(state, key);
-}
+GRAFT_INLINE const std::string* checkpoint::find_state(const std::string& key) const noexcept { return detail::find_text(state, key); }
 
 GRAFT_INLINE std::string previous_checkpoint(const std::string& path) {
     const std::size_t slash = path.find_last_of("/\\"), dot = path.find_last_of('.');
@@ -22161,8 +22390,7 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
         faults += (faults.empty() ? "" : "; ") + std::string(read.error().what());
     }
     if (faults.empty()) return out;
-    return fail(errc::checkpoint_malformed, path,
-                "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
+    return fail(errc::checkpoint_malformed, path, "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
 }
 GRAFT_MEMORY_CATCH(path)
 
@@ -22222,15 +22450,16 @@ GRAFT_BEGIN_NAMESPACE
 /// A constant of a graph that training may change.
 struct parameter {
     value_id id = no_value;
-    std::string name;       ///< of the constant, as in the file
-    int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
+    std::string name;  ///< of the constant, as in the file
+    int node = 0;      ///< the first node that reads it: parameters are in the order of those, the input's first
     bool learns = true;
-    double rate = 1;        ///< multiplies the learning rate; see scale_rates and decay_rates
+    double rate = 1;  ///< multiplies the learning rate; see scale_rates and decay_rates
 };
 
 /// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
 /// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
-/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
+/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of
+/// normalisations and quantisation scales are none.
 std::vector<parameter> parameters_of(const graph& g);
 
 /// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.
@@ -22317,8 +22546,8 @@ GRAFT_BEGIN_NAMESPACE
 ///   a number  the parameters of the first N stages do not; a stage ends where the picture gets smaller
 ///   "names"   those whose names are in `named` do not
 /// `input` is the shape of one batch. Errors: train.freeze (nothing is left to learn, there are fewer stages, no such name), usage.
-status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-              const shape& input, executor& pool, const limits& limit = {});
+status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head,
+              const std::vector<std::string>& named, const shape& input, executor& pool, const limits& limit = {});
 
 /// The stage of each parameter, counted from 1: how many times the picture has become smaller before the layer's output, the layer's own
 /// stride included. Layers behind the last picture belong to the last stage.
@@ -22345,7 +22574,8 @@ inline bool trunk_learns(const graph& g, const std::vector<parameter>& parameter
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool,
+                                                const limits& limit) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     std::vector<int> stages;
@@ -22369,13 +22599,16 @@ GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vecto
 }
 GRAFT_MEMORY_CATCH("stages_of")
 
-GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-                           const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head,
+                           const std::vector<std::string>& named, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto among = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
     char* end = nullptr;
     const long stages = std::strtol(rule.c_str(), &end, 10);
     const bool number = !rule.empty() && rule[0] >= '0' && rule[0] <= '9' && !*end;
-    if (!number && rule != "none" && rule != "trunk" && rule != "names") return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
+    if (!number && rule != "none" && rule != "trunk" && rule != "names")
+        return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
     std::vector<int> stage(parameters.size(), 1);
     if (number && stages > 0) {
         GRAFT_TRY_ASSIGN(stage, stages_of(g, parameters, input, pool, limit));
@@ -22423,7 +22656,8 @@ status scale_rates(std::vector<parameter>& parameters, const std::vector<named_r
 /// last stage before it at `decay`, the one before that at decay^2, as timm's layer_decay has it. Without a head of its own (`head` is empty) the
 /// last stage learns at 1. Stages are those of stages_of; `input` is the shape of one batch. Errors: usage (a decay that is not above 0 and at
 /// most 1), those of stages_of.
-status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit = {});
+status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool,
+                   const limits& limit = {});
 
 /// The rates in the order of the network, "19 weights at 0.25, 12 at 0.5, 2 at 1"; empty where all of them are 1.
 std::string rates_text(const std::vector<parameter>& parameters);
@@ -22440,7 +22674,8 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) GRAFT_MEMORY_TRY {
     std::vector<double> factors(parameters.size(), 1);
     for (const named_rate& r : rates) {
-        if (!(r.factor >= 0) || !std::isfinite(r.factor)) return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
+        if (!(r.factor >= 0) || !std::isfinite(r.factor))
+            return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
         for (const std::string& name : r.names) {
             bool any = false;
             for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -22453,7 +22688,8 @@ GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::v
 }
 GRAFT_MEMORY_CATCH("scale_rates")
 
-GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input,
+                                executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (!(decay > 0 && decay <= 1)) return fail(errc::usage, "layer decay", "it is above 0 and at most 1, not " + std::to_string(decay));
     std::vector<int> stages;
     GRAFT_TRY_ASSIGN(stages, stages_of(g, parameters, input, pool, limit));
@@ -22471,7 +22707,11 @@ GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
         std::size_t end = i;
         while (end < parameters.size() && parameters[end].rate == parameters[i].rate) ++end;
         any |= parameters[i].rate != 1;
-        all += (i ? ", " : "") + std::to_string(end - i) + (i ? "" : end - i == 1 ? " weight" : " weights") + detail::number_text(" at %.9g", parameters[i].rate);
+        all += (i ? ", " : "") + std::to_string(end - i) +
+               (i              ? ""
+                : end - i == 1 ? " weight"
+                               : " weights") +
+               detail::number_text(" at %.9g", parameters[i].rate);
         i = end;
     }
     return any ? all : "";
@@ -22494,33 +22734,33 @@ GRAFT_BEGIN_NAMESPACE
 /// The schedules, named after torch's.
 enum class schedule_kind : std::uint8_t {
     constant,
-    step,       ///< StepLR: times `factor` every `epochs` epochs
-    multi_step, ///< MultiStepLR: times `factor` at each of `milestones`
-    cosine,     ///< CosineAnnealingLR over all steps, down to `minimum`
-    one_cycle,  ///< OneCycleLR with cosine annealing in two phases
-    plateau     ///< ReduceLROnPlateau on the validation loss (mode min, relative threshold)
+    step,        ///< StepLR: times `factor` every `epochs` epochs
+    multi_step,  ///< MultiStepLR: times `factor` at each of `milestones`
+    cosine,      ///< CosineAnnealingLR over all steps, down to `minimum`
+    one_cycle,   ///< OneCycleLR with cosine annealing in two phases
+    plateau      ///< ReduceLROnPlateau on the validation loss (mode min, relative threshold)
 };
 
 /// How the learning rate moves. Defaults are torch's.
 struct schedule {
     schedule_kind kind = schedule_kind::constant;
-    double warmup = 0;                    ///< linear warm-up: a share of all steps below 1, else a number of steps
-    double factor = 0.1;                  ///< step, multi_step, plateau
-    std::int64_t epochs = 10;             ///< step
-    std::vector<std::int64_t> milestones; ///< multi_step: epochs, ascending
-    double minimum = 0;                   ///< cosine (eta_min), plateau (min_lr)
-    double peak = 0;                      ///< one_cycle: the highest rate (max_lr); 0: the base rate
-    double start_share = 0.3;             ///< one_cycle: share of the steps that go up (pct_start)
-    double start_divisor = 25;            ///< one_cycle: the first rate is peak / this (div_factor)
-    double end_divisor = 1e4;             ///< one_cycle: the last rate is the first / this (final_div_factor)
-    std::int64_t patience = 10;           ///< plateau: epochs without a better loss that are let pass
-    std::int64_t cooldown = 0;            ///< plateau: epochs after a reduction in which none counts as bad
-    double threshold = 1e-4;              ///< plateau: better is below best * (1 - threshold)
+    double warmup = 0;                     ///< linear warm-up: a share of all steps below 1, else a number of steps
+    double factor = 0.1;                   ///< step, multi_step, plateau
+    std::int64_t epochs = 10;              ///< step
+    std::vector<std::int64_t> milestones;  ///< multi_step: epochs, ascending
+    double minimum = 0;                    ///< cosine (eta_min), plateau (min_lr)
+    double peak = 0;                       ///< one_cycle: the highest rate (max_lr); 0: the base rate
+    double start_share = 0.3;              ///< one_cycle: share of the steps that go up (pct_start)
+    double start_divisor = 25;             ///< one_cycle: the first rate is peak / this (div_factor)
+    double end_divisor = 1e4;              ///< one_cycle: the last rate is the first / this (final_div_factor)
+    std::int64_t patience = 10;            ///< plateau: epochs without a better loss that are let pass
+    std::int64_t cooldown = 0;             ///< plateau: epochs after a reduction in which none counts as bad
+    double threshold = 1e-4;               ///< plateau: better is below best * (1 - threshold)
 };
 
 /// What a plateau schedule remembers from epoch to epoch; belongs into a checkpoint.
 struct plateau_state {
-    double rate = 0; ///< the rate now, before warm-up; the base rate at the start
+    double rate = 0;  ///< the rate now, before warm-up; the base rate at the start
     double best = std::numeric_limits<double>::infinity();
     std::int64_t bad_epochs = 0, cooldown_left = 0;
 };
@@ -22563,9 +22803,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-inline GRAFT_COLD status schedule_fault(std::string_view item, const char* fix) {
-    return fail(errc::usage, "schedule item '" + std::string(item) + "'", fix);
-}
+inline GRAFT_COLD status schedule_fault(std::string_view item, const char* fix) { return fail(errc::usage, "schedule item '" + std::string(item) + "'", fix); }
 
 // A number in [low, high].
 inline bool schedule_number(std::string_view text, double low, double high, double& value) {
@@ -22607,9 +22845,7 @@ inline status parse_schedule_kind(std::string_view item, schedule& s) {
     std::string_view second = rest;
     const std::string_view first = cut_front(second, ':');
     const bool two = first.size() < rest.size();
-    const auto number = [](std::string_view t, bool is_given, double low, double high, double& out) {
-        return !is_given || schedule_number(t, low, high, out);
-    };
+    const auto number = [](std::string_view t, bool is_given, double low, double high, double& out) { return !is_given || schedule_number(t, low, high, out); };
     if (name == "constant") {
         if (given) return schedule_fault(item, "constant takes no number");
     } else if (name == "step") {
@@ -22619,12 +22855,10 @@ inline status parse_schedule_kind(std::string_view item, schedule& s) {
     } else if (name == "multistep") {
         s.kind = schedule_kind::multi_step;
         if (!given || !schedule_milestones(first, s.milestones) || !number(second, two, 0, 1, s.factor))
-            return schedule_fault(item,
-                                  "it must be multistep=EPOCH/EPOCH:FACTOR, such as multistep=30/60:0.1, with ascending epochs");
+            return schedule_fault(item, "it must be multistep=EPOCH/EPOCH:FACTOR, such as multistep=30/60:0.1, with ascending epochs");
     } else if (name == "cosine") {
         s.kind = schedule_kind::cosine;
-        if (two || !number(first, given, 0, 1e6, s.minimum))
-            return schedule_fault(item, "it must be cosine or cosine=MINIMUM, a rate of at least 0");
+        if (two || !number(first, given, 0, 1e6, s.minimum)) return schedule_fault(item, "it must be cosine or cosine=MINIMUM, a rate of at least 0");
     } else if (name == "onecycle") {
         s.kind = schedule_kind::one_cycle;
         if (!number(first, given, 0, 1e6, s.peak) || !number(second, two, 0, 1, s.start_share))
@@ -22681,7 +22915,7 @@ inline double one_cycle_rate(const schedule& s, double peak, double step, double
     return end > begin ? anneal_cosine(peak, last, (step - begin) / (end - begin)) : last;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) GRAFT_MEMORY_TRY {
     schedule s;
@@ -22723,8 +22957,7 @@ GRAFT_INLINE std::int64_t warmup_steps(const schedule& s, std::int64_t total_ste
     return static_cast<std::int64_t>(s.warmup < 1 ? std::ceil(s.warmup * total - 1e-9) : std::min(std::floor(s.warmup), total));
 }
 
-GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule_position& at,
-                                  const plateau_state* state) noexcept {
+GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule_position& at, const plateau_state* state) noexcept {
     const std::int64_t warm = warmup_steps(s, at.total_steps);
     const std::int64_t last = std::max<std::int64_t>(at.total_steps, 1) - 1;
     const std::int64_t step = std::min(std::max<std::int64_t>(at.step, 0), last);
@@ -22734,13 +22967,9 @@ GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule
     double rate = base;
     switch (s.kind) {
     case schedule_kind::constant: break;
-    case schedule_kind::step:
-        rate = base * std::pow(s.factor, static_cast<double>(at.epoch / std::max<std::int64_t>(s.epochs, 1)));
-        break;
+    case schedule_kind::step: rate = base * std::pow(s.factor, static_cast<double>(at.epoch / std::max<std::int64_t>(s.epochs, 1))); break;
     case schedule_kind::multi_step:
-        rate =
-            base * std::pow(s.factor, static_cast<double>(std::upper_bound(s.milestones.begin(), s.milestones.end(), at.epoch) -
-                                                          s.milestones.begin()));
+        rate = base * std::pow(s.factor, static_cast<double>(std::upper_bound(s.milestones.begin(), s.milestones.end(), at.epoch) - s.milestones.begin()));
         break;
     case schedule_kind::cosine: rate = detail::anneal_cosine(base, s.minimum, t / total); break;
     case schedule_kind::one_cycle: rate = detail::one_cycle_rate(s, s.peak > 0 ? s.peak : base, t, total); break;
@@ -22769,7 +22998,7 @@ GRAFT_INLINE void update_plateau(const schedule& s, plateau_state& state, double
 
 GRAFT_INLINE std::string text(const plateau_state& state) {
     json_writer w;
-    w.begin_object().key("rate").number(state.rate).key("best").number(state.best); // infinity is written as null
+    w.begin_object().key("rate").number(state.rate).key("best").number(state.best);  // infinity is written as null
     w.key("bad_epochs").integer(state.bad_epochs).key("cooldown_left").integer(state.cooldown_left).end_object();
     return w.text();
 }
@@ -22777,8 +23006,7 @@ GRAFT_INLINE std::string text(const plateau_state& state) {
 GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) GRAFT_MEMORY_TRY {
     json tree;
     GRAFT_TRY_ASSIGN(tree, parse_json(text, "state of the plateau schedule"));
-    const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"),
-               *cool = tree.find("cooldown_left");
+    const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"), *cool = tree.find("cooldown_left");
     if (!rate || rate->type != json::kind::number || !best || !bad || !bad->is_integer || !cool || !cool->is_integer)
         return fail(errc::json_malformed, "state of the plateau schedule", "rate, best, bad_epochs or cooldown_left is missing");
     plateau_state state;
@@ -22815,12 +23043,12 @@ enum class loss_kind : std::uint8_t {
 /// Which loss, and its parameters.
 struct loss_options {
     loss_kind kind = loss_kind::cross_entropy;
-    float label_smoothing = 0.0f;          ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
-    float gamma = 2.0f;                    ///< focal
-    float delta = 1.0f;                    ///< huber
-    std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
-    float distillation = 0.0f;             ///< share of the teacher's part, KL(teacher || network): Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
-    float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
+    float label_smoothing = 0.0f;      ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
+    float gamma = 2.0f;                ///< focal
+    float delta = 1.0f;                ///< huber
+    std::vector<float> class_weights;  ///< cross_entropy, focal: weight of each class; empty: all 1
+    float distillation = 0.0f;  ///< share of the teacher's part, KL(teacher || network): Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
+    float temperature = 4.0f;   ///< of distillation; its part is scaled by temperature^2
 };
 
 /// The names of all, or of those that `is_of_probabilities` is true of.
@@ -23022,12 +23250,12 @@ enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
 /// torch.optim's optimisers with its names, its defaults and its order of operations.
 struct optimizer_options {
     optimizer_kind kind = optimizer_kind::adamw;
-    double momentum = 0.9;        ///< sgd; 0: none
-    bool nesterov = false;        ///< sgd
+    double momentum = 0.9;                              ///< sgd; 0: none
+    bool nesterov = false;                              ///< sgd
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw: Kingma and Ba (2014); Loshchilov and Hutter (2017)
-    double weight_decay = 0.01;   ///< adamw: apart from the gradient; else added to it
-    double clip_norm = 0;         ///< > 0: gradients are scaled so that their norm together is at most this
-    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved; at update t by min(this, (1 + t) / (10 + t))
+    double weight_decay = 0.01;                         ///< adamw: apart from the gradient; else added to it
+    double clip_norm = 0;                               ///< > 0: gradients are scaled so that their norm together is at most this
+    double ema_decay = 0;  ///< > 0: a running average of the weights is kept, and is what is scored and saved; at update t by min(this, (1 + t) / (10 + t))
 };
 
 /// Reads "sgd", "adam" or "adamw". Errors: usage.
@@ -23048,9 +23276,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
-    return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
-}
+GRAFT_INLINE const char* name(optimizer_kind kind) noexcept { return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw"; }
 GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) GRAFT_MEMORY_TRY {
     std::vector<std::string> all;
     for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw}) {
@@ -23078,13 +23304,14 @@ GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_optio
     if (o.kind == optimizer_kind::sgd) {
         const bool momentum = o.momentum > 0;
         made = e.apply_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
-                          {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay), real("rate", rate)},
-                          momentum ? 2 : 1);
+                           {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay),
+                            real("rate", rate)},
+                           momentum ? 2 : 1);
     } else
         made = e.apply_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
-                          {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
-                           integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
-                          3);
+                           {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
+                            integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
+                           3);
     if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss, step}, {real("decay", o.ema_decay)}));
     return made;
 }
@@ -23109,20 +23336,21 @@ struct training_state {
 struct step_options {
     loss_options loss;
     optimizer_options optimizer;
-    int shards = 8;                  ///< of sums over the batch; a power of two
-    bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
-    std::uint64_t seed = 0;          ///< of Dropout
-    bool exact = false;              ///< no algorithms that reorder sums
-    bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
-    bool strict_placement = false;   ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
-    int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
-    bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
-    bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
-    std::int64_t fixed_batch = 0;    ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
-                                     ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
+    int shards = 8;                 ///< of sums over the batch; a power of two
+    bool batch_norm = true;         ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
+    std::uint64_t seed = 0;         ///< of Dropout
+    bool exact = false;             ///< no algorithms that reorder sums
+    bool reference = false;         ///< reference kernels alone, of the CPU, for comparison
+    bool strict_placement = false;  ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
+    int micro_batches = 1;          ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
+    bool loss_scaling = false;      ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
+    bool recompute = false;         ///< activations are computed again for the backward pass instead of kept
+    std::int64_t fixed_batch =
+        0;  ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
+            ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
-    std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators;  ///< operators of the app's own, as load_options has them; those with a gradient learn
+    std::shared_ptr<device> on;  ///< the device that computes it (runtime::open); null: the CPU
+    op_table operators;          ///< operators of the app's own, as load_options has them; those with a gradient learn
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -23132,9 +23360,9 @@ struct step_input {
     const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
     double scale = 0;                 ///< 1 / (what the mean divides by)
     double learning_rate = 0;
-    std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
-    const tensor* next = nullptr;     ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
-                                      ///< this one; it has to stay as it is until the next step has ended
+    std::int64_t step = 0;         ///< 0 before the first update; what random layers draw depends on it
+    const tensor* next = nullptr;  ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
+                                   ///< this one; it has to stay as it is until the next step has ended
 };
 
 /// Memory of a planned step, in bytes.
@@ -23262,7 +23490,8 @@ inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tens
     tensor all;  // `made` may be what the rows lie in
     GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
     const auto* from = static_cast<const std::byte*>(rows.data);
-    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
+    for (std::int64_t i = 0; i < (fill ? n : had); ++i)
+        std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
     made = std::move(all);
     return {};
 }
@@ -23330,7 +23559,8 @@ inline bool all_finite(const tensor_view& v) {
 // The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
 // come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
 // little memory.
-inline result<std::string> first_not_finite(const graph& forward, const std::vector<tensor_view>& inputs, const limits& limit, std::uint64_t seed, executor& pool) {
+inline result<std::string> first_not_finite(const graph& forward, const std::vector<tensor_view>& inputs, const limits& limit, std::uint64_t seed,
+                                            executor& pool) {
     constexpr std::int64_t most = std::int64_t(64) << 20;
     std::vector<char> meant(forward.values.size(), 0);
     for (std::size_t i = 0; i < meant.size(); ++i)
@@ -23406,7 +23636,8 @@ namespace detail {
 
 class recomputer {
 public:
-    recomputer(const graph& g, std::size_t forward) : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
+    recomputer(const graph& g, std::size_t forward)
+        : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
         for (std::size_t i = 0; i < g_.nodes.size(); ++i)
             for (value_id id : g_.nodes[i].outputs)
                 if (id != no_value) maker_[id] = static_cast<int>(i);
@@ -23433,7 +23664,6 @@ public:
     }
 
 private:
-
     void find_last_forward_reads() {
         last_read_.assign(g_.values.size(), -1);
         std::vector<value_id> ids;
@@ -23662,7 +23892,6 @@ public:
 private:
     enum kind : char { apart, mixed, sum, linear };  // of values: free of the samples, dependent on them, a sum over them, made of such sums
 
-
     bool sums_batch(const node& n) const {
         const op_row& row = ops::row_of(n);
         if (!row.is(op_flag::sums_batch) || !n.find("shards")) return false;
@@ -23736,7 +23965,8 @@ public:
         GRAFT_TRY(build_gradients());
         if (part == step_part::sums || part == step_part::update) {
             std::vector<value_id> samples;
-            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher}) samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
+            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
+                samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
             const batch_sums sums(g_, samples);
             std::vector<value_id> wanted = gradients_;
             wanted.insert(wanted.begin(), loss_);
@@ -23763,7 +23993,6 @@ public:
     }
 
 private:
-
     // The network as it trains, and its loss.
     status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
         declare_inputs(views);
@@ -23854,7 +24083,8 @@ private:
             if (!g_.at(id).constant) open.push_back(id);
         g_.inputs.clear();
         become_input(open[0], views[step_inputs::batch]);
-        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
+        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"})
+            add_input(std::string("training/") + name, views[g_.inputs.size()]);
         for (value_id id : state_.weights) become_input(id, views[g_.inputs.size()]);
         for (value_id id : state_.statistics) become_input(id, views[g_.inputs.size()]);
         for (std::size_t w = 0; w < state_.weights.size(); ++w)
@@ -23867,7 +24097,9 @@ private:
         const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
         if (!row || v.extents[0] != n || v.extents.elements() < n)
-            return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
+            return fail(errc::train_head, v.name,
+                        "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " +
+                            (v.has_shape ? text(v.extents) : "of a shape that is not known"));
         if (v.extents.rank() != 2) logits_ = emit_.reshape(logits_, {n, v.extents.elements() / n});
         return std::move(emit_.failure);
     }
@@ -23886,13 +24118,14 @@ private:
         std::vector<value_id> updated(state_.count(), no_value);
         if (o_.optimizer.clip_norm > 0) {
             const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
-            for (value_id& id : gradients_) id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
+            for (value_id& id : gradients_)
+                id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
         }
         for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
-            const std::vector<value_id> made =
-                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], decides, learning_[w].rate);
+            const std::vector<value_id> made = emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate],
+                                                           g_.inputs[step_inputs::step], decides, learning_[w].rate);
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
@@ -23990,8 +24223,8 @@ struct training_step::implementation {
     struct parted {
         const step_input& in;
         detail::batch_parts cut;
-        shape part;          // of the largest part
-        bool plain = false;  // whether the gradients are added, and not what they are made of
+        shape part;                  // of the largest part
+        bool plain = false;          // whether the gradients are added, and not what they are made of
         std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
     };
 
@@ -24073,7 +24306,8 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     return {};
 }
 
-GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters,
+                                                       const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
@@ -24091,15 +24325,21 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
         const value& v = self.network.at(id);
         if (v.constant) continue;
         if (self.input_value != no_value)
-            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name + "'); a step gives it one, the batch");
+            return fail(errc::input_name, self.network.name,
+                        "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name +
+                            "'); a step gives it one, the batch");
         self.input_value = id;
     }
     if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
-    if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+    if (self.learning.empty())
+        return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
     if (options.fixed_batch > 1 && (!is_of_probabilities(options.loss.kind) || options.loss.distillation > 0))
-        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") + ", without a teacher");
+        return fail(errc::usage, "loss",
+                    "this network only takes " + std::to_string(options.fixed_batch) +
+                        " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") +
+                        ", without a teacher");
     if (options.fixed_batch > 0) self.options.batch_norm = false;
     for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
     if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
@@ -24112,14 +24352,15 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
 }
 GRAFT_MEMORY_CATCH("training_step::make")
 
-GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
+GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets,
+                                                                           const tensor_view& teacher) const {
     std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
     for (const training_state& s : state) all.push_back(view(s.value));
     return all;
 }
 
-GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
-                                                                                                     executor& pool) {
+GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part,
+                                                                                                     bool plain, executor& pool) {
     for (const auto& p : plans)
         if (p->batch == batch && p->part == part && p->plain == plain) {
             p->runner->use(pool);
@@ -24231,7 +24472,8 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) GRA
     if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
     GRAFT_TRY(self.find_classes(x, pool));
     if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes})
-        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
+        return fail(errc::input_shape, "targets",
+                    "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
     if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
     const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
     self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
@@ -24269,18 +24511,23 @@ GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
     scaling.steps = 0;
     scaling.factor /= 2;
     if (scaling.factor >= least) return {};
-    return fail(errc::train_diverged, "step " + std::to_string(at), "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
+    return fail(
+        errc::train_diverged, "step " + std::to_string(at),
+        "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) {
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
-    parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+    parallel_for(pool, static_cast<std::int64_t>(count),
+                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
             return fail(errc::train_diverged, "step " + std::to_string(at),
-                        "the loss is finite, but '" + state[i].name + "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of gradients may help");
+                        "the loss is finite, but '" + state[i].name +
+                            "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of "
+                            "gradients may help");
     return {};
 }
 
@@ -24342,14 +24589,16 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count,
+                                                                                                  executor& pool) {
     if (count == 1) return sum_part(q, first, pool);
     sums left, right;
     GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
     GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
     if (left.empty() && right.empty()) return left;
     sums& into = left.empty() ? right : left;
-    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right)) return fail(errc::internal, network.name, "the parts of a batch make different sums");
+    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right))
+        return fail(errc::internal, network.name, "the parts of a batch make different sums");
     for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
     return std::move(into);
 }
@@ -24402,7 +24651,8 @@ GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor
 GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
     const auto stop = [&](const std::string& what) {
         const std::string where = "step " + std::to_string(in.step);
-        return fail(errc::train_diverged, where, "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
+        return fail(errc::train_diverged, where,
+                    "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
     };
     if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
@@ -24452,28 +24702,29 @@ GRAFT_BEGIN_NAMESPACE
 /// trained: see `settled`, and docs/finetuning.md for all of them.
 struct trainer_options {
     std::int64_t epochs = 10;
-    std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
-    graft::schedule schedule;          ///< default: cosine with a short warm-up
-    step_options step;                 ///< loss, optimiser, shards, ...
+    std::int64_t batch = -1;    ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    double learning_rate = -1;  ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = -1;     ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
+                                ///< fewer than 1000000 weights
+    graft::schedule schedule;   ///< default: cosine with a short warm-up
+    step_options step;          ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
-    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
-    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
+    std::int64_t unfreeze_epoch = -1;    ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
+    std::int64_t patience = 0;           ///< early stopping: epochs without a better score that are let pass; 0: never
+    std::int64_t max_ram = 0;            ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
+    double bad_share = 0.01;             ///< of each part's pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
-    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
+    double checkpoint_seconds = 20;      ///< between checkpoints, at most 30
     std::uint64_t seed = 0;
-    int threads = 0;                   ///< of the step; 0: default_threads()
-    int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
-    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
-    bool overwrite = false;            ///< replacing it: its own files go, others stay
-    std::string command;               ///< for the report
-    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
+    int threads = 0;                 ///< of the step; 0: default_threads()
+    int workers = 0;                 ///< of the loader; 0: as many as threads
+    std::string out;                 ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
+    bool resume = false;             ///< going on from its checkpoint (a folder without a run begins one), and for
+    bool overwrite = false;          ///< replacing it: its own files go, others stay
+    std::string command;             ///< for the report
+    std::string precision = "auto";  ///< as the device of `step` was asked for it: a run goes on with the same
+    std::string teacher;             ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
         schedule.warmup = 0.05;
@@ -24504,22 +24755,22 @@ GRAFT_BEGIN_NAMESPACE
 
 /// The numbers that stand for what trainer_options leaves open; the others are its members' own. Which one holds depends on what is trained.
 struct training_defaults {
-    static constexpr std::int64_t batch = 32;               ///< samples of one update where there are many; measured: few pictures want more updates,
-    static constexpr std::int64_t least_batch = 8;          ///< so that a pretrained network gets down to so many while
-    static constexpr std::int64_t updates = 16;             ///< an epoch has fewer updates than this
-    static constexpr double head_rate = 3e-3;               ///< learning rate of a new head, and of a new network with few weights
-    static constexpr double new_rate = 1e-3;                ///< of a new network
-    static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
-    static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
-    static constexpr double trunk_share = 1.0 / 30;         ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
-    static constexpr double normalized_share = 0.1;         ///< which lets a trunk take more without losing its scale,
-    static constexpr double small_share = 0.3;              ///< the more so (measured) where it has fewer weights than `small_trunk`
+    static constexpr std::int64_t batch = 32;            ///< samples of one update where there are many; measured: few pictures want more updates,
+    static constexpr std::int64_t least_batch = 8;       ///< so that a pretrained network gets down to so many while
+    static constexpr std::int64_t updates = 16;          ///< an epoch has fewer updates than this
+    static constexpr double head_rate = 3e-3;            ///< learning rate of a new head, and of a new network with few weights
+    static constexpr double new_rate = 1e-3;             ///< of a new network
+    static constexpr double sgd_rate = 1e-2;             ///< with sgd, of either
+    static constexpr std::int64_t few_weights = 100000;  ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double trunk_share = 1.0 / 30;      ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
+    static constexpr double normalized_share = 0.1;      ///< which lets a trunk take more without losing its scale,
+    static constexpr double small_share = 0.3;           ///< the more so (measured) where it has fewer weights than `small_trunk`
     static constexpr std::int64_t small_trunk = 1000000;
-    static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
-    static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
-    static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
-    static constexpr float label_smoothing = 0.1f;          ///< where the loss knows it
-    static constexpr float distillation = 0.5f;             ///< where there is a teacher
+    static constexpr double adamw_decay = 0.01;     ///< weight decay with adamw; with the others there is none
+    static constexpr double ema = 0.95;             ///< decay of the running average of a pretrained network; a new one keeps none
+    static constexpr int head_alone = 3;            ///< of so many parts of the epochs the head has the first one for itself
+    static constexpr float label_smoothing = 0.1f;  ///< where the loss knows it
+    static constexpr float distillation = 0.5f;     ///< where there is a teacher
 
     /// The samples of one update of so many pictures.
     static constexpr std::int64_t batch_of(std::int64_t pictures, bool pretrained) noexcept {
@@ -24613,17 +24864,17 @@ public:
     double value() const noexcept;
 
 private:
-    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
+    std::int64_t whole_ = 0, part_ = 0;  // part_ in units of 2^-36, below 2^36 after each addition
     bool infinite_ = false;
 };
 
 /// How one sample was answered.
 struct sample_score {
-    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
-    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
-    double probability = 0;     ///< softmax of the predicted class
-    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
-    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
+    std::int64_t predicted = 0;  ///< class with the largest logit, the lower index where several are
+    std::int64_t rank = 0;       ///< classes that come before the true one: 0 is right, below k is in the top k
+    double probability = 0;      ///< softmax of the predicted class
+    double loss = 0;             ///< cross-entropy, -log softmax of the true class, in nats
+    bool finite = true;          ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
 };
 
 /// Scores `classes` logits against the true class, which must be one of them. Computed in double.
@@ -24631,9 +24882,9 @@ sample_score score_sample(const float* logits, std::int64_t classes, std::int64_
 
 /// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
 struct class_score {
-    std::int64_t support = 0;   ///< samples that are of the class
-    std::int64_t predicted = 0; ///< samples that were taken for it
-    std::int64_t correct = 0;   ///< both
+    std::int64_t support = 0;    ///< samples that are of the class
+    std::int64_t predicted = 0;  ///< samples that were taken for it
+    std::int64_t correct = 0;    ///< both
     double precision = 0, recall = 0, f1 = 0;
 };
 
@@ -24641,7 +24892,7 @@ struct class_score {
 struct calibration_bin {
     double low = 0, high = 0;
     std::int64_t samples = 0, correct = 0;
-    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
+    double confidence = 0;  ///< mean predicted probability; 0 where there are no samples
     double accuracy = 0;
 };
 
@@ -24649,7 +24900,7 @@ struct calibration_bin {
 /// nor their order, nor the merging of several such objects, changes a bit.
 class classification_metrics {
 public:
-    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
+    static constexpr int bins = 15;  ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
 
     /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
     /// matrix would take over 2 GiB).
@@ -24667,18 +24918,18 @@ public:
     std::int64_t samples() const noexcept { return samples_; }
     std::int64_t correct() const noexcept { return correct_; }
     std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
-    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
-    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
-    double top1() const noexcept;                                    ///< share, 0..1
+    std::int64_t not_finite() const noexcept { return not_finite_; }  ///< samples with a NaN or infinite logit; counted as wrong
+    double loss() const noexcept;                                     ///< mean cross-entropy; 0 without samples
+    double top1() const noexcept;                                     ///< share, 0..1
     double top_k() const noexcept;
     /// Samples of class `truth` that were taken for `predicted`.
     std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
     class_score score(std::int64_t label) const noexcept;
-    double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    double macro_f1() const noexcept;  ///< mean of the F1 of all classes
     /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
     double balanced_accuracy() const noexcept;
-    std::vector<std::int64_t> supports() const; ///< samples of each class
-    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    std::vector<std::int64_t> supports() const;  ///< samples of each class
+    double majority() const noexcept;            ///< share of the largest class: what always naming it scores
     /// Classes that have samples, and that no sample was taken for.
     std::vector<std::int64_t> never_predicted() const;
     calibration_bin calibration(int bin) const noexcept;
@@ -24689,7 +24940,7 @@ private:
     std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
     int top_k_ = 5;
     exact_sum loss_;
-    std::vector<std::int64_t> confusion_; // [true, predicted]
+    std::vector<std::int64_t> confusion_;  // [true, predicted]
     std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
     exact_sum bin_confidence_[bins];
 };
@@ -24748,8 +24999,7 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
 GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
-        return fail(errc::memory_budget, "metrics",
-                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
+        return fail(errc::memory_budget, "metrics", "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
     classification_metrics made;
     made.classes_ = classes;
     made.top_k_ = top_k;
@@ -24759,13 +25009,10 @@ GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::in
 GRAFT_MEMORY_CATCH("classification_metrics::make")
 
 GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
-    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
-        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
-    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
-        labels.shape()[0] != logits.shape()[0])
+    if (logits.type() != dtype::float32 || labels.type() != dtype::int64) return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
+    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 || labels.shape()[0] != logits.shape()[0])
         return fail(errc::input_shape, "metrics",
-                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
-                        std::to_string(classes_) + "] and [n]");
+                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " + std::to_string(classes_) + "] and [n]");
     return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
 }
 GRAFT_MEMORY_CATCH("classification_metrics::add")
@@ -24814,15 +25061,11 @@ GRAFT_MEMORY_CATCH("classification_metrics::merge")
 
 namespace detail {
 inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
-GRAFT_INLINE double classification_metrics::top1() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
-}
-GRAFT_INLINE double classification_metrics::top_k() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
-}
+GRAFT_INLINE double classification_metrics::top1() const noexcept { return detail::metrics_ratio(static_cast<double>(correct_), samples_); }
+GRAFT_INLINE double classification_metrics::top_k() const noexcept { return detail::metrics_ratio(static_cast<double>(correct_k_), samples_); }
 GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
     if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
     return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
@@ -24917,11 +25160,11 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How one picture was answered.
 struct scored_picture {
-    std::int64_t index = 0;      ///< in the dataset
-    std::int32_t label = 0;      ///< the true class
+    std::int64_t index = 0;  ///< in the dataset
+    std::int32_t label = 0;  ///< the true class
     std::int32_t predicted = 0;
-    float probability = 0;       ///< of the predicted class
-    float loss = 0;              ///< cross-entropy, nats
+    float probability = 0;  ///< of the predicted class
+    float loss = 0;         ///< cross-entropy, nats
 };
 
 /// What an evaluation found.
@@ -24937,7 +25180,7 @@ struct evaluation_options {
     int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;
-    std::size_t output = 0;   ///< which of the network's outputs names classes
+    std::size_t output = 0;  ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
 };
@@ -24964,7 +25207,8 @@ namespace detail {
 inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
     const std::int64_t classes = classes_in(scores.shape(), batch);
     if (classes < 1)
-        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+        return fail(errc::classify_output, g.at(g.outputs[output]).name,
+                    "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
     std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
     if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
         std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
@@ -24972,25 +25216,28 @@ inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, 
     }
     for (std::int64_t i = 0; i < pictures; ++i) {
         const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
-        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+        for (std::int64_t c = 0; c < classes; ++c)
+            rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
     }
     return rows;
 }
 
 // Adds pictures by their rows of logits, one a label.
-inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels,
+                         const std::int64_t* indices) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const float* row = rows + static_cast<std::int64_t>(i) * classes;
         const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
+                                  static_cast<float>(s.loss)});
     }
     return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
 }
 
 }  // namespace detail
 
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec,
+                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
     evaluation_result found;
     const graph& g = network.graph();
     if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
@@ -25035,7 +25282,9 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
         for (std::int64_t i = 0; i < n; ++i) {
             const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
             labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+            if (labels.back() < 0 || labels.back() >= classes)
+                return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]),
+                            "its class is none of the network's " + std::to_string(classes));
         }
         GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
         done += n;
@@ -25177,7 +25426,7 @@ inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t s
     return kept;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> old;
@@ -25204,8 +25453,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -25252,7 +25500,8 @@ public:
     result<tensor> logits(const tensor& inputs);
     /// The same for every picture of a dataset, without augmentation: row i is of sample i. Errors: those of the samples that cannot be read,
     /// but for those in `bad`; memory.budget, those of the loader and of a run.
-    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t),
+                           void* context);
 
 private:
     model model_;
@@ -25275,11 +25524,13 @@ namespace detail {
 
 inline status teacher_classes(std::int64_t has, std::size_t wanted, const std::string& path) {
     if (has == static_cast<std::int64_t>(wanted)) return {};
-    return fail(errc::labels_count, path, "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
+    return fail(errc::labels_count, path,
+                "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
 }
 
 // Which of the teacher's labels each class is.
-inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes, const std::string& path) {
+inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes,
+                                                         const std::string& path) {
     const auto missing = [&](const std::vector<std::string>& from, const std::vector<std::string>& in) -> const std::string* {
         for (const std::string& name : from)
             if (std::find(in.begin(), in.end(), name) == in.end()) return &name;
@@ -25289,7 +25540,8 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
     const std::string* more = missing(labels, classes);
     if (unknown || more)
         return fail(errc::data_class_mismatch, path,
-                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size()) : "the teacher also knows \"" + *more + "\", which is no class of the data");
+                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size())
+                            : "the teacher also knows \"" + *more + "\", which is no class of the data");
     GRAFT_TRY(teacher_classes(static_cast<std::int64_t>(labels.size()), classes.size(), path));
     std::vector<std::int64_t> columns;
     for (const std::string& name : classes) columns.push_back(std::find(labels.begin(), labels.end(), name) - labels.begin());
@@ -25298,7 +25550,8 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
 
 }  // namespace detail
 
-GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads,
+                                                       const load_options& how) GRAFT_MEMORY_TRY {
     teacher_model made;
     load_options opening = how;
     opening.open_batch = true;
@@ -25310,7 +25563,10 @@ GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, 
             ++pictures;
             made.view_.format = {input.type, input.extents, true};
         }
-    if (pictures != 1 || m.outputs().empty()) return fail(errc::input_name, path, "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " + std::to_string(m.outputs().size()) + " outputs");
+    if (pictures != 1 || m.outputs().empty())
+        return fail(errc::input_name, path,
+                    "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " +
+                        std::to_string(m.outputs().size()) + " outputs");
     GRAFT_TRY_ASSIGN(made.choice_, choose_preprocess("", m.metadata("graft.preprocess"), made.view_.format));
     GRAFT_TRY_ASSIGN(made.view_.preprocess, complete(made.choice_.spec, made.view_.format));
     made.classes_ = static_cast<std::int64_t>(classes.size());
@@ -25344,13 +25600,15 @@ GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) GRAFT_ME
         GRAFT_TRY(detail::teacher_classes(static_cast<std::int64_t>(rows.size()) / count, static_cast<std::size_t>(classes_), model_.graph().name));
         float* to = all.data<float>() + first * classes_;
         for (std::int64_t i = 0; i < count; ++i)
-            for (std::int64_t c = 0; c < classes_; ++c) to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
+            for (std::int64_t c = 0; c < classes_; ++c)
+                to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
     }
     return all;
 }
 GRAFT_MEMORY_CATCH("teacher_model::logits")
 
-GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad,
+                                                   void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
     how.shuffle = false;
     how.sample.preprocess = view_.preprocess;
     how.sample.format = view_.format;
@@ -25358,7 +25616,8 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     GRAFT_TRY_ASSIGN(source, loader::make(data, how));
     GRAFT_TRY(source.start(0));
     const std::int64_t bytes = bytes_of(dtype::float32, {data.size(), classes_});
-    if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
+    if (bytes < 0 || bytes > limits().memory_bytes)
+        return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
     tensor all;
     GRAFT_TRY_ASSIGN(all, tensor::zeros(dtype::float32, {data.size(), classes_}));
     batch b;
@@ -25366,12 +25625,14 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     for (std::int64_t i = 0; i < source.batches(); ++i) {
         GRAFT_TRY(source.next(b));
         for (const bad_sample& s : b.bad)
-            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; })) return fail(s.code, s.name, "for the teacher: " + s.detail);
+            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; }))
+                return fail(s.code, s.name, "for the teacher: " + s.detail);
         if (b.labels.empty()) continue;
         tensor rows;
         GRAFT_TRY_ASSIGN(rows, logits(b.inputs));
         for (std::size_t k = 0; k < b.indices.size(); ++k)
-            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_, static_cast<std::size_t>(classes_) * sizeof(float));
+            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_,
+                        static_cast<std::size_t>(classes_) * sizeof(float));
         done += b.size();
         if (progress) progress(context, done, data.size());
     }
@@ -25392,18 +25653,18 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Where a run is, for whoever shows it.
 struct trainer_progress {
-    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
-    std::int64_t step = 0, steps = 0;     ///< of this epoch
-    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
+    std::int64_t epoch = 0, epochs = 0;  ///< epoch counts from 0
+    std::int64_t step = 0, steps = 0;    ///< of this epoch
+    double loss = 0, top1 = 0;           ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;                ///< share of the time that steps waited for data
-    bool head_alone = false;              ///< whether the trunk does not learn yet
+    double wait_share = 0;    ///< share of the time that steps waited for data
+    bool head_alone = false;  ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
 struct epoch_record {
-    std::int64_t epoch = 0, step = 0;     ///< updates so far
+    std::int64_t epoch = 0, step = 0;  ///< updates so far
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
     double balanced_accuracy = 0;         ///< mean recall of its classes
@@ -25422,11 +25683,11 @@ public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
     inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
-    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
+    inline virtual void on_validation(std::int64_t, std::int64_t) {}  ///< pictures done, of how many
     inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
-    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
+    inline virtual void on_note(const std::string&) {}  ///< what was done to the network before it learns
     inline virtual void on_warning(const std::string&) {}
 };
 
@@ -25435,13 +25696,13 @@ struct training_result {
     double best_top1 = 0, best_loss = 0;
     std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
     double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
+    std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    bool stopped = false;                      ///< by the observer, before it was over
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
-                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
-    evaluation_result validation;              ///< of that network
+    bool stopped = false;          ///< by the observer, before it was over
+    graft::graph network;          ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                   ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;  ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -25449,8 +25710,8 @@ struct training_network {
     graft::graph graph;
     value_id logits = no_value;
     std::vector<parameter> parameters;
-    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
-    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
+    value_id features = no_value;  ///< what the head reads; no_value where there is no head apart
+    std::int64_t fixed_batch = 0;  ///< above 0: it takes so many samples and no others; see step_options
 };
 
 /// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
@@ -25493,16 +25754,16 @@ struct setting_place {
 
 /// One setting of training.
 struct training_setting {
-    std::string option;      ///< of the program, such as "--trunk-rate"; empty: it has none
-    std::string field;       ///< of finetune_options; empty where only the program has it
-    std::string by_default;  ///< what holds where nothing is given
-    std::string what;        ///< a sentence
-    std::string group;       ///< of `--help`; empty: the option is one of every verb
-    std::string takes;       ///< what stands behind the option; empty: it is a flag
+    std::string option;        ///< of the program, such as "--trunk-rate"; empty: it has none
+    std::string field;         ///< of finetune_options; empty where only the program has it
+    std::string by_default;    ///< what holds where nothing is given
+    std::string what;          ///< a sentence
+    std::string group;         ///< of `--help`; empty: the option is one of every verb
+    std::string takes;         ///< what stands behind the option; empty: it is a flag
     double low = 0, high = 0;  ///< what a number may be; nothing is said where they are equal
     setting_place place;
-    int position = 0;        ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
-    std::string key, kept;   ///< its name there, and its value: numbers exact to the bit
+    int position = 0;       ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
+    std::string key, kept;  ///< its name there, and its value: numbers exact to the bit
 };
 
 /// All settings that have a default, of fine-tuning, or of training `from_scratch`. The numbers are read off finetune_options and training_defaults.
@@ -25527,8 +25788,7 @@ inline std::string exact_text(double v) { return number_text("%a", v); }
 inline std::string setting_number(double value) {
     const double parts = value > 0 ? 1 / value : 0;
     const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
-    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
-        return number_text("1/%.0f", parts);
+    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9) return number_text("1/%.0f", parts);
     return number_text("%.6g", value);
 }
 
@@ -25562,12 +25822,13 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
-    // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
-    // that trains (`limits`, `operators`).
-    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
-           out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`,
+    // `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the
+    // program that trains (`limits`, `operators`).
+    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
+           seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
+           operators] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -25586,62 +25847,128 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(learning, "--epochs", "epochs", "N", "Passes over the training part").at(epochs).within(1, 1000000).kept_as(7, "epochs"),
         row(learning, "--batch", "batch", "B", "Pictures of one update, or auto: the fastest that fits")
             .kept_as(8, "batch", std::to_string(batch))
-            .usually(from_scratch ? most : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
-        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head").at(rate).within(1e-12, 1e6).kept_as(12, "lr")
-            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" : number(defaults::head_rate)) + by_sgd),
+            .usually(from_scratch
+                         ? most
+                         : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head")
+            .at(rate)
+            .within(1e-12, 1e6)
+            .kept_as(12, "lr")
+            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " +
+                                         std::to_string(defaults::few_weights) + " weights"
+                                   : number(defaults::head_rate)) +
+                     by_sgd),
         row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
-        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr").unless(from_scratch).at(trunk_rate).within(0, 1e6).kept_as(13, "trunk rate")
-            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
-        row(learning, "--rate", "rates", "REGEX=FACTOR", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds").usually("none"),
-        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next").at(layer_decay).within(1e-6, 1),
+        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr")
+            .unless(from_scratch)
+            .at(trunk_rate)
+            .within(0, 1e6)
+            .kept_as(13, "trunk rate")
+            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " +
+                     number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
+        row(learning, "--rate", "rates", "REGEX=FACTOR",
+            "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds")
+            .usually("none"),
+        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next")
+            .at(layer_decay)
+            .within(1e-6, 1),
         row(learning, "--optimizer", "step.optimizer.kind", "NAME", "sgd, adam or adamw").kept_as(16, "optimizer", name(kind)).usually(name(kind)),
         row(learning, "--momentum", "step.optimizer.momentum", "M", "Of sgd").at(momentum).within(0, 1).kept_as(17, "momentum"),
-        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd").at(nesterov).kept_as(18, "nesterov", detail::exact_text(nesterov)),
+        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd")
+            .at(nesterov)
+            .kept_as(18, "nesterov", detail::exact_text(nesterov)),
         row("step.optimizer.beta1").at(beta1).kept_as(19, "beta1"),
         row("step.optimizer.beta2").at(beta2).kept_as(20, "beta2"),
         row("step.optimizer.epsilon").at(epsilon).kept_as(21, "epsilon"),
-        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it").at(weight_decay).within(0, 1e3).kept_as(22, "weight decay")
+        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it")
+            .at(weight_decay)
+            .within(0, 1e3)
+            .kept_as(22, "weight decay")
             .usually(number(defaults::adamw_decay) + " with adamw, else 0"),
-        row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
-            .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
-        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
+        row(learning, "--schedule", "schedule", "SPEC",
+            "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
+            .kept_as(15, "schedule", text(schedule))
+            .usually(text(unwarmed)),
+        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps")
+            .within(0, 1e9)
+            .usually(number(schedule.warmup) + "; 0 with onecycle"),
         row(learning, "--loss", "step.loss.kind", "NAME", joined_names(loss_names(), "or")).kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
-        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
+        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes")
+            .at(label_smoothing)
+            .within(0, 0.99)
+            .kept_as(27, "label smoothing")
             .usually(rounded(defaults::label_smoothing) + " with " + joined_names(loss_names(true), "and") + ", else 0"),
-        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
+        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...")
+            .kept_as(32, "class weights", weights)
+            .usually("all 1"),
         row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
         row("step.loss.delta").at(delta).kept_as(29, "huber delta"),
         row(learning, "--teacher", "teacher", "MODEL", "A model of the same classes whose answers are learnt too").at(teacher).usually("none"),
-        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss").at(distillation).within(0, 1).kept_as(30, "distillation")
+        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss")
+            .at(distillation)
+            .within(0, 1)
+            .kept_as(30, "distillation")
             .usually(number(static_cast<double>(defaults::distillation)) + " with a teacher"),
         row(learning, "--temperature", "step.loss.temperature", "T", "Of distillation").at(temperature).within(0.01, 1000).kept_as(31, "temperature"),
-        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm").at(clip_norm).within(0, 1e9).kept_as(23, "clip norm")
+        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm")
+            .at(clip_norm)
+            .within(0, 1e9)
+            .kept_as(23, "clip norm")
             .usually(clip_norm > 0 ? number(clip_norm) : "not"),
-        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score").at(patience).within(0, 1000000).kept_as(36, "patience").usually(count_or(patience, "never")),
+        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score")
+            .at(patience)
+            .within(0, 1000000)
+            .kept_as(36, "patience")
+            .usually(count_or(patience, "never")),
         row(network, "--output", "output", "NAME", "The output that is the classifier's, of a network with several").unless(from_scratch).at(output),
-        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on").unless(from_scratch).at(trunk).usually("what the classifier reads"),
-        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names").unless(from_scratch).at(freeze),
-        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins").unless(from_scratch).at(unfreeze_epoch).within(0, 1000000).kept_as(35, "unfreeze epoch")
+        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on")
+            .unless(from_scratch)
+            .at(trunk)
+            .usually("what the classifier reads"),
+        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names")
+            .unless(from_scratch)
+            .at(freeze),
+        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins")
+            .unless(from_scratch)
+            .at(unfreeze_epoch)
+            .within(0, 1000000)
+            .kept_as(35, "unfreeze epoch")
             .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
-        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones").kept_as(37, "batch norm", batch_norm ? "1" : "0").usually(batch_norm ? "train" : "frozen"),
-        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that").at(ema_decay).within(0, 0.999999).kept_as(24, "ema")
+        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones")
+            .kept_as(37, "batch norm", batch_norm ? "1" : "0")
+            .usually(batch_norm ? "train" : "frozen"),
+        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that")
+            .at(ema_decay)
+            .within(0, 0.999999)
+            .kept_as(24, "ema")
             .usually(from_scratch ? "0: none" : number(defaults::ema)),
-        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors").usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
-        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none").kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
+        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors")
+            .usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
+        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none")
+            .kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
             .usually(from_scratch ? "crops and flips; for lenet none" : text(default_augmentation()) + "; none where the trunk is frozen"),
         row(data, "--mixup", "augmentation.mixup", "ALPHA", "MixUp of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
         row(data, "--cutmix", "augmentation.cutmix", "ALPHA", "CutMix of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
-        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part").within(0.001, 0.9).usually(number(dataset_options().validation_fraction)),
+        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part")
+            .within(0.001, 0.9)
+            .usually(number(dataset_options().validation_fraction)),
         row(data, "--workers", "workers", "N", "Threads that load pictures").at(workers).within(0, 1024).usually(count_or(workers, "as --threads")),
         row(data, "--cache", "cache", "DIR", "Keep decoded pictures there between epochs and runs").usually("none"),
-        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable").at(bad_share).within(0, 1).usually(number(bad_share) + ", and one at least"),
+        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable")
+            .at(bad_share)
+            .within(0, 1)
+            .usually(number(bad_share) + ", and one at least"),
         row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
         row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
         row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
         // The parts of a batch are equal to the whole to the bit only where sums keep their order.
-        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G").kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram)).usually(count_or(max_ram, "as it comes")),
+        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G")
+            .kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram))
+            .usually(count_or(max_ram, "as it comes")),
         row(run, "--shards", "step.shards", "S", "Parts of the fixed tree that sums over a batch are added in; a power of two").at(shards).kept_as(9, "shards"),
-        row(elsewhere, "--seed", "seed", "N", "Seed of everything random").kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed))).usually(std::to_string(seed)),
+        row(elsewhere, "--seed", "seed", "N", "Seed of everything random")
+            .kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed)))
+            .usually(std::to_string(seed)),
         row("step.exact").at(exact).kept_as(38, "exact"),
         row("precision").at(precision).kept_as(39, "precision"),
     };
@@ -25682,8 +26009,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// What a trunk makes of a dataset: a row for each picture that could be read.
 struct cached_features {
-    tensor rows;                          ///< float32 [pictures, ...]
-    std::vector<std::int64_t> indices;    ///< of each row in the dataset
+    tensor rows;                        ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;  ///< of each row in the dataset
     std::vector<std::int32_t> labels;
     std::vector<bad_sample> bad;
 };
@@ -25695,8 +26022,8 @@ struct cut_network {
 cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                       const load_options& loading = on_device(nullptr));
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                       void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading = on_device(nullptr));
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -25734,7 +26061,8 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     return true;
 }
 
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                                    void (*progress)(void*, std::int64_t, std::int64_t), void* context,
                                                     const load_options& loading) GRAFT_MEMORY_TRY {
     model network;
     GRAFT_TRY_ASSIGN(network, load(trunk, loading));
@@ -25760,23 +26088,28 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
         tensor features;
         GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
         if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
+            return fail(errc::train_head, network.outputs()[0].name,
+                        "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) +
+                            "; a row for each picture is needed");
         const std::int64_t row = features.elements() / features.shape()[0];
         if (!made.rows) {
             shape all = features.shape();
             all[0] = data.size();
             const std::int64_t bytes = bytes_of(dtype::float32, all);
-            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            if (bytes < 0 || bytes > limits().memory_bytes)
+                return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
             GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
         }
-        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        if (made.rows.elements() / made.rows.shape()[0] != row)
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
         std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
         filled += n;
         made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
         made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
         if (progress) progress(context, filled, data.size());
     }
-    if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
+    if (!made.rows)
+        return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
 GRAFT_MEMORY_CATCH("cache_features")
@@ -25873,9 +26206,9 @@ inline constexpr const char* golden_key = "graft.golden";
 /// One input of a model and the output that belongs to it.
 struct golden_sample {
     std::string input_name, output_name;
-    tensor input;            ///< float32, uint8 or int8
-    tensor output;           ///< float32
-    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
+    tensor input;             ///< float32, uint8 or int8
+    tensor output;            ///< float32
+    double tolerance = 1e-4;  ///< of the output's range (largest less smallest): how far another run may be off
 };
 
 /// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
@@ -25919,8 +26252,7 @@ GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
     out.reserve((bytes.size() + 2) / 3 * 4);
     for (std::size_t i = 0; i < bytes.size(); i += 3) {
         std::uint32_t three = 0;
-        for (std::size_t k = 0; k < 3; ++k)
-            three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
+        for (std::size_t k = 0; k < 3; ++k) three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
         out += digits[three >> 18];
         out += digits[three >> 12 & 63];
         out += i + 1 < bytes.size() ? digits[three >> 6 & 63] : '=';
@@ -25932,8 +26264,7 @@ GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
 GRAFT_INLINE bool base64_decode(std::string_view text, std::string& bytes) {
     bytes.clear();
     if (text.size() % 4) return false;
-    const std::size_t padding =
-        text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
+    const std::size_t padding = text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
     bytes.reserve(text.size() / 4 * 3);
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -25990,13 +26321,12 @@ inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n)
     return true;
 }
 
-inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
-                                 tensor& out) {
+inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name, tensor& out) {
     const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
     const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
     const json* data = part ? part->find("data") : nullptr;
-    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
-        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
+    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data || data->type != json::kind::string ||
+        extents->items.size() > static_cast<std::size_t>(shape::max_rank))
         return fault("its golden sample lacks a name, a shape or data");
     std::int64_t dims[shape::max_rank] = {};
     int rank = 0;
@@ -26015,15 +26345,13 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
     if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
     std::string packed;
-    if (!base64_decode(data->string, packed) || packed.size() < 6)
-        return fault("the data of its golden sample are no base64 of zlib");
+    if (!base64_decode(data->string, packed) || packed.size() < 6) return fault("the data of its golden sample are no base64 of zlib");
     golden_sink sink{{}, static_cast<std::size_t>(bytes)};
     // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
     inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
     const inflate_end end = stream.run();
     if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
-    if (end != inflate_end::done || sink.bytes.size() != sink.most)
-        return fault("the data of its golden sample do not fill its shape");
+    if (end != inflate_end::done || sink.bytes.size() != sink.most) return fault("the data of its golden sample do not fill its shape");
     GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
     const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
     auto* to = reinterpret_cast<char*>(out.raw());
@@ -26033,7 +26361,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) GRAFT_MEMORY_TRY {
     const dtype in = sample.input.type();
@@ -26065,8 +26393,7 @@ GRAFT_MEMORY_CATCH(name)
 GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) GRAFT_MEMORY_TRY {
     const std::string where = "output '" + sample.output_name + "'";
     if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
-        return fail(errc::op_shape, where,
-                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
+        return fail(errc::op_shape, where, "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
     const float *want = sample.output.data<float>(), *got = output.data<float>();
     double low = 0, high = 0, worst = 0;
     bool finite = true;
@@ -26157,7 +26484,8 @@ inline std::string free_folder_beside(std::string folder) {
     if (folder.find_first_not_of('.', name) == std::string::npos) folder = join_path(folder, "run");
     const std::size_t dash = folder.find_last_of('-');
     long number = 1;
-    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 && folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
+    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 &&
+        folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
         number = std::strtol(folder.c_str() + dash + 1, nullptr, 10);
         folder.resize(dash);
     }
@@ -26173,7 +26501,8 @@ inline status remove_run(const std::string& folder) {
     GRAFT_TRY_ASSIGN(names, run_files(folder));
     for (const std::string& name : names) {
         const std::string path = join_path(folder, name);
-        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT)
+            return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
     }
     return {};
 }
@@ -26207,8 +26536,8 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
     // A run that was cut off before its first checkpoint has written no model and no line of its log.
     if (names.empty() || overwrite || (resume && checkpoint) || (!checkpoint && !model && (resume || !logged))) return {};
     return fail(errc::train_out_in_use, folder,
-                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
-                    detail::free_folder_beside(folder) + " begins beside it");
+                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") +
+                    ", --overwrite replaces it, --out " + detail::free_folder_beside(folder) + " begins beside it");
 }
 GRAFT_MEMORY_CATCH(folder)
 
@@ -26238,8 +26567,7 @@ public:
     /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
     status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
     /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
-    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
-                   int channels, double wall_time);
+    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width, int channels, double wall_time);
     status close() { return file_.close(); }
     const std::string& path() const noexcept { return file_.path(); }
 
@@ -26285,7 +26613,7 @@ inline descriptor make_event_file(const std::string& base, std::string& path) {
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) GRAFT_MEMORY_TRY {
     event_writer made;
@@ -26300,8 +26628,8 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     if (first_step > 0) {
         event.clear();
         wire_writer w = detail::begin_event(event, wall_time, first_step);
-        const std::size_t log = w.begin(7); // session_log
-        w.integer(1, 1);                    // START: older events from this step on are void
+        const std::size_t log = w.begin(7);  // session_log
+        w.integer(1, 1);                     // START: older events from this step on are void
         w.end(log);
         GRAFT_TRY(made.record(event));
     }
@@ -26314,8 +26642,7 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
-    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
-                        crc = detail::masked_crc32c(event.data(), event.size());
+    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size), crc = detail::masked_crc32c(event.data(), event.size());
     w.raw(&size, sizeof size);
     w.raw(&size_crc, sizeof size_crc);
     w.raw(event.data(), event.size());
@@ -26336,8 +26663,8 @@ GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t s
 }
 GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
+                                          int channels, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -26505,7 +26832,8 @@ class state_parts;
 class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
-        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads), files_(options.out) {}
+        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads),
+          files_(options.out) {}
 
     result<training_result> run() {
         if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
@@ -26550,14 +26878,17 @@ private:
         for (value_id id : g.inputs)
             if (!g.at(id).constant && !format_.known) format_ = {g.at(id).type, g.at(id).extents, true};
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
-        if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
+        if (data_.training.size() < 1 || data_.validation.size() < 1)
+            return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
-        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) && is_fixed_before(g, network_.features);
+        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) &&
+                  is_fixed_before(g, network_.features);
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (!o_.teacher.empty()) {
             GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
             const preprocess_choice& seen = teacher_.preprocessing();
-            if (seen.source == preprocess_source::assumed) observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
+            if (seen.source == preprocess_source::assumed)
+                observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
         }
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
@@ -26654,7 +26985,9 @@ private:
             else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
                 s.micro_batches *= 2;
             else
-                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
+                return fail(errc::memory_budget, "--max-ram",
+                            "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) +
+                                ": take a smaller --batch, or freeze more");
         }
     }
 
@@ -26759,14 +27092,16 @@ private:
         tensor rows;
         GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
         for (std::size_t i = 0; i < b.indices.size(); ++i)
-            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count, static_cast<std::size_t>(count) * sizeof(float));
+            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count,
+                        static_cast<std::size_t>(count) * sizeof(float));
         return rows;
     }
 
     // What to go back to, after the loss has gone to infinity.
     status diverged(status s) {
         if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
-        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
+        return fail(s.error().code(), s.error().where(),
+                    s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
     }
 
     status end_epoch(epoch_record r) {
@@ -26873,8 +27208,8 @@ private:
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
-    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
-    std::string network_text_;  // of the network that the run began with
+    std::string good_checkpoint_;                          // the newest of this run: what lies in the folder may be another's
+    std::string network_text_;                             // of the network that the run began with
     std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
@@ -27058,11 +27393,13 @@ inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
     result_.history.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, std::min(done, o_.epochs))));
     for (std::size_t i = 0; i < result_.history.size(); ++i) {
         const std::string at = "history." + std::to_string(i) + ".";
-        auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best, head_alone] = result_.history[i];
+        auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best,
+               head_alone] = result_.history[i];
         number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
         c.part(at + "step", updates), c.part(at + "best", best);
         int k = 0;
-        for (double* figure : {&training_loss, &training_top1, &loss, &top1, &top5, &rate, &seconds, &images_per_s, &wait_share, &balanced_accuracy, &majority}) c.part(at + std::to_string(k++), *figure);
+        for (double* figure : {&training_loss, &training_top1, &loss, &top1, &top5, &rate, &seconds, &images_per_s, &wait_share, &balanced_accuracy, &majority})
+            c.part(at + std::to_string(k++), *figure);
     }
     return {};
 }
@@ -27075,7 +27412,8 @@ inline status training_run::save() {
     for (const training_state& s : step_.state()) {
         // What is not finite would take the good checkpoint's place.
         if (!all_finite(view(s.value)))
-            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
+            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step),
+                                 "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
@@ -27105,7 +27443,8 @@ inline status training_run::resume() {
     status same = compare_settings(c.settings, settings());
     if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
         return fail(errc::resume_mismatch, same.error().where(),
-                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
+                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those "
+                    "back, or train into another folder");
     GRAFT_TRY(std::move(same));
     state_parts parts(c);
     loss_scale scaling;
@@ -27116,7 +27455,8 @@ inline status training_run::resume() {
     for (training_state& s : step_.state()) {
         const tensor* from = c.find(s.name);
         if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
-            return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
+            return fail(errc::resume_mismatch, files_.checkpoint(),
+                        "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
     step_.state_changed();
@@ -27170,7 +27510,7 @@ inline color mixed(color strong, double strength) noexcept {
 
 // Where the parts of a confusion matrix lie in its picture.
 struct matrix_layout {
-    std::int64_t classes, cell, names; // names: pixels on the left and above; 0: none
+    std::int64_t classes, cell, names;  // names: pixels on the left and above; 0: none
     bool counts;
     explicit matrix_layout(const classification_metrics& m, const std::vector<std::string>& drawn) : classes(m.classes()) {
         std::int64_t most = 1;
@@ -27178,7 +27518,8 @@ struct matrix_layout {
             for (std::int64_t p = 0; p < classes; ++p) most = std::max(most, m.confusion(t, p));
         const auto digits = static_cast<std::int64_t>(std::to_string(most).size());
         counts = classes <= 25;
-        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6) : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
+        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6)
+                      : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
         int longest = 0;
         for (const std::string& name : drawn) longest = std::max(longest, letters_in(name));
         names = classes <= 60 ? longest * font_width + 8 : 0;
@@ -27209,7 +27550,7 @@ inline void draw_confusion_cell(image& to, const matrix_layout& at, std::int64_t
               strength > 0.6 ? paper_color : ink_color);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most) {
     std::vector<scored_picture> wrong;
@@ -27231,7 +27572,8 @@ GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics
     const std::string title = "rows: true, columns: predicted";
     const std::int64_t side = n * at.cell;
     image made;
-    GRAFT_TRY_ASSIGN(made, image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
+    GRAFT_TRY_ASSIGN(made,
+                     image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
     detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
     detail::draw_text(made, 2, 4, title, {102, 112, 121});
     for (std::int64_t t = 0; t < n; ++t) {
@@ -27311,7 +27653,8 @@ inline status training_run::write_best() {
 
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
-    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    named_numbers figures{
+        {"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
     observer_.add_figures(figures);
     GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
@@ -27345,7 +27688,8 @@ inline void training_run::warn_of_classes() {
         what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
     } else if (m.top1() <= m.majority()) {
         const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
-        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " +
+               percent(m.majority());
     } else
         return;
     const bool uneven = is_imbalanced(data_.training.class_counts());
@@ -27377,7 +27721,8 @@ inline status training_run::finish() {
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
     if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
-    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
+    return detail::or_out_of_memory<result<training_result>>("training",
+                                                             [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
 
 GRAFT_END_NAMESPACE
@@ -27480,17 +27825,17 @@ public:
     double value() const noexcept;
 
 private:
-    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
+    std::int64_t whole_ = 0, part_ = 0;  // part_ in units of 2^-36, below 2^36 after each addition
     bool infinite_ = false;
 };
 
 /// How one sample was answered.
 struct sample_score {
-    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
-    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
-    double probability = 0;     ///< softmax of the predicted class
-    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
-    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
+    std::int64_t predicted = 0;  ///< class with the largest logit, the lower index where several are
+    std::int64_t rank = 0;       ///< classes that come before the true one: 0 is right, below k is in the top k
+    double probability = 0;      ///< softmax of the predicted class
+    double loss = 0;             ///< cross-entropy, -log softmax of the true class, in nats
+    bool finite = true;          ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
 };
 
 /// Scores `classes` logits against the true class, which must be one of them. Computed in double.
@@ -27498,9 +27843,9 @@ sample_score score_sample(const float* logits, std::int64_t classes, std::int64_
 
 /// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
 struct class_score {
-    std::int64_t support = 0;   ///< samples that are of the class
-    std::int64_t predicted = 0; ///< samples that were taken for it
-    std::int64_t correct = 0;   ///< both
+    std::int64_t support = 0;    ///< samples that are of the class
+    std::int64_t predicted = 0;  ///< samples that were taken for it
+    std::int64_t correct = 0;    ///< both
     double precision = 0, recall = 0, f1 = 0;
 };
 
@@ -27508,7 +27853,7 @@ struct class_score {
 struct calibration_bin {
     double low = 0, high = 0;
     std::int64_t samples = 0, correct = 0;
-    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
+    double confidence = 0;  ///< mean predicted probability; 0 where there are no samples
     double accuracy = 0;
 };
 
@@ -27516,7 +27861,7 @@ struct calibration_bin {
 /// nor their order, nor the merging of several such objects, changes a bit.
 class classification_metrics {
 public:
-    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
+    static constexpr int bins = 15;  ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
 
     /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
     /// matrix would take over 2 GiB).
@@ -27534,18 +27879,18 @@ public:
     std::int64_t samples() const noexcept { return samples_; }
     std::int64_t correct() const noexcept { return correct_; }
     std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
-    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
-    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
-    double top1() const noexcept;                                    ///< share, 0..1
+    std::int64_t not_finite() const noexcept { return not_finite_; }  ///< samples with a NaN or infinite logit; counted as wrong
+    double loss() const noexcept;                                     ///< mean cross-entropy; 0 without samples
+    double top1() const noexcept;                                     ///< share, 0..1
     double top_k() const noexcept;
     /// Samples of class `truth` that were taken for `predicted`.
     std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
     class_score score(std::int64_t label) const noexcept;
-    double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    double macro_f1() const noexcept;  ///< mean of the F1 of all classes
     /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
     double balanced_accuracy() const noexcept;
-    std::vector<std::int64_t> supports() const; ///< samples of each class
-    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    std::vector<std::int64_t> supports() const;  ///< samples of each class
+    double majority() const noexcept;            ///< share of the largest class: what always naming it scores
     /// Classes that have samples, and that no sample was taken for.
     std::vector<std::int64_t> never_predicted() const;
     calibration_bin calibration(int bin) const noexcept;
@@ -27556,7 +27901,7 @@ private:
     std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
     int top_k_ = 5;
     exact_sum loss_;
-    std::vector<std::int64_t> confusion_; // [true, predicted]
+    std::vector<std::int64_t> confusion_;  // [true, predicted]
     std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
     exact_sum bin_confidence_[bins];
 };
@@ -27615,8 +27960,7 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
 GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
-        return fail(errc::memory_budget, "metrics",
-                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
+        return fail(errc::memory_budget, "metrics", "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
     classification_metrics made;
     made.classes_ = classes;
     made.top_k_ = top_k;
@@ -27626,13 +27970,10 @@ GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::in
 GRAFT_MEMORY_CATCH("classification_metrics::make")
 
 GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
-    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
-        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
-    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
-        labels.shape()[0] != logits.shape()[0])
+    if (logits.type() != dtype::float32 || labels.type() != dtype::int64) return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
+    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 || labels.shape()[0] != logits.shape()[0])
         return fail(errc::input_shape, "metrics",
-                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
-                        std::to_string(classes_) + "] and [n]");
+                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " + std::to_string(classes_) + "] and [n]");
     return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
 }
 GRAFT_MEMORY_CATCH("classification_metrics::add")
@@ -27681,15 +28022,11 @@ GRAFT_MEMORY_CATCH("classification_metrics::merge")
 
 namespace detail {
 inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
-GRAFT_INLINE double classification_metrics::top1() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
-}
-GRAFT_INLINE double classification_metrics::top_k() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
-}
+GRAFT_INLINE double classification_metrics::top1() const noexcept { return detail::metrics_ratio(static_cast<double>(correct_), samples_); }
+GRAFT_INLINE double classification_metrics::top_k() const noexcept { return detail::metrics_ratio(static_cast<double>(correct_k_), samples_); }
 GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
     if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
     return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];
@@ -27784,11 +28121,11 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How one picture was answered.
 struct scored_picture {
-    std::int64_t index = 0;      ///< in the dataset
-    std::int32_t label = 0;      ///< the true class
+    std::int64_t index = 0;  ///< in the dataset
+    std::int32_t label = 0;  ///< the true class
     std::int32_t predicted = 0;
-    float probability = 0;       ///< of the predicted class
-    float loss = 0;              ///< cross-entropy, nats
+    float probability = 0;  ///< of the predicted class
+    float loss = 0;         ///< cross-entropy, nats
 };
 
 /// What an evaluation found.
@@ -27804,7 +28141,7 @@ struct evaluation_options {
     int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;
-    std::size_t output = 0;   ///< which of the network's outputs names classes
+    std::size_t output = 0;  ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
 };
@@ -27831,7 +28168,8 @@ namespace detail {
 inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
     const std::int64_t classes = classes_in(scores.shape(), batch);
     if (classes < 1)
-        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+        return fail(errc::classify_output, g.at(g.outputs[output]).name,
+                    "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
     std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
     if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
         std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
@@ -27839,25 +28177,28 @@ inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, 
     }
     for (std::int64_t i = 0; i < pictures; ++i) {
         const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
-        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+        for (std::int64_t c = 0; c < classes; ++c)
+            rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
     }
     return rows;
 }
 
 // Adds pictures by their rows of logits, one a label.
-inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels,
+                         const std::int64_t* indices) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const float* row = rows + static_cast<std::int64_t>(i) * classes;
         const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
+                                  static_cast<float>(s.loss)});
     }
     return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
 }
 
 }  // namespace detail
 
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec,
+                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
     evaluation_result found;
     const graph& g = network.graph();
     if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
@@ -27902,7 +28243,9 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
         for (std::int64_t i = 0; i < n; ++i) {
             const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
             labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+            if (labels.back() < 0 || labels.back() >= classes)
+                return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]),
+                            "its class is none of the network's " + std::to_string(classes));
         }
         GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
         done += n;
@@ -27970,7 +28313,8 @@ inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tens
     tensor all;  // `made` may be what the rows lie in
     GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
     const auto* from = static_cast<const std::byte*>(rows.data);
-    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
+    for (std::int64_t i = 0; i < (fill ? n : had); ++i)
+        std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
     made = std::move(all);
     return {};
 }
@@ -28089,7 +28433,8 @@ inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t
     if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
     return fail(errc::train_head, "output '" + out.name + "'",
                 "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
-                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
+                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put "
+                    "them on with --trunk");
 }
 
 // Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
@@ -28112,7 +28457,9 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
         const std::string& name = g.at(cut.features).name;
         cut.rank = extents.rank();
         if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
-            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
+            return fail(errc::train_head, name,
+                        "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) +
+                            "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
         cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
         cut.channels = extents[cut.channel_axis];
         if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");
@@ -28175,9 +28522,9 @@ GRAFT_BEGIN_NAMESPACE
 /// The network with a new classifier on its trunk.
 struct grafted {
     graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
-    std::vector<std::string> head;       ///< names of the classifier's weights
+    value_id logits = no_value;     ///< [N, classes]
+    value_id features = no_value;   ///< [N, C]: what the new layer reads, pooled
+    std::vector<std::string> head;  ///< names of the classifier's weights
 };
 
 /// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
@@ -28279,7 +28626,8 @@ inline void drop_unused_names(graph& g) {
 inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
-    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
+    for (std::int64_t i = 0; i < made.elements(); ++i)
+        made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
     return made;
 }
 
@@ -28294,7 +28642,8 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
     std::vector<std::int64_t> axes;
     for (int a = 1; a < cut.rank; ++a)
         if (a != cut.channel_axis) axes.push_back(a);
-    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
+    if (g.version_of("") < 18)
+        return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
     return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
 }
 
@@ -28329,8 +28678,10 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
         // A network whose batch is fixed keeps it.
         const value& in = at(g.inputs[0]);
         if (!in.has_shape || in.extents.rank() < 1) continue;
-        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
-        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+        if (in.extents[0] > 0)
+            at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
+        else if (!in.dimensions.empty() && !in.dimensions[0].empty())
+            at(id).dimensions[0] = in.dimensions[0];
     }
     g.outputs = {last};
     drop_unread(g);
@@ -28351,8 +28702,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// What a trunk makes of a dataset: a row for each picture that could be read.
 struct cached_features {
-    tensor rows;                          ///< float32 [pictures, ...]
-    std::vector<std::int64_t> indices;    ///< of each row in the dataset
+    tensor rows;                        ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;  ///< of each row in the dataset
     std::vector<std::int32_t> labels;
     std::vector<bad_sample> bad;
 };
@@ -28364,8 +28715,8 @@ struct cut_network {
 cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                       const load_options& loading = on_device(nullptr));
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                       void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading = on_device(nullptr));
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -28403,7 +28754,8 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     return true;
 }
 
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                                    void (*progress)(void*, std::int64_t, std::int64_t), void* context,
                                                     const load_options& loading) GRAFT_MEMORY_TRY {
     model network;
     GRAFT_TRY_ASSIGN(network, load(trunk, loading));
@@ -28429,23 +28781,28 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
         tensor features;
         GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
         if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
+            return fail(errc::train_head, network.outputs()[0].name,
+                        "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) +
+                            "; a row for each picture is needed");
         const std::int64_t row = features.elements() / features.shape()[0];
         if (!made.rows) {
             shape all = features.shape();
             all[0] = data.size();
             const std::int64_t bytes = bytes_of(dtype::float32, all);
-            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            if (bytes < 0 || bytes > limits().memory_bytes)
+                return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
             GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
         }
-        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        if (made.rows.elements() / made.rows.shape()[0] != row)
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
         std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
         filled += n;
         made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
         made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
         if (progress) progress(context, filled, data.size());
     }
-    if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
+    if (!made.rows)
+        return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
 GRAFT_MEMORY_CATCH("cache_features")
@@ -28504,7 +28861,9 @@ inline std::string output_names(const graph& g) {
 inline status choose_output(graph& g, const std::string& output) {
     if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
     if (output.empty() && g.outputs.size() > 1)
-        return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
+        return fail(errc::train_head, g.name,
+                    "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) +
+                        "; say which one is the classifier's with --output NAME");
     value_id found = no_value;
     for (value_id id : g.outputs)
         if (output.empty() || g.at(id).name == output) found = id;
@@ -28527,20 +28886,27 @@ GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY
     for (value_id id : g.inputs) {
         const value& v = g.at(id);
         if (v.constant) continue;
-        if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
+        if (input)
+            return fail(errc::train_head, g.name,
+                        "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
         input = &v;
     }
     if (!input) return fail(errc::train_head, g.name, "the network has no input; a classifier takes a picture");
     const std::string where = "input '" + input->name + "'";
     const shape& e = input->extents;
-    if (!input->has_shape || e.rank() != 4) return fail(errc::train_head, where, "it is " + (input->has_shape ? text(e) : std::string("of any rank")) + "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
+    if (!input->has_shape || e.rank() != 4)
+        return fail(errc::train_head, where,
+                    "it is " + (input->has_shape ? text(e) : std::string("of any rank")) +
+                        "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
     const std::int64_t channels = e[detail::is_nhwc(e) ? 3 : 1];
-    if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
+    if (channels >= 0 && channels != 1 && channels != 3)
+        return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
     return input_format{input->type, e, true};
 }
 GRAFT_MEMORY_CATCH("picture_input")
 
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool,
+                                                            const limits& limit) GRAFT_MEMORY_TRY {
     prepared_classifier made;
     GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
     detail::drop_default_inputs(g);
@@ -28550,9 +28916,12 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const bool nhwc = spec.layout == preprocess_spec::axes::nhwc;
     // What the specification leaves open, such as a whole picture of any size, the network has to tell.
     std::int64_t height = declared[nhwc ? 1 : 2], width = declared[nhwc ? 2 : 3];
-    if (spec.crop == preprocess_spec::crop_rule::exact) height = spec.crop_height, width = spec.crop_width;
-    else if (spec.resize == preprocess_spec::size_rule::exact) height = spec.resize_height, width = spec.resize_width;
-    if (height < 1 || width < 1) return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
+    if (spec.crop == preprocess_spec::crop_rule::exact)
+        height = spec.crop_height, width = spec.crop_width;
+    else if (spec.resize == preprocess_spec::size_rule::exact)
+        height = spec.resize_height, width = spec.resize_width;
+    if (height < 1 || width < 1)
+        return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
@@ -28578,10 +28947,13 @@ GRAFT_MEMORY_CATCH("prepare_classifier")
 GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
     std::vector<std::string> notes;
     if (made.changes.dequantized) notes.push_back("its quantised weights were dequantised: it learns, and is written, in float32");
-    if (made.changes.converted != dtype::undefined) notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
+    if (made.changes.converted != dtype::undefined)
+        notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
     if (made.opened) notes.push_back("it was exported for a fixed batch, which is open now");
     if (made.fixed_batch > 0)
-        notes.push_back("it only takes " + std::to_string(made.fixed_batch) + " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because + ")");
+        notes.push_back("it only takes " + std::to_string(made.fixed_batch) +
+                        " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because +
+                        ")");
     return notes;
 }
 
@@ -28612,8 +28984,8 @@ std::vector<std::int64_t> search_sample(const dataset& data);
 /// the features that the classifier reads go into ridge regression on the labels, and every picture is told by what was learnt from the
 /// others (the closed form of leave-one-out, as of Golub, Heath and Wahba 1979). How sure a network is of its own answers is no guide:
 /// inputs that are far too large make it surest. Errors: those of the loader and of a run.
-result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                        const load_options& loading);
+result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture,
+                                                        int threads, const load_options& loading);
 
 namespace detail {
 /// The squared error and the accuracy of ridge regression when each row of `features` (n x d, row-major) is left out in turn; the best of
@@ -28715,7 +29087,8 @@ inline std::vector<double> pooled_rows(const tensor& rows, const trunk_cut& cut)
         for (std::int64_t b = 0; b < before; ++b)
             for (std::int64_t c = 0; c < channels; ++c)
                 for (std::int64_t k = 0; k < behind; ++k)
-                    made[static_cast<std::size_t>(i * channels + c)] += static_cast<double>(x[((i * before + b) * channels + c) * behind + k]) / static_cast<double>(before * behind);
+                    made[static_cast<std::size_t>(i * channels + c)] +=
+                        static_cast<double>(x[((i * before + b) * channels + c) * behind + k]) / static_cast<double>(before * behind);
     return made;
 }
 
@@ -28737,8 +29110,8 @@ GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
     return chosen;
 }
 
-GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                                     const load_options& loading) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data,
+                                                                     const input_format& picture, int threads, const load_options& loading) GRAFT_MEMORY_TRY {
     const shape& e = picture.extents;
     const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
     const graph trunk = cut_at(network, cut.features).trunk;
@@ -28757,7 +29130,9 @@ GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph
         GRAFT_TRY_ASSIGN(how.sample.preprocess, parse_preprocess(text));
         cached_features features;
         GRAFT_TRY_ASSIGN(features, cache_features(trunk, some, how, threads, nullptr, nullptr, loading));
-        if (features.labels.size() < 2) return fail(errc::data_too_many_bad, "preprocess", "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
+        if (features.labels.size() < 2)
+            return fail(errc::data_too_many_bad, "preprocess",
+                        "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
         // Classes are counted among what was drawn.
         std::vector<std::int32_t> labels = features.labels, present = features.labels;
         std::sort(present.begin(), present.end());
@@ -28911,7 +29286,7 @@ inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t s
     return kept;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> old;
@@ -28938,8 +29313,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -28986,7 +29360,8 @@ public:
     result<tensor> logits(const tensor& inputs);
     /// The same for every picture of a dataset, without augmentation: row i is of sample i. Errors: those of the samples that cannot be read,
     /// but for those in `bad`; memory.budget, those of the loader and of a run.
-    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t),
+                           void* context);
 
 private:
     model model_;
@@ -29009,11 +29384,13 @@ namespace detail {
 
 inline status teacher_classes(std::int64_t has, std::size_t wanted, const std::string& path) {
     if (has == static_cast<std::int64_t>(wanted)) return {};
-    return fail(errc::labels_count, path, "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
+    return fail(errc::labels_count, path,
+                "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
 }
 
 // Which of the teacher's labels each class is.
-inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes, const std::string& path) {
+inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes,
+                                                         const std::string& path) {
     const auto missing = [&](const std::vector<std::string>& from, const std::vector<std::string>& in) -> const std::string* {
         for (const std::string& name : from)
             if (std::find(in.begin(), in.end(), name) == in.end()) return &name;
@@ -29023,7 +29400,8 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
     const std::string* more = missing(labels, classes);
     if (unknown || more)
         return fail(errc::data_class_mismatch, path,
-                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size()) : "the teacher also knows \"" + *more + "\", which is no class of the data");
+                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size())
+                            : "the teacher also knows \"" + *more + "\", which is no class of the data");
     GRAFT_TRY(teacher_classes(static_cast<std::int64_t>(labels.size()), classes.size(), path));
     std::vector<std::int64_t> columns;
     for (const std::string& name : classes) columns.push_back(std::find(labels.begin(), labels.end(), name) - labels.begin());
@@ -29032,7 +29410,8 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
 
 }  // namespace detail
 
-GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads,
+                                                       const load_options& how) GRAFT_MEMORY_TRY {
     teacher_model made;
     load_options opening = how;
     opening.open_batch = true;
@@ -29044,7 +29423,10 @@ GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, 
             ++pictures;
             made.view_.format = {input.type, input.extents, true};
         }
-    if (pictures != 1 || m.outputs().empty()) return fail(errc::input_name, path, "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " + std::to_string(m.outputs().size()) + " outputs");
+    if (pictures != 1 || m.outputs().empty())
+        return fail(errc::input_name, path,
+                    "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " +
+                        std::to_string(m.outputs().size()) + " outputs");
     GRAFT_TRY_ASSIGN(made.choice_, choose_preprocess("", m.metadata("graft.preprocess"), made.view_.format));
     GRAFT_TRY_ASSIGN(made.view_.preprocess, complete(made.choice_.spec, made.view_.format));
     made.classes_ = static_cast<std::int64_t>(classes.size());
@@ -29078,13 +29460,15 @@ GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) GRAFT_ME
         GRAFT_TRY(detail::teacher_classes(static_cast<std::int64_t>(rows.size()) / count, static_cast<std::size_t>(classes_), model_.graph().name));
         float* to = all.data<float>() + first * classes_;
         for (std::int64_t i = 0; i < count; ++i)
-            for (std::int64_t c = 0; c < classes_; ++c) to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
+            for (std::int64_t c = 0; c < classes_; ++c)
+                to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
     }
     return all;
 }
 GRAFT_MEMORY_CATCH("teacher_model::logits")
 
-GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad,
+                                                   void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
     how.shuffle = false;
     how.sample.preprocess = view_.preprocess;
     how.sample.format = view_.format;
@@ -29092,7 +29476,8 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     GRAFT_TRY_ASSIGN(source, loader::make(data, how));
     GRAFT_TRY(source.start(0));
     const std::int64_t bytes = bytes_of(dtype::float32, {data.size(), classes_});
-    if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
+    if (bytes < 0 || bytes > limits().memory_bytes)
+        return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
     tensor all;
     GRAFT_TRY_ASSIGN(all, tensor::zeros(dtype::float32, {data.size(), classes_}));
     batch b;
@@ -29100,12 +29485,14 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     for (std::int64_t i = 0; i < source.batches(); ++i) {
         GRAFT_TRY(source.next(b));
         for (const bad_sample& s : b.bad)
-            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; })) return fail(s.code, s.name, "for the teacher: " + s.detail);
+            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; }))
+                return fail(s.code, s.name, "for the teacher: " + s.detail);
         if (b.labels.empty()) continue;
         tensor rows;
         GRAFT_TRY_ASSIGN(rows, logits(b.inputs));
         for (std::size_t k = 0; k < b.indices.size(); ++k)
-            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_, static_cast<std::size_t>(classes_) * sizeof(float));
+            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_,
+                        static_cast<std::size_t>(classes_) * sizeof(float));
         done += b.size();
         if (progress) progress(context, done, data.size());
     }
@@ -29126,18 +29513,18 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Where a run is, for whoever shows it.
 struct trainer_progress {
-    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
-    std::int64_t step = 0, steps = 0;     ///< of this epoch
-    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
+    std::int64_t epoch = 0, epochs = 0;  ///< epoch counts from 0
+    std::int64_t step = 0, steps = 0;    ///< of this epoch
+    double loss = 0, top1 = 0;           ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;                ///< share of the time that steps waited for data
-    bool head_alone = false;              ///< whether the trunk does not learn yet
+    double wait_share = 0;    ///< share of the time that steps waited for data
+    bool head_alone = false;  ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
 struct epoch_record {
-    std::int64_t epoch = 0, step = 0;     ///< updates so far
+    std::int64_t epoch = 0, step = 0;  ///< updates so far
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
     double balanced_accuracy = 0;         ///< mean recall of its classes
@@ -29156,11 +29543,11 @@ public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
     inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
-    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
+    inline virtual void on_validation(std::int64_t, std::int64_t) {}  ///< pictures done, of how many
     inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
-    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
+    inline virtual void on_note(const std::string&) {}  ///< what was done to the network before it learns
     inline virtual void on_warning(const std::string&) {}
 };
 
@@ -29169,13 +29556,13 @@ struct training_result {
     double best_top1 = 0, best_loss = 0;
     std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
     double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
+    std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    bool stopped = false;                      ///< by the observer, before it was over
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
-                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
-    evaluation_result validation;              ///< of that network
+    bool stopped = false;          ///< by the observer, before it was over
+    graft::graph network;          ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                   ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;  ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -29183,8 +29570,8 @@ struct training_network {
     graft::graph graph;
     value_id logits = no_value;
     std::vector<parameter> parameters;
-    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
-    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
+    value_id features = no_value;  ///< what the head reads; no_value where there is no head apart
+    std::int64_t fixed_batch = 0;  ///< above 0: it takes so many samples and no others; see step_options
 };
 
 /// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
@@ -29224,7 +29611,8 @@ inline status training_run::write_best() {
 
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
-    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    named_numbers figures{
+        {"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
     observer_.add_figures(figures);
     GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
@@ -29258,7 +29646,8 @@ inline void training_run::warn_of_classes() {
         what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
     } else if (m.top1() <= m.majority()) {
         const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
-        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " +
+               percent(m.majority());
     } else
         return;
     const bool uneven = is_imbalanced(data_.training.class_counts());
@@ -29290,7 +29679,8 @@ inline status training_run::finish() {
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
     if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
-    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
+    return detail::or_out_of_memory<result<training_result>>("training",
+                                                             [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
 
 GRAFT_END_NAMESPACE
@@ -29305,14 +29695,14 @@ GRAFT_BEGIN_NAMESPACE
 /// A model with a new head for the classes of a dataset, and how pictures come to it.
 struct finetune_setup {
     training_network network;
-    std::vector<std::string> head;            ///< names of the new layer's weights
-    input_format picture;                     ///< the network's input
-    shape batch;                              ///< the shape of two pictures, or of as many as the network is fixed to
-    preprocess_spec preprocess;               ///< complete
-    preprocess_choice choice;                 ///< where that comes from
-    std::vector<preprocess_trial> tried;      ///< where it was searched for, best first
-    value_id maps = no_value;                 ///< what was cut behind: features of places of the picture, where it has any
-    std::vector<std::string> notes;           ///< what was done to the network, in sentences
+    std::vector<std::string> head;        ///< names of the new layer's weights
+    input_format picture;                 ///< the network's input
+    shape batch;                          ///< the shape of two pictures, or of as many as the network is fixed to
+    preprocess_spec preprocess;           ///< complete
+    preprocess_choice choice;             ///< where that comes from
+    std::vector<preprocess_trial> tried;  ///< where it was searched for, best first
+    value_id maps = no_value;             ///< what was cut behind: features of places of the picture, where it has any
+    std::vector<std::string> notes;       ///< what was done to the network, in sentences
 };
 
 /// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
@@ -29336,7 +29726,9 @@ namespace detail {
 inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
 
 inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
-    if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
+    if (!is_telling(made.tried))
+        return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text +
+               " is assumed; --preprocess SPEC says otherwise";
     const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
     std::string note = "the model does not say how pictures are to be prepared; " + best.text + " does best on its features (held-out error " +
                        number_text("%.3f", best.error) + " on " + std::to_string(pictures) + " pictures" + (next ? "; " : ")");
@@ -29364,7 +29756,8 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     GRAFT_TRY_ASSIGN(cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
     if (made.choice.source == preprocess_source::assumed) {
         const std::size_t pictures = search_sample(training).size();
-        GRAFT_TRY_ASSIGN(made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
+        GRAFT_TRY_ASSIGN(
+            made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
         if (detail::is_telling(made.tried)) made.choice.text = made.tried[0].text;
         GRAFT_TRY_ASSIGN(made.choice.spec, parse_preprocess(made.choice.text));
         made.notes.push_back(detail::search_note(made, pictures));
@@ -29384,7 +29777,8 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
 }
 GRAFT_MEMORY_CATCH("set_up_finetuning")
 
-GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options,
+                                              training_observer& observer) GRAFT_MEMORY_TRY {
     finetune_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
     for (const std::string& note : setup.notes) observer.on_note(note);
@@ -29430,9 +29824,9 @@ inline constexpr const char* golden_key = "graft.golden";
 /// One input of a model and the output that belongs to it.
 struct golden_sample {
     std::string input_name, output_name;
-    tensor input;            ///< float32, uint8 or int8
-    tensor output;           ///< float32
-    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
+    tensor input;             ///< float32, uint8 or int8
+    tensor output;            ///< float32
+    double tolerance = 1e-4;  ///< of the output's range (largest less smallest): how far another run may be off
 };
 
 /// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
@@ -29479,13 +29873,12 @@ inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n)
     return true;
 }
 
-inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
-                                 tensor& out) {
+inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name, tensor& out) {
     const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
     const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
     const json* data = part ? part->find("data") : nullptr;
-    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
-        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
+    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data || data->type != json::kind::string ||
+        extents->items.size() > static_cast<std::size_t>(shape::max_rank))
         return fault("its golden sample lacks a name, a shape or data");
     std::int64_t dims[shape::max_rank] = {};
     int rank = 0;
@@ -29504,15 +29897,13 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
     if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
     std::string packed;
-    if (!base64_decode(data->string, packed) || packed.size() < 6)
-        return fault("the data of its golden sample are no base64 of zlib");
+    if (!base64_decode(data->string, packed) || packed.size() < 6) return fault("the data of its golden sample are no base64 of zlib");
     golden_sink sink{{}, static_cast<std::size_t>(bytes)};
     // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
     inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
     const inflate_end end = stream.run();
     if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
-    if (end != inflate_end::done || sink.bytes.size() != sink.most)
-        return fault("the data of its golden sample do not fill its shape");
+    if (end != inflate_end::done || sink.bytes.size() != sink.most) return fault("the data of its golden sample do not fill its shape");
     GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
     const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
     auto* to = reinterpret_cast<char*>(out.raw());
@@ -29522,7 +29913,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) GRAFT_MEMORY_TRY {
     const dtype in = sample.input.type();
@@ -29554,8 +29945,7 @@ GRAFT_MEMORY_CATCH(name)
 GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) GRAFT_MEMORY_TRY {
     const std::string where = "output '" + sample.output_name + "'";
     if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
-        return fail(errc::op_shape, where,
-                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
+        return fail(errc::op_shape, where, "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
     const float *want = sample.output.data<float>(), *got = output.data<float>();
     double low = 0, high = 0, worst = 0;
     bool finite = true;
@@ -29597,8 +29987,7 @@ void heat_color(double value, std::uint8_t rgb[3]) noexcept;
 /// its cells, its smallest value becomes 0 and its largest 1; where it is larger there is more colour. `strength` is how much
 /// colour there is at 1, from 0 to 1. Values that are not finite count as the smallest, and an even map has no colour. Errors:
 /// input.shape (no map, no picture), memory.oom.
-result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                               double strength = 0.75);
+result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width, double strength = 0.75);
 
 GRAFT_END_NAMESPACE
 
@@ -29614,31 +30003,26 @@ inline std::uint8_t srgb_byte(double linear) noexcept {
     return static_cast<std::uint8_t>(std::lround(255 * (v <= 0.0031308 ? 12.92 * v : 1.055 * std::pow(v, 1 / 2.4) - 0.055)));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
     // Lightness is even; a and b turn from violet over red and orange to yellow.
-    static constexpr double stops[6][2] = {{0.02, -0.10}, {0.12, -0.12}, {0.18, -0.02},
-                                           {0.15, 0.10},  {0.06, 0.15},  {-0.03, 0.12}};
+    static constexpr double stops[6][2] = {{0.02, -0.10}, {0.12, -0.12}, {0.18, -0.02}, {0.15, 0.10}, {0.06, 0.15}, {-0.03, 0.12}};
     const double v = value >= 0 ? std::min(value, 1.0) : 0;
     const int at = std::min(static_cast<int>(v * 5), 4);
     const double part = v * 5 - at;
     const double L = 0.22 + 0.74 * v;
-    const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]),
-                 b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
-    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3),
-                 m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
+    const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]), b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
+    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3), m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
     const double s = std::pow(L - 0.0894841775 * a - 1.2914855480 * b, 3);
     rgb[0] = detail::srgb_byte(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
     rgb[1] = detail::srgb_byte(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
     rgb[2] = detail::srgb_byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
 }
 
-GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width,
-                                            double strength) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* map, std::int64_t height, std::int64_t width, double strength) GRAFT_MEMORY_TRY {
     if (!picture || !map || height < 1 || width < 1 || (picture.channels != 1 && picture.channels != 3))
-        return fail(errc::input_shape, "heat map",
-                    "there must be a picture of one or three channels and a map with at least one value");
+        return fail(errc::input_shape, "heat map", "there must be a picture of one or three channels and a map with at least one value");
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (std::int64_t i = 0; i < height * width; ++i)
         if (std::isfinite(map[i])) low = std::min(low, double(map[i])), high = std::max(high, double(map[i]));
@@ -29646,8 +30030,7 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
     GRAFT_TRY_ASSIGN(gray, to_gray(picture));
     GRAFT_TRY_ASSIGN(out, image::make(picture.height, picture.width, 3));
     const auto cell = [&](std::int64_t y, std::int64_t x) {
-        const double v =
-            map[std::min(std::max<std::int64_t>(y, 0), height - 1) * width + std::min(std::max<std::int64_t>(x, 0), width - 1)];
+        const double v = map[std::min(std::max<std::int64_t>(y, 0), height - 1) * width + std::min(std::max<std::int64_t>(x, 0), width - 1)];
         return std::isfinite(v) && high > low ? (v - low) / (high - low) : 0.0;
     };
     for (std::int64_t y = 0; y < picture.height; ++y) {
@@ -29655,17 +30038,14 @@ GRAFT_INLINE result<image> overlay_heat_map(const image& picture, const float* m
         const auto y0 = static_cast<std::int64_t>(std::floor(v));
         const double fy = v - static_cast<double>(y0);
         for (std::int64_t x = 0; x < picture.width; ++x) {
-            const double u =
-                (static_cast<double>(x) + 0.5) * static_cast<double>(width) / static_cast<double>(picture.width) - 0.5;
+            const double u = (static_cast<double>(x) + 0.5) * static_cast<double>(width) / static_cast<double>(picture.width) - 0.5;
             const auto x0 = static_cast<std::int64_t>(std::floor(u));
             const double fx = u - static_cast<double>(x0);
-            const double heat = (1 - fy) * ((1 - fx) * cell(y0, x0) + fx * cell(y0, x0 + 1)) +
-                                fy * ((1 - fx) * cell(y0 + 1, x0) + fx * cell(y0 + 1, x0 + 1));
+            const double heat = (1 - fy) * ((1 - fx) * cell(y0, x0) + fx * cell(y0, x0 + 1)) + fy * ((1 - fx) * cell(y0 + 1, x0) + fx * cell(y0 + 1, x0 + 1));
             std::uint8_t color[3];
             heat_color(heat, color);
             const double share = strength * std::sqrt(heat), shade = gray.row(y)[x];
-            for (int c = 0; c < 3; ++c)
-                out.row(y)[x * 3 + c] = static_cast<std::uint8_t>(std::lround(shade + share * (color[c] - shade)));
+            for (int c = 0; c < 3; ++c) out.row(y)[x * 3 + c] = static_cast<std::uint8_t>(std::lround(shade + share * (color[c] - shade)));
         }
     }
     return out;
@@ -29690,19 +30070,19 @@ GRAFT_BEGIN_NAMESPACE
 /// Figures of one epoch; those that were not taken are NaN.
 struct epoch_figures {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    std::int64_t epoch = 0; ///< from 1
+    std::int64_t epoch = 0;  ///< from 1
     double train_loss = none, train_top1 = none;
-    double val_loss = none, val_top1 = none, val_top_k = none; ///< shares are 0..1
+    double val_loss = none, val_top1 = none, val_top_k = none;  ///< shares are 0..1
     double learning_rate = none, seconds = none;
-    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none; ///< of a GPU; device_busy is a share
+    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none;  ///< of a GPU; device_busy is a share
 };
 
 /// A picture of the validation set and what the model made of it.
 struct report_picture {
-    image picture; ///< any size; shown small
+    image picture;  ///< any size; shown small
     std::string path;
-    std::int64_t truth = 0, predicted = 0; ///< indices of classes
-    double probability = 0;                ///< of the predicted class
+    std::int64_t truth = 0, predicted = 0;  ///< indices of classes
+    double probability = 0;                 ///< of the predicted class
     double loss = epoch_figures::none;
 };
 
@@ -29712,23 +30092,23 @@ using report_rows = std::vector<std::pair<std::string, std::string>>;
 /// Everything that a report shows. What is empty is left out.
 struct training_report {
     std::string title = "Training report";
-    std::string model, data, device, command, version; ///< what was trained, on what, where, how, by which graft
-    std::vector<std::string> classes;                  ///< as many as `metrics` has
+    std::string model, data, device, command, version;  ///< what was trained, on what, where, how, by which graft
+    std::vector<std::string> classes;                   ///< as many as `metrics` has
     std::vector<epoch_figures> epochs;
-    std::int64_t best_epoch = 0; ///< from 1; the epoch that was kept
+    std::int64_t best_epoch = 0;  ///< from 1; the epoch that was kept
     bool stopped_early = false;
-    std::int64_t head_alone = 0; ///< for so many epochs the head learnt alone, then the trunk joined
-    std::vector<std::pair<double, double>> step_losses;    ///< (epochs done, loss) of single steps
-    std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate)
-    classification_metrics metrics;                        ///< of the kept model on the validation set; without samples: left out
+    std::int64_t head_alone = 0;                            ///< for so many epochs the head learnt alone, then the trunk joined
+    std::vector<std::pair<double, double>> step_losses;     ///< (epochs done, loss) of single steps
+    std::vector<std::pair<double, double>> learning_rates;  ///< (epochs done, rate)
+    classification_metrics metrics;                         ///< of the kept model on the validation set; without samples: left out
     double images_per_s = epoch_figures::none, seconds = epoch_figures::none;
-    double data_wait = epoch_figures::none; ///< share of the time in which the step waited for data, 0..1
-    std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0; ///< 0: not shown
-    std::vector<report_picture> wrong;                                             ///< the most wrong first
-    std::vector<report_picture> maps;                   ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
-    std::vector<std::pair<std::string, double>> timing; ///< part of the run, seconds
+    double data_wait = epoch_figures::none;                                         ///< share of the time in which the step waited for data, 0..1
+    std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0;  ///< 0: not shown
+    std::vector<report_picture> wrong;                                              ///< the most wrong first
+    std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
+    std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
     report_rows settings;
-    std::vector<std::string> notes; ///< sentences a reader should see first: skipped pictures, warnings
+    std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
 
 /// The page: one HTML text without scripts and without anything from elsewhere; charts are SVG, pictures PNG inside. Equal
@@ -29792,16 +30172,14 @@ inline std::string report_number(double value, const char* format) {
     if (!std::isfinite(value)) return "\u2013";
     return detail::number_text(format, value);
 }
-inline std::string report_percent(double share) {
-    return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : "");
-}
+inline std::string report_percent(double share) { return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : ""); }
 inline std::string coordinate(double value) { return report_number(value, "%.1f"); }
 
 struct chart_series {
     std::string name;
-    const char* color; // a class of the page: "c1" ... "c4"
+    const char* color;  // a class of the page: "c1" ... "c4"
     std::vector<std::pair<double, double>> points;
-    bool dots = true; // with the figures as a tip
+    bool dots = true;  // with the figures as a tip
     bool faint = false;
 };
 
@@ -29825,8 +30203,7 @@ struct chart_axis {
     std::vector<double> ticks;
 
     double place(double v) const noexcept {
-        const double part =
-            logarithmic ? (std::log10(v) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (v - low) / (high - low);
+        const double part = logarithmic ? (std::log10(v) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (v - low) / (high - low);
         return at_low + part * (at_high - at_low);
     }
     // Round numbers, 1, 2 or 5 times a power of ten apart.
@@ -29844,7 +30221,7 @@ struct chart_axis {
         double apart = rough / power <= 1 ? power : rough / power <= 2 ? 2 * power : rough / power <= 5 ? 5 * power : 10 * power;
         if (whole) apart = std::max(apart, 1.0);
         const double first = std::ceil(low / apart - 1e-9) * apart;
-        for (int i = 0; i < 20; ++i) { // counted, since a step may be too small to change a large number
+        for (int i = 0; i < 20; ++i) {  // counted, since a step may be too small to change a large number
             const double t = first + i * apart;
             if (t > high + apart * 1e-9) break;
             ticks.push_back(std::fabs(t) < apart * 1e-9 ? 0 : t);
@@ -29883,9 +30260,7 @@ inline void chart_range(const line_chart& c, chart_axis& x, chart_axis& y) {
     y.high = c.percent ? std::min(1.0, y.high + margin) : y.high + margin;
 }
 
-inline std::string chart_value(const line_chart& c, double v) {
-    return c.percent ? report_percent(v) : report_number(v, c.logarithmic ? "%.3g" : "%.4g");
-}
+inline std::string chart_value(const line_chart& c, double v) { return c.percent ? report_percent(v) : report_number(v, c.logarithmic ? "%.3g" : "%.4g"); }
 
 inline void append_line(std::string& out, const line_chart& c, const chart_series& s, const chart_axis& x, const chart_axis& y) {
     const auto points = thinned(s.points, 400);
@@ -29893,19 +30268,18 @@ inline void append_line(std::string& out, const line_chart& c, const chart_serie
     bool pen_up = true;
     for (const auto& p : points) {
         if (!std::isfinite(p.first) || !std::isfinite(p.second) || (c.logarithmic && p.second <= 0)) {
-            pen_up = true; // a gap says that there was no figure
+            pen_up = true;  // a gap says that there was no figure
             continue;
         }
         const std::string px = coordinate(x.place(p.first)), py = coordinate(y.place(p.second));
         path += (pen_up ? "M" : "L") + px + " " + py;
         pen_up = false;
         if (s.dots && points.size() <= 60)
-            dots += "<circle class=\"dot " + std::string(s.color) + "\" cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\"><title>" +
-                    html_text(s.name) + ", " + html_text(c.x_name) + " " + report_number(p.first, "%.6g") + ": " +
-                    chart_value(c, p.second) + "</title></circle>";
+            dots += "<circle class=\"dot " + std::string(s.color) + "\" cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\"><title>" + html_text(s.name) + ", " +
+                    html_text(c.x_name) + " " + report_number(p.first, "%.6g") + ": " + chart_value(c, p.second) + "</title></circle>";
     }
-    out += "<path class=\"line " + std::string(s.color) + (s.faint ? " faint" : "") + "\" d=\"" + path + "\"><title>" +
-           html_text(s.name) + "</title></path>" + dots;
+    out += "<path class=\"line " + std::string(s.color) + (s.faint ? " faint" : "") + "\" d=\"" + path + "\"><title>" + html_text(s.name) + "</title></path>" +
+           dots;
 }
 
 // A chart with its legend, 440 wide in its own units.
@@ -29916,22 +30290,19 @@ inline std::string line_chart_html(const line_chart& c) {
     y.choose_ticks(5, false);
     std::string out = "<figure class=\"chart\"><figcaption>" + html_text(c.title) + "</figcaption><p class=\"legend\">";
     for (const chart_series& s : c.series)
-        out += "<span><i class=\"key " + std::string(s.color) + (s.faint ? " faint" : "") + "\"></i>" + html_text(s.name) +
-               "</span>";
+        out += "<span><i class=\"key " + std::string(s.color) + (s.faint ? " faint" : "") + "\"></i>" + html_text(s.name) + "</span>";
     out += "</p><svg viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"" + html_text(c.title) + "\">";
     for (const double t : y.ticks) {
         const std::string at = coordinate(y.place(t));
-        out += "<path class=\"grid\" d=\"M52 " + at + "H428\"/><text class=\"tick\" x=\"46\" y=\"" + at +
-               "\" dy=\"4\" text-anchor=\"end\">" +
+        out += "<path class=\"grid\" d=\"M52 " + at + "H428\"/><text class=\"tick\" x=\"46\" y=\"" + at + "\" dy=\"4\" text-anchor=\"end\">" +
                (c.percent ? report_number(t * 100, "%.4g") + "%" : report_number(t, "%.3g")) + "</text>";
     }
     for (const double t : x.ticks)
-        out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" +
-               report_number(t, "%.6g") + "</text>";
+        out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" + report_number(t, "%.6g") + "</text>";
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
     for (const chart_mark& m : c.marks) {
         const double at = x.place(m.x);
-        const bool left = at > 330; // else the word would run out of the picture
+        const bool left = at > 330;  // else the word would run out of the picture
         out += "<path class=\"mark\" d=\"M" + coordinate(at) + " 12V214\"><title>" + html_text(m.tip) + "</title></path>";
         if (!m.word.empty())
             out += "<text class=\"tick\" x=\"" + coordinate(at + (left ? -4 : 4)) + "\" y=\"22\"" + (left ? " text-anchor=\"end\"" : "") + ">" +
@@ -29953,9 +30324,8 @@ inline std::string reliability_html(const classification_metrics& m) {
     for (int i = 0; i < m.bins; ++i) most = std::max(most, m.calibration(i).samples);
     for (const int t : {0, 20, 40, 60, 80, 100}) {
         const std::string number = std::to_string(t) + "%", y = coordinate(py(t / 100.0));
-        out += "<path class=\"grid\" d=\"M46 " + y + "H428\"/><text class=\"tick\" x=\"40\" y=\"" + y +
-               "\" dy=\"4\" text-anchor=\"end\">" + number + "</text>" + "<text class=\"tick\" x=\"" + coordinate(px(t / 100.0)) +
-               "\" y=\"231\" text-anchor=\"middle\">" + number + "</text>";
+        out += "<path class=\"grid\" d=\"M46 " + y + "H428\"/><text class=\"tick\" x=\"40\" y=\"" + y + "\" dy=\"4\" text-anchor=\"end\">" + number +
+               "</text>" + "<text class=\"tick\" x=\"" + coordinate(px(t / 100.0)) + "\" y=\"231\" text-anchor=\"middle\">" + number + "</text>";
     }
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">predicted probability</text>";
     for (int i = 0; i < m.bins; ++i) {
@@ -29963,10 +30333,10 @@ inline std::string reliability_html(const classification_metrics& m) {
         if (!b.samples) continue;
         const double strength = 0.25 + 0.75 * std::sqrt(static_cast<double>(b.samples) / static_cast<double>(most));
         const double height = std::max(b.accuracy * 202, 1.0);
-        out += "<rect class=\"bin\" x=\"" + coordinate(px(b.low) + 1) + "\" y=\"" + coordinate(214 - height) + "\" width=\"" +
-               coordinate(382.0 / m.bins - 2) + "\" height=\"" + coordinate(height) + "\" rx=\"2\" fill-opacity=\"" +
-               report_number(strength, "%.2f") + "\"><title>" + std::to_string(b.samples) + " samples, mean probability " +
-               report_percent(b.confidence) + ", right " + report_percent(b.accuracy) + "</title></rect>";
+        out += "<rect class=\"bin\" x=\"" + coordinate(px(b.low) + 1) + "\" y=\"" + coordinate(214 - height) + "\" width=\"" + coordinate(382.0 / m.bins - 2) +
+               "\" height=\"" + coordinate(height) + "\" rx=\"2\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"><title>" +
+               std::to_string(b.samples) + " samples, mean probability " + report_percent(b.confidence) + ", right " + report_percent(b.accuracy) +
+               "</title></rect>";
     }
     return out + "<path class=\"ideal\" d=\"M46 214L428 12\"/></svg></figure>";
 }
@@ -29990,20 +30360,16 @@ inline std::string confusion_html(const classification_metrics& m, const std::ve
     for (const auto& c : classes) longest = std::max(longest, std::min<std::size_t>(c.size(), 17));
     const double label = 14 + 7.2 * static_cast<double>(longest), side = cell * n, slant = counts ? label * 0.72 : label;
     const double width = label + side + (counts ? slant * 0.75 : 10), height = slant + 22 + side + 6, top = slant + 22;
-    std::string out = std::string("<div class=\"scroll") + (n > 12 ? " wide" : "") +
-                      "\"><svg class=\"matrix\" style=\"max-width:" + coordinate(width * 1.1) +
-                      "px;min-width:" + coordinate(std::min(width, cell * n * 0.8 + label)) + "px\" viewBox=\"0 0 " +
-                      coordinate(width) + " " + coordinate(height) + "\" role=\"img\" aria-label=\"Confusion matrix\">" +
+    std::string out = std::string("<div class=\"scroll") + (n > 12 ? " wide" : "") + "\"><svg class=\"matrix\" style=\"max-width:" + coordinate(width * 1.1) +
+                      "px;min-width:" + coordinate(std::min(width, cell * n * 0.8 + label)) + "px\" viewBox=\"0 0 " + coordinate(width) + " " +
+                      coordinate(height) + "\" role=\"img\" aria-label=\"Confusion matrix\">" +
                       "<text class=\"tick\" x=\"0\" y=\"12\">rows: true, columns: predicted</text>";
     for (int r = 0; r < n; ++r) {
-        const std::string name = html_text(shortened(classes[static_cast<std::size_t>(r)])),
-                          middle = coordinate(top + (r + 0.5) * cell);
-        const std::string x = coordinate(label + (r + 0.5) * cell + (counts ? 2 : 4)), y = coordinate(top - 7),
-                          turn = counts ? "-42 " : "-90 ";
+        const std::string name = html_text(shortened(classes[static_cast<std::size_t>(r)])), middle = coordinate(top + (r + 0.5) * cell);
+        const std::string x = coordinate(label + (r + 0.5) * cell + (counts ? 2 : 4)), y = coordinate(top - 7), turn = counts ? "-42 " : "-90 ";
         if (counts || cell >= 12)
-            out += "<text class=\"name\" x=\"" + coordinate(label - 8) + "\" y=\"" + middle + "\" dy=\"4\" text-anchor=\"end\">" +
-                   name + "</text>" + "<text class=\"name\" transform=\"rotate(" + turn + x + " " + y + ")\" x=\"" + x +
-                   "\" y=\"" + y + "\">" + name + "</text>";
+            out += "<text class=\"name\" x=\"" + coordinate(label - 8) + "\" y=\"" + middle + "\" dy=\"4\" text-anchor=\"end\">" + name + "</text>" +
+                   "<text class=\"name\" transform=\"rotate(" + turn + x + " " + y + ")\" x=\"" + x + "\" y=\"" + y + "\">" + name + "</text>";
         const std::int64_t support = m.score(r).support;
         for (int p = 0; p < n; ++p) {
             const std::int64_t count = m.confusion(r, p);
@@ -30013,22 +30379,19 @@ inline std::string confusion_html(const classification_metrics& m, const std::ve
                    std::string(!count   ? "never"
                                : r == p ? "right"
                                         : "wrong") +
-                   "\" x=\"" + coordinate(label + p * cell + 1) + "\" y=\"" + coordinate(top + r * cell + 1) + "\" width=\"" +
-                   coordinate(cell - 2) + "\" height=\"" + coordinate(cell - 2) + "\" rx=\"" + (counts ? "4" : "1") +
-                   "\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"/>";
+                   "\" x=\"" + coordinate(label + p * cell + 1) + "\" y=\"" + coordinate(top + r * cell + 1) + "\" width=\"" + coordinate(cell - 2) +
+                   "\" height=\"" + coordinate(cell - 2) + "\" rx=\"" + (counts ? "4" : "1") + "\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"/>";
             if (counts && count)
-                out += "<text class=\"count" + std::string(strength > 0.6 ? " on" : "") + "\" x=\"" +
-                       coordinate(label + (p + 0.5) * cell) + "\" y=\"" + middle + "\" dy=\"4.5\" text-anchor=\"middle\">" +
-                       std::to_string(count) + "</text>";
-            out += "<title>" + html_text(classes[static_cast<std::size_t>(r)]) + " taken for " +
-                   html_text(classes[static_cast<std::size_t>(p)]) + ": " + std::to_string(count) + " of " +
-                   std::to_string(support) + "</title></g>";
+                out += "<text class=\"count" + std::string(strength > 0.6 ? " on" : "") + "\" x=\"" + coordinate(label + (p + 0.5) * cell) + "\" y=\"" +
+                       middle + "\" dy=\"4.5\" text-anchor=\"middle\">" + std::to_string(count) + "</text>";
+            out += "<title>" + html_text(classes[static_cast<std::size_t>(r)]) + " taken for " + html_text(classes[static_cast<std::size_t>(p)]) + ": " +
+                   std::to_string(count) + " of " + std::to_string(support) + "</title></g>";
         }
     }
     return out + "</svg></div>";
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_REPORT_STYLE_HPP
@@ -30120,7 +30483,7 @@ summary{cursor:pointer;color:var(--dim)}
 )css";
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 
@@ -30146,10 +30509,7 @@ inline std::string quantity_text(double value, const char* unit) {
     const char* prefixes[] = {"", "k", "M", "G", "T"};
     int at = 0;
     while (value >= 999.5 && at < 4) value /= 1000, ++at;
-    return report_number(value, at == 0 || value >= 99.5 ? "%.0f"
-                                : value >= 9.95          ? "%.1f"
-                                                         : "%.2f") +
-           "\u202f" + prefixes[at] + unit;
+    return report_number(value, at == 0 || value >= 99.5 ? "%.0f" : value >= 9.95 ? "%.1f" : "%.2f") + "\u202f" + prefixes[at] + unit;
 }
 
 inline void append_tile(std::string& out, const std::string& value, const char* name) {
@@ -30160,8 +30520,7 @@ inline void append_header(std::string& out, const training_report& r) {
     const bool scored = r.metrics.samples() > 0;
     out += "<header><h1>" + html_text(r.title) + "</h1>";
     std::string facts;
-    const std::pair<const char*, const std::string*> all[] = {
-        {"model", &r.model}, {"data", &r.data}, {"device", &r.device}, {"graft", &r.version}};
+    const std::pair<const char*, const std::string*> all[] = {{"model", &r.model}, {"data", &r.data}, {"device", &r.device}, {"graft", &r.version}};
     for (const auto& f : all)
         if (!f.second->empty()) facts += std::string("<span><i>") + f.first + "</i> " + html_text(*f.second) + "</span>";
     if (!facts.empty()) out += "<p class=\"facts\">" + facts + "</p>";
@@ -30174,8 +30533,7 @@ inline void append_header(std::string& out, const training_report& r) {
             append_tile(out, report_percent(r.metrics.balanced_accuracy()), "balanced accuracy");
             append_tile(out, report_percent(r.metrics.majority()), "by always naming the largest class");
         }
-        if (r.metrics.classes() > r.metrics.k())
-            append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
+        if (r.metrics.classes() > r.metrics.k()) append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
         append_tile(out, report_number(r.metrics.loss(), "%.4g"), "validation loss");
         append_tile(out, report_number(r.metrics.macro_f1(), "%.3f"), "macro F1");
     }
@@ -30187,8 +30545,7 @@ inline void append_header(std::string& out, const training_report& r) {
     if (std::isfinite(r.data_wait)) append_tile(out, report_percent(r.data_wait), "waiting for data");
     if (r.peak_bytes > 0) append_tile(out, quantity_text(static_cast<double>(r.peak_bytes), "B"), "peak memory");
     if (r.parameters > 0) append_tile(out, quantity_text(static_cast<double>(r.parameters), ""), "parameters");
-    if (r.train_images > 0 || r.val_images > 0)
-        append_tile(out, std::to_string(r.train_images) + " + " + std::to_string(r.val_images), "images, train + val");
+    if (r.train_images > 0 || r.val_images > 0) append_tile(out, std::to_string(r.train_images) + " + " + std::to_string(r.val_images), "images, train + val");
     out += "</div></header>";
 }
 
@@ -30202,8 +30559,7 @@ inline chart_series epoch_series(const training_report& r, const char* name, con
 }
 
 inline void append_chart(std::string& out, line_chart c, const training_report& r) {
-    c.series.erase(std::remove_if(c.series.begin(), c.series.end(), [](const chart_series& s) { return s.points.empty(); }),
-                   c.series.end());
+    c.series.erase(std::remove_if(c.series.begin(), c.series.end(), [](const chart_series& s) { return s.points.empty(); }), c.series.end());
     if (c.series.empty()) return;
     c.x_name = "epoch";
     if (r.best_epoch > 0 && !c.logarithmic) {
@@ -30224,11 +30580,9 @@ inline void append_curves(std::string& out, const training_report& r) {
                    epoch_series(r, "validation", "c2", &epoch_figures::val_loss)};
     top1.title = "Accuracy";
     top1.percent = true;
-    top1.series = {epoch_series(r, "training top-1", "c1", &epoch_figures::train_top1),
-                   epoch_series(r, "validation top-1", "c2", &epoch_figures::val_top1)};
+    top1.series = {epoch_series(r, "training top-1", "c1", &epoch_figures::train_top1), epoch_series(r, "validation top-1", "c2", &epoch_figures::val_top1)};
     if (r.metrics.classes() > r.metrics.k())
-        top1.series.push_back(
-            epoch_series(r, ("validation top-" + std::to_string(r.metrics.k())).c_str(), "c3", &epoch_figures::val_top_k));
+        top1.series.push_back(epoch_series(r, ("validation top-" + std::to_string(r.metrics.k())).c_str(), "c3", &epoch_figures::val_top_k));
     rate.title = "Learning rate";
     rate.series = {{"learning rate", "c4", r.learning_rates, false, false}};
     if (r.learning_rates.empty()) rate.series = {epoch_series(r, "learning rate", "c4", &epoch_figures::learning_rate)};
@@ -30239,10 +30593,9 @@ inline void append_curves(std::string& out, const training_report& r) {
                "loss<th>top-1<th>val "
                "loss<th>top-1<th>rate<th>time</tr>";
         for (const epoch_figures& e : r.epochs)
-            out += std::string(e.epoch == r.best_epoch ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(e.epoch) +
-                   "<td>" + report_number(e.train_loss, "%.4f") + "<td>" + report_percent(e.train_top1) + "<td>" +
-                   report_number(e.val_loss, "%.4f") + "<td>" + report_percent(e.val_top1) + "<td>" +
-                   report_number(e.learning_rate, "%.2g") + "<td>" + duration_text(e.seconds) + "</tr>";
+            out += std::string(e.epoch == r.best_epoch ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(e.epoch) + "<td>" +
+                   report_number(e.train_loss, "%.4f") + "<td>" + report_percent(e.train_top1) + "<td>" + report_number(e.val_loss, "%.4f") + "<td>" +
+                   report_percent(e.val_top1) + "<td>" + report_number(e.learning_rate, "%.2g") + "<td>" + duration_text(e.seconds) + "</tr>";
         out += "</table></div></details>";
     }
     out += "</div></section>";
@@ -30270,8 +30623,7 @@ inline void append_confused_pairs(std::string& out, const training_report& r) {
 }
 
 inline std::string bar_cell(double share, const char* color, const std::string& value) {
-    return "<td class=\"bar\"><b>" + value + "</b><span class=\"" + color +
-           "\"><i style=\"width:" + report_number(share * 100, "%.1f") + "%\"></i></span>";
+    return "<td class=\"bar\"><b>" + value + "</b><span class=\"" + color + "\"><i style=\"width:" + report_number(share * 100, "%.1f") + "%\"></i></span>";
 }
 inline std::string share_cell(double share, const char* color) { return bar_cell(share, color, report_number(share, "%.3f")); }
 
@@ -30290,9 +30642,8 @@ inline void append_classes(std::string& out, const training_report& r) {
     std::string about = "Precision: how many of those taken for the class are of it. Recall: how many of the class were found.";
     if (order.size() > 200) {
         // The page stays readable: the rest is in the program's JSON.
-        std::stable_sort(order.begin(), order.end(), [&f1](std::int64_t a, std::int64_t b) {
-            return f1[static_cast<std::size_t>(a)] < f1[static_cast<std::size_t>(b)];
-        });
+        std::stable_sort(order.begin(), order.end(),
+                         [&f1](std::int64_t a, std::int64_t b) { return f1[static_cast<std::size_t>(a)] < f1[static_cast<std::size_t>(b)]; });
         order.resize(200);
         about += " The 200 classes with the lowest F1 of " + std::to_string(r.metrics.classes()) + ".";
     }
@@ -30301,8 +30652,8 @@ inline void append_classes(std::string& out, const training_report& r) {
            "class=\"text\">recall<th class=\"text\">F1<th>images</tr>";
     for (const std::int64_t c : order) {
         const class_score s = r.metrics.score(c);
-        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(c)]) + share_cell(s.precision, "c1") +
-               share_cell(s.recall, "c2") + share_cell(s.f1, "c3") + "<td>" + std::to_string(s.support) + "</tr>";
+        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(c)]) + share_cell(s.precision, "c1") + share_cell(s.recall, "c2") +
+               share_cell(s.f1, "c3") + "<td>" + std::to_string(s.support) + "</tr>";
     }
     out += "</table></div></section>";
 }
@@ -30321,14 +30672,12 @@ inline void append_calibration(std::string& out, const training_report& r) {
            "</b>: this is how far, on average, the probability that the model gives its answer is from the "
            "share of answers that are right.</p>";
     if (sure)
-        out += "<p>With a probability over 80\u202f% it answered " + std::to_string(sure) + " of " +
-               std::to_string(r.metrics.samples()) + " pictures, and " +
+        out += "<p>With a probability over 80\u202f% it answered " + std::to_string(sure) + " of " + std::to_string(r.metrics.samples()) + " pictures, and " +
                report_percent(static_cast<double>(sure_right) / static_cast<double>(sure)) + " of those were right.</p>";
     out += "</div></div></section>";
 }
 
-inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures,
-                              const char* title, const char* about) {
+inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures, const char* title, const char* about) {
     if (pictures.empty()) return {};
     out += "<section><h2>" + std::string(title) + "</h2><p>" + about + "</p><div class=\"pictures\">";
     for (const report_picture& p : pictures) {
@@ -30339,25 +30688,21 @@ inline status append_pictures(std::string& out, const training_report& r, const 
         constexpr std::int64_t most = 224;
         if (small.height > most || small.width > most) {
             const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
-            const auto side = [shrink](std::int64_t v) {
-                return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink));
-            };
+            const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
             GRAFT_TRY_ASSIGN(small, resize(p.picture, side(p.picture.height), side(p.picture.width)));
         }
         std::string png;
         GRAFT_TRY_ASSIGN(png, encode_png(small));
-        const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]),
-                          taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
+        const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]), taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
         const bool tiny = std::max(small.height, small.width) <= 64;
-        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" +
-               std::to_string(small.width) + "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," +
-               base64_encode(png) + "\"><figcaption>";
+        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" + std::to_string(small.width) +
+               "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\"><figcaption>";
         if (p.truth == p.predicted)
             out += "<b class=\"good\">" + taken + "</b> " + report_percent(p.probability);
         else
             out += "<b>" + truth + "</b><br>taken for <b class=\"bad\">" + taken + "</b> " + report_percent(p.probability);
-        out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) +
-               (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") + "</small></figcaption></figure>";
+        out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) + (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") +
+               "</small></figcaption></figure>";
     }
     out += "</div></section>";
     return {};
@@ -30371,8 +30716,7 @@ inline void append_timing(std::string& out, const training_report& r) {
            "class=\"text\">share<th>time</tr>";
     for (const auto& t : r.timing) {
         const double share = t.second / all;
-        out += "<tr><td class=\"text\">" + html_text(t.first) + bar_cell(share, "c1", report_percent(share)) + "<td>" +
-               duration_text(t.second) + "</tr>";
+        out += "<tr><td class=\"text\">" + html_text(t.first) + bar_cell(share, "c1", report_percent(share)) + "<td>" + duration_text(t.second) + "</tr>";
     }
     out += "</table></section>";
 }
@@ -30396,36 +30740,32 @@ inline void append_device(std::string& out, const training_report& r) {
     for (const epoch_figures& e : r.epochs)
         if (told(e))
             out += "<tr><td>" + std::to_string(e.epoch) + "<td>" + report_percent(e.device_busy) + "<td>" +
-                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) +
-                   cell(e.device_watts, "%.0f", "W") + cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
+                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) + cell(e.device_watts, "%.0f", "W") +
+                   cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
     out += "</table></div></div></section>";
 }
 
 inline void append_settings(std::string& out, const training_report& r) {
     if (r.settings.empty()) return;
     out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
-    for (const auto& s : r.settings)
-        out += "<tr><th class=\"text\">" + html_text(s.first) + "<td class=\"text\">" + html_text(s.second) + "</tr>";
+    for (const auto& s : r.settings) out += "<tr><th class=\"text\">" + html_text(s.first) + "<td class=\"text\">" + html_text(s.second) + "</tr>";
     out += "</table></div></section>";
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEMORY_TRY {
     if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
-        return fail(errc::labels_count, "report",
-                    std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
+        return fail(errc::labels_count, "report", std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
     std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
                       "content=\"width=device-width,initial-scale=1\"><title>";
     out += detail::html_text(r.title) + "</title><style>" + detail::report_style() + "</style></head><body>";
     detail::append_header(out, r);
     detail::append_curves(out, r);
     detail::append_classes(out, r);
-    GRAFT_TRY(detail::append_pictures(
-        out, r, r.wrong, "Where it is most wrong",
-        "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
-    GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks",
-                                      "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.wrong, "Where it is most wrong",
+                                      "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks", "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
     detail::append_device(out, r);
@@ -30514,7 +30854,8 @@ inline std::string free_folder_beside(std::string folder) {
     if (folder.find_first_not_of('.', name) == std::string::npos) folder = join_path(folder, "run");
     const std::size_t dash = folder.find_last_of('-');
     long number = 1;
-    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 && folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
+    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 &&
+        folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
         number = std::strtol(folder.c_str() + dash + 1, nullptr, 10);
         folder.resize(dash);
     }
@@ -30530,7 +30871,8 @@ inline status remove_run(const std::string& folder) {
     GRAFT_TRY_ASSIGN(names, run_files(folder));
     for (const std::string& name : names) {
         const std::string path = join_path(folder, name);
-        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT)
+            return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
     }
     return {};
 }
@@ -30564,8 +30906,8 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
     // A run that was cut off before its first checkpoint has written no model and no line of its log.
     if (names.empty() || overwrite || (resume && checkpoint) || (!checkpoint && !model && (resume || !logged))) return {};
     return fail(errc::train_out_in_use, folder,
-                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
-                    detail::free_folder_beside(folder) + " begins beside it");
+                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") +
+                    ", --overwrite replaces it, --out " + detail::free_folder_beside(folder) + " begins beside it");
 }
 GRAFT_MEMORY_CATCH(folder)
 
@@ -30583,11 +30925,11 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Stops when a figure has not become better for a while. The members `best` and `bad_epochs` belong into a checkpoint.
 struct early_stopping {
-    std::int64_t patience = 0;     ///< epochs without a better figure after which to stop; 0: never
-    double min_delta = 0;          ///< better is better by more than this
-    bool larger_is_better = false; ///< false for a loss, true for an accuracy
+    std::int64_t patience = 0;      ///< epochs without a better figure after which to stop; 0: never
+    double min_delta = 0;           ///< better is better by more than this
+    bool larger_is_better = false;  ///< false for a loss, true for an accuracy
 
-    bool any = false; ///< whether there was a figure yet
+    bool any = false;  ///< whether there was a figure yet
     double best = 0;
     std::int64_t bad_epochs = 0;
 
@@ -30629,7 +30971,7 @@ class batch_finder {
 public:
     struct trial {
         std::int64_t batch = 0;
-        double samples_per_s = 0; ///< 0: it did not fit
+        double samples_per_s = 0;  ///< 0: it did not fit
     };
 
     /// `most`: the largest batch that there is use for, at least 1.
@@ -30745,16 +31087,16 @@ struct setting_place {
 
 /// One setting of training.
 struct training_setting {
-    std::string option;      ///< of the program, such as "--trunk-rate"; empty: it has none
-    std::string field;       ///< of finetune_options; empty where only the program has it
-    std::string by_default;  ///< what holds where nothing is given
-    std::string what;        ///< a sentence
-    std::string group;       ///< of `--help`; empty: the option is one of every verb
-    std::string takes;       ///< what stands behind the option; empty: it is a flag
+    std::string option;        ///< of the program, such as "--trunk-rate"; empty: it has none
+    std::string field;         ///< of finetune_options; empty where only the program has it
+    std::string by_default;    ///< what holds where nothing is given
+    std::string what;          ///< a sentence
+    std::string group;         ///< of `--help`; empty: the option is one of every verb
+    std::string takes;         ///< what stands behind the option; empty: it is a flag
     double low = 0, high = 0;  ///< what a number may be; nothing is said where they are equal
     setting_place place;
-    int position = 0;        ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
-    std::string key, kept;   ///< its name there, and its value: numbers exact to the bit
+    int position = 0;       ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
+    std::string key, kept;  ///< its name there, and its value: numbers exact to the bit
 };
 
 /// All settings that have a default, of fine-tuning, or of training `from_scratch`. The numbers are read off finetune_options and training_defaults.
@@ -30779,8 +31121,7 @@ inline std::string exact_text(double v) { return number_text("%a", v); }
 inline std::string setting_number(double value) {
     const double parts = value > 0 ? 1 / value : 0;
     const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
-    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
-        return number_text("1/%.0f", parts);
+    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9) return number_text("1/%.0f", parts);
     return number_text("%.6g", value);
 }
 
@@ -30814,12 +31155,13 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
-    // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
-    // that trains (`limits`, `operators`).
-    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
-           out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`,
+    // `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the
+    // program that trains (`limits`, `operators`).
+    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
+           seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
+           operators] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -30838,62 +31180,128 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(learning, "--epochs", "epochs", "N", "Passes over the training part").at(epochs).within(1, 1000000).kept_as(7, "epochs"),
         row(learning, "--batch", "batch", "B", "Pictures of one update, or auto: the fastest that fits")
             .kept_as(8, "batch", std::to_string(batch))
-            .usually(from_scratch ? most : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
-        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head").at(rate).within(1e-12, 1e6).kept_as(12, "lr")
-            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" : number(defaults::head_rate)) + by_sgd),
+            .usually(from_scratch
+                         ? most
+                         : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head")
+            .at(rate)
+            .within(1e-12, 1e6)
+            .kept_as(12, "lr")
+            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " +
+                                         std::to_string(defaults::few_weights) + " weights"
+                                   : number(defaults::head_rate)) +
+                     by_sgd),
         row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
-        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr").unless(from_scratch).at(trunk_rate).within(0, 1e6).kept_as(13, "trunk rate")
-            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
-        row(learning, "--rate", "rates", "REGEX=FACTOR", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds").usually("none"),
-        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next").at(layer_decay).within(1e-6, 1),
+        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr")
+            .unless(from_scratch)
+            .at(trunk_rate)
+            .within(0, 1e6)
+            .kept_as(13, "trunk rate")
+            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " +
+                     number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
+        row(learning, "--rate", "rates", "REGEX=FACTOR",
+            "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds")
+            .usually("none"),
+        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next")
+            .at(layer_decay)
+            .within(1e-6, 1),
         row(learning, "--optimizer", "step.optimizer.kind", "NAME", "sgd, adam or adamw").kept_as(16, "optimizer", name(kind)).usually(name(kind)),
         row(learning, "--momentum", "step.optimizer.momentum", "M", "Of sgd").at(momentum).within(0, 1).kept_as(17, "momentum"),
-        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd").at(nesterov).kept_as(18, "nesterov", detail::exact_text(nesterov)),
+        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd")
+            .at(nesterov)
+            .kept_as(18, "nesterov", detail::exact_text(nesterov)),
         row("step.optimizer.beta1").at(beta1).kept_as(19, "beta1"),
         row("step.optimizer.beta2").at(beta2).kept_as(20, "beta2"),
         row("step.optimizer.epsilon").at(epsilon).kept_as(21, "epsilon"),
-        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it").at(weight_decay).within(0, 1e3).kept_as(22, "weight decay")
+        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it")
+            .at(weight_decay)
+            .within(0, 1e3)
+            .kept_as(22, "weight decay")
             .usually(number(defaults::adamw_decay) + " with adamw, else 0"),
-        row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
-            .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
-        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
+        row(learning, "--schedule", "schedule", "SPEC",
+            "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
+            .kept_as(15, "schedule", text(schedule))
+            .usually(text(unwarmed)),
+        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps")
+            .within(0, 1e9)
+            .usually(number(schedule.warmup) + "; 0 with onecycle"),
         row(learning, "--loss", "step.loss.kind", "NAME", joined_names(loss_names(), "or")).kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
-        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
+        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes")
+            .at(label_smoothing)
+            .within(0, 0.99)
+            .kept_as(27, "label smoothing")
             .usually(rounded(defaults::label_smoothing) + " with " + joined_names(loss_names(true), "and") + ", else 0"),
-        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
+        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...")
+            .kept_as(32, "class weights", weights)
+            .usually("all 1"),
         row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
         row("step.loss.delta").at(delta).kept_as(29, "huber delta"),
         row(learning, "--teacher", "teacher", "MODEL", "A model of the same classes whose answers are learnt too").at(teacher).usually("none"),
-        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss").at(distillation).within(0, 1).kept_as(30, "distillation")
+        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss")
+            .at(distillation)
+            .within(0, 1)
+            .kept_as(30, "distillation")
             .usually(number(static_cast<double>(defaults::distillation)) + " with a teacher"),
         row(learning, "--temperature", "step.loss.temperature", "T", "Of distillation").at(temperature).within(0.01, 1000).kept_as(31, "temperature"),
-        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm").at(clip_norm).within(0, 1e9).kept_as(23, "clip norm")
+        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm")
+            .at(clip_norm)
+            .within(0, 1e9)
+            .kept_as(23, "clip norm")
             .usually(clip_norm > 0 ? number(clip_norm) : "not"),
-        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score").at(patience).within(0, 1000000).kept_as(36, "patience").usually(count_or(patience, "never")),
+        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score")
+            .at(patience)
+            .within(0, 1000000)
+            .kept_as(36, "patience")
+            .usually(count_or(patience, "never")),
         row(network, "--output", "output", "NAME", "The output that is the classifier's, of a network with several").unless(from_scratch).at(output),
-        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on").unless(from_scratch).at(trunk).usually("what the classifier reads"),
-        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names").unless(from_scratch).at(freeze),
-        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins").unless(from_scratch).at(unfreeze_epoch).within(0, 1000000).kept_as(35, "unfreeze epoch")
+        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on")
+            .unless(from_scratch)
+            .at(trunk)
+            .usually("what the classifier reads"),
+        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names")
+            .unless(from_scratch)
+            .at(freeze),
+        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins")
+            .unless(from_scratch)
+            .at(unfreeze_epoch)
+            .within(0, 1000000)
+            .kept_as(35, "unfreeze epoch")
             .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
-        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones").kept_as(37, "batch norm", batch_norm ? "1" : "0").usually(batch_norm ? "train" : "frozen"),
-        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that").at(ema_decay).within(0, 0.999999).kept_as(24, "ema")
+        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones")
+            .kept_as(37, "batch norm", batch_norm ? "1" : "0")
+            .usually(batch_norm ? "train" : "frozen"),
+        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that")
+            .at(ema_decay)
+            .within(0, 0.999999)
+            .kept_as(24, "ema")
             .usually(from_scratch ? "0: none" : number(defaults::ema)),
-        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors").usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
-        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none").kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
+        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors")
+            .usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
+        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none")
+            .kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
             .usually(from_scratch ? "crops and flips; for lenet none" : text(default_augmentation()) + "; none where the trunk is frozen"),
         row(data, "--mixup", "augmentation.mixup", "ALPHA", "MixUp of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
         row(data, "--cutmix", "augmentation.cutmix", "ALPHA", "CutMix of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
-        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part").within(0.001, 0.9).usually(number(dataset_options().validation_fraction)),
+        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part")
+            .within(0.001, 0.9)
+            .usually(number(dataset_options().validation_fraction)),
         row(data, "--workers", "workers", "N", "Threads that load pictures").at(workers).within(0, 1024).usually(count_or(workers, "as --threads")),
         row(data, "--cache", "cache", "DIR", "Keep decoded pictures there between epochs and runs").usually("none"),
-        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable").at(bad_share).within(0, 1).usually(number(bad_share) + ", and one at least"),
+        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable")
+            .at(bad_share)
+            .within(0, 1)
+            .usually(number(bad_share) + ", and one at least"),
         row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
         row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
         row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
         // The parts of a batch are equal to the whole to the bit only where sums keep their order.
-        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G").kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram)).usually(count_or(max_ram, "as it comes")),
+        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G")
+            .kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram))
+            .usually(count_or(max_ram, "as it comes")),
         row(run, "--shards", "step.shards", "S", "Parts of the fixed tree that sums over a batch are added in; a power of two").at(shards).kept_as(9, "shards"),
-        row(elsewhere, "--seed", "seed", "N", "Seed of everything random").kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed))).usually(std::to_string(seed)),
+        row(elsewhere, "--seed", "seed", "N", "Seed of everything random")
+            .kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed)))
+            .usually(std::to_string(seed)),
         row("step.exact").at(exact).kept_as(38, "exact"),
         row("precision").at(precision).kept_as(39, "precision"),
     };
@@ -30934,8 +31342,7 @@ public:
     /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
     status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
     /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
-    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
-                   int channels, double wall_time);
+    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width, int channels, double wall_time);
     status close() { return file_.close(); }
     const std::string& path() const noexcept { return file_.path(); }
 
@@ -30981,7 +31388,7 @@ inline descriptor make_event_file(const std::string& base, std::string& path) {
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) GRAFT_MEMORY_TRY {
     event_writer made;
@@ -30996,8 +31403,8 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     if (first_step > 0) {
         event.clear();
         wire_writer w = detail::begin_event(event, wall_time, first_step);
-        const std::size_t log = w.begin(7); // session_log
-        w.integer(1, 1);                    // START: older events from this step on are void
+        const std::size_t log = w.begin(7);  // session_log
+        w.integer(1, 1);                     // START: older events from this step on are void
         w.end(log);
         GRAFT_TRY(made.record(event));
     }
@@ -31010,8 +31417,7 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
-    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
-                        crc = detail::masked_crc32c(event.data(), event.size());
+    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size), crc = detail::masked_crc32c(event.data(), event.size());
     w.raw(&size, sizeof size);
     w.raw(&size_crc, sizeof size_crc);
     w.raw(event.data(), event.size());
@@ -31032,8 +31438,8 @@ GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t s
 }
 GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
+                                          int channels, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);
@@ -31076,7 +31482,7 @@ enum class entry_kind : std::uint8_t { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {
-    std::string name; ///< without the folder; bytes as the file system has them
+    std::string name;  ///< without the folder; bytes as the file system has them
     entry_kind kind = entry_kind::other;
     /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
     const char* what = "";
@@ -31141,7 +31547,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
     }
     return {};
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status make_folder(const std::string& path) { return detail::make_folders(path, 0777); }
 GRAFT_INLINE status make_private_folder(const std::string& path) { return detail::make_folders(path, 0700); }
@@ -31163,7 +31569,7 @@ inline void sort_entries(std::vector<folder_entry>& entries) {
 inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
     return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
 }
-} // namespace detail
+}  // namespace detail
 
 #if !defined(_WIN32)
 
@@ -31182,7 +31588,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
                                                : "of an unknown kind";
     }
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -31237,14 +31643,14 @@ GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
-    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
+    constexpr unsigned reparse_point = 0x400;  // links and junctions, which alone could make a loop
     const bool folder = (found.attrib & _A_SUBDIR) != 0;
     if (folder && (found.attrib & reparse_point))
         entry.what = "a link to a folder";
     else
         entry.kind = folder ? entry_kind::folder : entry_kind::file;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -31473,7 +31879,7 @@ inline color mixed(color strong, double strength) noexcept {
 
 // Where the parts of a confusion matrix lie in its picture.
 struct matrix_layout {
-    std::int64_t classes, cell, names; // names: pixels on the left and above; 0: none
+    std::int64_t classes, cell, names;  // names: pixels on the left and above; 0: none
     bool counts;
     explicit matrix_layout(const classification_metrics& m, const std::vector<std::string>& drawn) : classes(m.classes()) {
         std::int64_t most = 1;
@@ -31481,7 +31887,8 @@ struct matrix_layout {
             for (std::int64_t p = 0; p < classes; ++p) most = std::max(most, m.confusion(t, p));
         const auto digits = static_cast<std::int64_t>(std::to_string(most).size());
         counts = classes <= 25;
-        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6) : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
+        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6)
+                      : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
         int longest = 0;
         for (const std::string& name : drawn) longest = std::max(longest, letters_in(name));
         names = classes <= 60 ? longest * font_width + 8 : 0;
@@ -31512,7 +31919,7 @@ inline void draw_confusion_cell(image& to, const matrix_layout& at, std::int64_t
               strength > 0.6 ? paper_color : ink_color);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most) {
     std::vector<scored_picture> wrong;
@@ -31534,7 +31941,8 @@ GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics
     const std::string title = "rows: true, columns: predicted";
     const std::int64_t side = n * at.cell;
     image made;
-    GRAFT_TRY_ASSIGN(made, image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
+    GRAFT_TRY_ASSIGN(made,
+                     image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
     detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
     detail::draw_text(made, 2, 4, title, {102, 112, 121});
     for (std::int64_t t = 0; t < n; ++t) {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
-const char* operators_here(const char* model);    // few_operators.cpp
-const char* exceptions_here(const char* model);   // no_exceptions.cpp
+const char* operators_here(const char* model);   // few_operators.cpp
+const char* exceptions_here(const char* model);  // no_exceptions.cpp
 
 int main(int count, char** arguments) {
     if (count < 2) return 2;

@@ -77,8 +77,7 @@ graft::status read_tensors(const std::vector<graft::wire_bytes>& protos, std::ve
 // What is drawn at random can only be checked by type and shape.
 bool draws(const graft::graph& g, const std::string& name) {
     for (const graft::node& n : g.nodes)
-        for (const char* random :
-             {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
+        for (const char* random : {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"})
             if (n.op_type == random) return true;
     return name.find("training_dropout") != std::string::npos && name.find("zero_ratio") == std::string::npos;
 }
@@ -86,8 +85,7 @@ bool draws(const graft::graph& g, const std::string& name) {
 // onnx.backend.test asks for 1e-3 relative and 1e-7 absolute; narrow floats for as much as one of their steps.
 std::string difference(const graft::tensor& got, const graft::tensor& want, bool values) {
     if (got.type() != want.type() || got.shape() != want.shape())
-        return std::string(graft::name(got.type())) + graft::text(got.shape()) + " instead of " + graft::name(want.type()) +
-               graft::text(want.shape());
+        return std::string(graft::name(got.type())) + graft::text(got.shape()) + " instead of " + graft::name(want.type()) + graft::text(want.shape());
     const graft::dtype type = want.type();
     double relative = 1e-3, absolute = 1e-5;
     if (type == graft::dtype::float16) relative = 4e-3, absolute = 2e-3;
@@ -95,10 +93,8 @@ std::string difference(const graft::tensor& got, const graft::tensor& want, bool
     for (std::int64_t i = 0; values && i < want.elements(); ++i) {
         const double g = graft::element_as_double(type, got.raw(), i), w = graft::element_as_double(type, want.raw(), i);
         bool same = g == w || (std::isnan(g) && std::isnan(w));
-        if (!graft::is_float(type))
-            same = graft::element_as_int64(type, got.raw(), i) == graft::element_as_int64(type, want.raw(), i);
-        if (same || (graft::is_float(type) && graft::size_of(type) > 1 && std::fabs(g - w) <= absolute + relative * std::fabs(w)))
-            continue;
+        if (!graft::is_float(type)) same = graft::element_as_int64(type, got.raw(), i) == graft::element_as_int64(type, want.raw(), i);
+        if (same || (graft::is_float(type) && graft::size_of(type) > 1 && std::fabs(g - w) <= absolute + relative * std::fabs(w))) continue;
         char text[120];
         std::snprintf(text, sizeof text, "element %lld is %.9g instead of %.9g", static_cast<long long>(i), g, w);
         return text;
@@ -107,8 +103,8 @@ std::string difference(const graft::tensor& got, const graft::tensor& want, bool
 }
 
 // "" where the outputs are right; `unsupported` is set where graft has not the operator or not this form of it.
-std::string run_set(const graft::model& model, const std::vector<graft::wire_bytes>& input_protos,
-                    const std::vector<graft::wire_bytes>& output_protos, bool values) {
+std::string run_set(const graft::model& model, const std::vector<graft::wire_bytes>& input_protos, const std::vector<graft::wire_bytes>& output_protos,
+                    bool values) {
     std::vector<graft::tensor> inputs, wanted;
     graft::status read = read_tensors(input_protos, inputs);
     if (read.ok()) read = read_tensors(output_protos, wanted);
@@ -143,16 +139,14 @@ void print(const std::map<std::string, tally>& table, const tally& total, const 
         std::string reasons;
         for (const auto& r : t.reasons) reasons += (reasons.empty() ? "" : ", ") + r.first;
         std::printf("%-28s %6d %6d %12d %8d  %s\n", row.first.c_str(), t.pass, t.fail, t.unsupported, t.skipped, reasons.c_str());
-        if (file)
-            std::fprintf(file, "%s\t%d\t%d\t%d\t%d\t%s\n", row.first.c_str(), t.pass, t.fail, t.unsupported, t.skipped,
-                         reasons.c_str());
+        if (file) std::fprintf(file, "%s\t%d\t%d\t%d\t%d\t%s\n", row.first.c_str(), t.pass, t.fail, t.unsupported, t.skipped, reasons.c_str());
     }
     std::printf("%-28s %6d %6d %12d %8d\n", "all", total.pass, total.fail, total.unsupported, total.skipped);
     std::fflush(stdout);
     if (file) std::fclose(file);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
     const std::string home = std::string(GRAFT_SOURCE_DIR) + "/build/conformance/";
@@ -162,8 +156,7 @@ TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
     reader r;
     if (!read_file(path, r.bytes) && !named) {
         // The archives need nothing but Python; the package onnx is only used where it is there already.
-        const std::string export_them =
-            "python3 \"" + std::string(GRAFT_SOURCE_DIR) + "/scripts/export_node_tests.py\" --offline";
+        const std::string export_them = "python3 \"" + std::string(GRAFT_SOURCE_DIR) + "/scripts/export_node_tests.py\" --offline";
         if (std::system(export_them.c_str()) != 0 || !read_file(path, r.bytes)) {
             say_skipped("ONNX's node tests are not here; scripts/export_node_tests.py fetches them");
             return;
@@ -211,8 +204,7 @@ TEST_CASE("ONNX's own tests pass, and what is not supported is named") {
             t->skipped += !skip.empty();
             if (!skip.empty()) ++t->reasons[skip];
         }
-        if (skip.empty() && !unsupported.empty())
-            std::printf("unsupported %s: %s\n", name.c_str(), first_line(unsupported).c_str());
+        if (skip.empty() && !unsupported.empty()) std::printf("unsupported %s: %s\n", name.c_str(), first_line(unsupported).c_str());
         CHECK_MESSAGE(wrong.empty(), set, " ", name, ": ", first_line(wrong));
     }
     REQUIRE(r.ok);

@@ -69,7 +69,7 @@ std::string speed(const graft::op_row& row) {
     return best;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every row of the op table runs on the types that the support matrix names") {
     const char* types[] = {"f32", "f64", "f16", "bf16", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "b"};
@@ -91,14 +91,11 @@ TEST_CASE("every row of the op table runs on the types that the support matrix n
                 for (const char* type : types) {
                     const problems::problem p = problems::read(row, with_type(texts[0], from, type));
                     if (p.error.empty() && runs(p, true))
-                        held += (held.empty() ? "" : " ") + std::string(problems::type_named(type) == graft::dtype::undefined
-                                                                            ? ""
-                                                                            : graft::name(problems::type_named(type)));
+                        held += (held.empty() ? "" : " ") +
+                                std::string(problems::type_named(type) == graft::dtype::undefined ? "" : graft::name(problems::type_named(type)));
                 }
             if (!from.empty()) CHECK(!held.empty());
-            if (file)
-                std::fprintf(file, "%s\t%s\t%d\t%d\t%s\t%s\n", row.domain, row.name, row.since, row.until, speed(row).c_str(),
-                             held.c_str());
+            if (file) std::fprintf(file, "%s\t%s\t%d\t%d\t%s\t%s\n", row.domain, row.name, row.since, row.until, speed(row).c_str(), held.c_str());
         }
     if (file) std::fclose(file);
     CHECK(rows > 200);

@@ -16,6 +16,7 @@ int main() {
     auto y = session.run(graft::tensor::from(x, {1, 4}).value());
     if (!y.ok()) return std::fprintf(stderr, "%s\n", y.error().what()), 1;
     const float* got = y.value().data<float>();
-    std::printf("on %s: %g %g %g %g\n", loaded.value().device(), static_cast<double>(got[0]), static_cast<double>(got[1]), static_cast<double>(got[2]), static_cast<double>(got[3]));
+    std::printf("on %s: %g %g %g %g\n", loaded.value().device(), static_cast<double>(got[0]), static_cast<double>(got[1]), static_cast<double>(got[2]),
+                static_cast<double>(got[3]));
     return got[0] == 0 && got[1] == 2 && got[2] == 0 && got[3] == 4 ? 0 : 1;
 }

@@ -38,7 +38,7 @@ graft::status two_steps(double (&loss)[2], graft::graph& trained) {
     return {};
 }
 
-} // namespace
+}  // namespace
 
 int main() {
     double loss[2] = {};

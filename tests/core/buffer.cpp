@@ -31,7 +31,7 @@ struct lent {
     }
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("unaligned bytes are copied for who asks for them aligned, once for all who share them") {
     lent there(false);

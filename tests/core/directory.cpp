@@ -19,7 +19,7 @@ const folder_entry* entry_of(const std::vector<folder_entry>& all, const std::st
         if (e.name == name) return &e;
     return nullptr;
 }
-} // namespace
+}  // namespace
 
 TEST_CASE("a folder is listed in the order of the bytes of its names") {
     made_folder folder;
@@ -28,7 +28,7 @@ TEST_CASE("a folder is listed in the order of the bytes of its names") {
     const auto listed = list_folder(folder.path, errc::data_open);
     REQUIRE(listed.ok());
     std::vector<std::string> sorted = names, got;
-    std::sort(sorted.begin(), sorted.end()); // std::string compares bytes, unsigned
+    std::sort(sorted.begin(), sorted.end());  // std::string compares bytes, unsigned
     for (const folder_entry& e : listed.value()) {
         got.push_back(e.name);
         CHECK(e.kind == entry_kind::file);

@@ -49,15 +49,12 @@ const struct {
     int low, high;
     std::uint64_t decoded, encoded;
 } goldens[] = {
-    {dtype::float16, -27, 17, 0x1f87f165810ea7c5ull, 0x81996d3d4dfd6fefull},
-    {dtype::bfloat16, -140, 128, 0xcf8e09175d8f5ba5ull, 0x4622505ddde52386ull},
-    {dtype::float8e4m3fn, -12, 9, 0xdad1d9c50f749ca5ull, 0xe352c8c760dec2b1ull},
-    {dtype::float8e4m3fnuz, -13, 8, 0xf51851cb11c63018ull, 0xa06e32edb79146d4ull},
-    {dtype::float8e5m2, -19, 16, 0x6c1e56b6fb09c905ull, 0xaac2f3358f0105c3ull},
-    {dtype::float8e5m2fnuz, -20, 16, 0x94ae6fc493d49818ull, 0xa380da6459c19fc8ull},
+    {dtype::float16, -27, 17, 0x1f87f165810ea7c5ull, 0x81996d3d4dfd6fefull},     {dtype::bfloat16, -140, 128, 0xcf8e09175d8f5ba5ull, 0x4622505ddde52386ull},
+    {dtype::float8e4m3fn, -12, 9, 0xdad1d9c50f749ca5ull, 0xe352c8c760dec2b1ull}, {dtype::float8e4m3fnuz, -13, 8, 0xf51851cb11c63018ull, 0xa06e32edb79146d4ull},
+    {dtype::float8e5m2, -19, 16, 0x6c1e56b6fb09c905ull, 0xaac2f3358f0105c3ull},  {dtype::float8e5m2fnuz, -20, 16, 0x94ae6fc493d49818ull, 0xa380da6459c19fc8ull},
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every code of the narrow floats means what numpy says, and comes back as the same code") {
     for (const auto& g : goldens) {
@@ -84,8 +81,7 @@ TEST_CASE("doubles are rounded once, to the nearest code, ties to the even one")
         INFO(std::string(graft::name(g.type)));
         checksum sum;
         problems::numbers random{42};
-        for (int i = 0; i < 20000; ++i)
-            sum.add(encode(g.type, next_double(random, g.low, g.high)), static_cast<int>(graft::size_of(g.type)));
+        for (int i = 0; i < 20000; ++i) sum.add(encode(g.type, next_double(random, g.low, g.high)), static_cast<int>(graft::size_of(g.type)));
         CHECK(sum.state == g.encoded);
     }
     // Half a step over 1 and a hair: rounding through float would lose the hair.
@@ -109,13 +105,10 @@ TEST_CASE("one byte either saturates or does not, as Cast asks") {
     CHECK(graft::double_to_small_float(dtype::float4e2m1, -100, true) == 15);
     for (int code = 0; code < 16; ++code)
         if (code != 8)
-            CHECK(graft::double_to_small_float(dtype::float4e2m1,
-                                               graft::small_float_to_double(dtype::float4e2m1, static_cast<std::uint8_t>(code)),
-                                               true) == code);
+            CHECK(graft::double_to_small_float(dtype::float4e2m1, graft::small_float_to_double(dtype::float4e2m1, static_cast<std::uint8_t>(code)), true) ==
+                  code);
     for (int code = 0; code < 255; ++code)
-        CHECK(graft::double_to_small_float(dtype::float8e8m0,
-                                           graft::small_float_to_double(dtype::float8e8m0, static_cast<std::uint8_t>(code)),
-                                           true) == code);
+        CHECK(graft::double_to_small_float(dtype::float8e8m0, graft::small_float_to_double(dtype::float8e8m0, static_cast<std::uint8_t>(code)), true) == code);
 }
 
 TEST_CASE("every element type has a name of its own, a size and a kind") {

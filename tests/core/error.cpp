@@ -27,17 +27,19 @@ graft::status check(int n) {
     return {};
 }
 
-graft::result<std::vector<std::string>> words(int n) { return std::vector<std::string>(static_cast<std::size_t>(n), "a word that is too long to be held inline"); }
+graft::result<std::vector<std::string>> words(int n) {
+    return std::vector<std::string>(static_cast<std::size_t>(n), "a word that is too long to be held inline");
+}
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every code has a text of its own") {
     std::set<std::string> texts;
     int codes = 0;
-#define GRAFT_X(id, name, meaning)                                                                                               \
-    CHECK(std::string(graft::text(errc::id)) == name);                                                                           \
-    CHECK(std::string(meaning).size() > 10);                                                                                     \
-    texts.insert(name);                                                                                                          \
+#define GRAFT_X(id, name, meaning) \
+    CHECK(std::string(graft::text(errc::id)) == name); \
+    CHECK(std::string(meaning).size() > 10); \
+    texts.insert(name); \
     ++codes;
     GRAFT_ERROR_CODES(GRAFT_X)
 #undef GRAFT_X

@@ -28,7 +28,7 @@ int not_once(graft::executor& pool, std::int64_t tasks) {
     return wrong;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every task of a loop runs once, whatever the threads") {
     for (const int threads : {1, 2, 3, 4, 8}) {

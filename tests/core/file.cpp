@@ -32,7 +32,7 @@ std::string contents(const std::string& path) {
     return std::string(reinterpret_cast<const char*>((*file)->data()), (*file)->size());
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A file is replaced as a whole or not at all") {
     const folder here;

@@ -11,11 +11,12 @@ namespace {
 
 std::string zip_of(const std::string& name) { return "PK\3\4" + std::string(26, '\1') + name + std::string(40, '\2'); }
 std::string tar() { return "net/" + std::string(253, '\0') + "ustar" + std::string(250, '\0'); }
-const std::string png = file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png"), onnx = file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx");
+const std::string png = file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png"),
+                  onnx = file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx");
 
 struct given {
     std::string bytes;
-    const char *is, *helps; // what is said of it, and what helps where a model is wanted
+    const char *is, *helps;  // what is said of it, and what helps where a model is wanted
 };
 const std::vector<given>& files() {
     static const std::vector<given> all{
@@ -42,7 +43,7 @@ std::string said(const graft::error& e, graft::errc code) {
     return e.what();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("What is no ONNX file is named where a model is wanted, with what makes one of it") {
     const made_folder folder;
@@ -67,12 +68,12 @@ TEST_CASE("What is no dataset and what is no picture is named too") {
     all.push_back({onnx, "an ONNX model", ""});
     for (const given& g : all) {
         CAPTURE(g.is);
-        if (contains(g.is, "gzip")) continue; // IDX and CIFAR may be packed: looked at inside
+        if (contains(g.is, "gzip")) continue;  // IDX and CIFAR may be packed: looked at inside
         folder.put("given", g.bytes);
         const auto data = graft::open_splits(folder.path + "/given");
         REQUIRE(!data.ok());
         const std::string text = said(data.error(), graft::errc::data_format);
-        const bool words = contains("text, a pointer of Git LFS, XML or HTML", g.is); // which CSV is as well
+        const bool words = contains("text, a pointer of Git LFS, XML or HTML", g.is);  // which CSV is as well
         if (!words) CHECK_MESSAGE(contains(text, std::string("this is ") + g.is), text);
         CHECK(contains(text, contains(g.is, "archive") ? "unpack it" : "path,label"));
         if (contains(g.is, "picture")) continue;

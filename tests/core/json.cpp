@@ -6,8 +6,7 @@
 #include <cmath>
 
 TEST_CASE("A JSON text becomes a tree") {
-    auto read =
-        graft::parse_json(R"( {"a": [1, -2.5e1, "x\u00e9\ud83d\ude00\n", true, null], "b": {}, "a2": 9007199254740993} )", "t");
+    auto read = graft::parse_json(R"( {"a": [1, -2.5e1, "x\u00e9\ud83d\ude00\n", true, null], "b": {}, "a2": 9007199254740993} )", "t");
     REQUIRE(read.ok());
     const graft::json* a = read->find("a");
     REQUIRE(a);
@@ -97,27 +96,16 @@ TEST_CASE("Numbers that JSON does not have are written as null, and DEL as an es
 
 TEST_CASE("A tree that is written reads back") {
     graft::json_writer w;
-    w.begin_object()
-        .key("a\"\\\n")
-        .begin_array()
-        .integer(-3)
-        .number(0.1)
-        .boolean(false)
-        .null()
-        .begin_object()
-        .end_object()
-        .end_array();
+    w.begin_object().key("a\"\\\n").begin_array().integer(-3).number(0.1).boolean(false).null().begin_object().end_object().end_array();
     w.key("bad").string("\xff\xc3").key("z").string("\xc3\xa9").end_object();
     CHECK(w.text() == "{\"a\\\"\\\\\\u000a\":[-3,0.1,false,null,{}],\"bad\":\"\xef\xbf\xbd\xef\xbf\xbd\",\"z\":\"\xc3\xa9\"}");
     CHECK(graft::parse_json(w.text(), "t").ok());
 }
 
 TEST_CASE("UTF-8 is told from what only looks like it") {
-    for (const char* good :
-         {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
+    for (const char* good : {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
         CHECK(graft::is_utf8(good));
-    for (const char* bad :
-         {"\x80", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"})
+    for (const char* bad : {"\x80", "\xc1\xbf", "\xc2", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80"})
         CHECK(!graft::is_utf8(bad));
     for (const std::uint32_t c : {0x41u, 0xe9u, 0x20acu, 0x1f600u}) {
         std::string text;

@@ -25,15 +25,25 @@ std::int64_t number_in(const std::string& text) {
     return text.find(" - 1") == std::string::npos ? value : value - 1;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("docs/limits.md names every limit with the number that it has") {
     const graft::limits l;
-    const std::pair<const char*, std::int64_t> all[] = {
-        {"model_bytes", l.model_bytes},   {"external_bytes", l.external_bytes}, {"memory_bytes", l.memory_bytes},       {"fold_bytes", l.fold_bytes},
-        {"load_work", l.load_work},       {"nesting", l.nesting},           {"function_depth", l.function_depth}, {"nodes", l.nodes},                     {"loop_iterations", l.loop_iterations},
-        {"image_side", l.image_side},     {"image_pixels", l.image_pixels},     {"image_bytes", l.image_bytes},         {"image_scans", l.image_scans},
-        {"json_bytes", l.json_bytes},     {"json_depth", l.json_depth}};
+    const std::pair<const char*, std::int64_t> all[] = {{"model_bytes", l.model_bytes},
+                                                        {"external_bytes", l.external_bytes},
+                                                        {"memory_bytes", l.memory_bytes},
+                                                        {"fold_bytes", l.fold_bytes},
+                                                        {"load_work", l.load_work},
+                                                        {"nesting", l.nesting},
+                                                        {"function_depth", l.function_depth},
+                                                        {"nodes", l.nodes},
+                                                        {"loop_iterations", l.loop_iterations},
+                                                        {"image_side", l.image_side},
+                                                        {"image_pixels", l.image_pixels},
+                                                        {"image_bytes", l.image_bytes},
+                                                        {"image_scans", l.image_scans},
+                                                        {"json_bytes", l.json_bytes},
+                                                        {"json_depth", l.json_depth}};
     // Whoever adds a limit adds it here: all of them are numbers of these two widths.
     CHECK(sizeof all / sizeof *all * 8 >= sizeof l);
     const std::string page = file_contents(GRAFT_SOURCE_DIR "/docs/limits.md");

@@ -21,7 +21,7 @@ std::string fault_of(const bytes& data, int nesting = 64) {
     return s.ok() ? "" : graft::text(s.error().code());
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Fields that are written are read back") {
     bytes data;
@@ -103,10 +103,10 @@ TEST_CASE("Faults of the wire format are named") {
     CHECK(fault_of({0x08}) == "model.truncated");
     CHECK(fault_of({0x0a, 5, 1}) == "model.truncated");
     CHECK(fault_of({0x0d, 1, 2}) == "model.truncated");
-    CHECK(fault_of({0x00, 1}) == "model.malformed"); // field 0
-    CHECK(fault_of({0x0e, 1}) == "model.malformed"); // wire type 6
-    CHECK(fault_of({0x0f, 1}) == "model.malformed"); // wire type 7
-    CHECK(fault_of({0x0c}) == "model.malformed");    // a group ends
+    CHECK(fault_of({0x00, 1}) == "model.malformed");  // field 0
+    CHECK(fault_of({0x0e, 1}) == "model.malformed");  // wire type 6
+    CHECK(fault_of({0x0f, 1}) == "model.malformed");  // wire type 7
+    CHECK(fault_of({0x0c}) == "model.malformed");     // a group ends
     CHECK(fault_of({0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}) == "model.malformed");
     CHECK(fault_of({0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}) == "");
     CHECK(fault_of({0x0a, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}) == "model.truncated");
@@ -145,7 +145,15 @@ TEST_CASE("A field that is longer than what is left is a fault, by one byte or b
     graft::wire_reader part(source, {file.data() + 2, 3});
     CHECK(!part.next());
     CHECK(graft::text(part.finish().error().code()) == std::string("model.malformed"));
-    for (const std::initializer_list<std::uint8_t> bad : {std::initializer_list<std::uint8_t>{0x0a, 0x80}, {0x80}, {0x00, 1}, {0x80, 0x80, 0x80, 0x80, 0x80, 0x01}, {0x0b, 0x0a, 9, 0x0c}, {0x0b, 0x00}, {0x0b, 0x80}, {0x0b, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0x0c}, {0x0b}})
+    for (const std::initializer_list<std::uint8_t> bad : {std::initializer_list<std::uint8_t>{0x0a, 0x80},
+                                                          {0x80},
+                                                          {0x00, 1},
+                                                          {0x80, 0x80, 0x80, 0x80, 0x80, 0x01},
+                                                          {0x0b, 0x0a, 9, 0x0c},
+                                                          {0x0b, 0x00},
+                                                          {0x0b, 0x80},
+                                                          {0x0b, 0x80, 0x80, 0x80, 0x80, 0x80, 1, 0x0c},
+                                                          {0x0b}})
         CHECK(fault_of(bytes(bad)) != "");
     CHECK(fault_of({0x0b, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1d, 1, 2, 3, 4, 0x0c}) == "");
     graft::wire_reader group(source, {file.data(), 0});
@@ -192,7 +200,8 @@ TEST_CASE("A field that is read as another kind than it is, is a fault") {
             if (read && kind == 7) CHECK(elements == 1);
         }
     // Packed numbers of which the last is cut, or too long.
-    for (const bytes& packed : {bytes{0x0a, 2, 1, 0x80}, bytes{0x0a, 11, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, bytes{0x0a, 5, 1, 2, 3, 4, 5}}) {
+    for (const bytes& packed :
+         {bytes{0x0a, 2, 1, 0x80}, bytes{0x0a, 11, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1}, bytes{0x0a, 5, 1, 2, 3, 4, 5}}) {
         source.bytes = {packed.data(), packed.size()};
         graft::wire_reader r(source, source.bytes);
         REQUIRE(r.next());

@@ -10,7 +10,7 @@ TEST_CASE("a shape holds up to sixteen extents and counts from either end") {
     CHECK(s.rank() == 3);
     CHECK(s.at(-1) == 5);
     CHECK(s.at(-3) == 2);
-    CHECK(s.at(-4) == 1); // as broadcasting has it
+    CHECK(s.at(-4) == 1);  // as broadcasting has it
     CHECK(s.at(7) == 1);
     CHECK(s.back() == 5);
     CHECK(s.elements() == 30);

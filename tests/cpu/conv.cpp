@@ -27,8 +27,7 @@ double activate(const epilogue& e, double x) {
     }
 }
 
-std::vector<double> reference(const conv_problem& p, const std::vector<float>& x, const std::vector<float>& w, const float* bias,
-                              const float* residual) {
+std::vector<double> reference(const conv_problem& p, const std::vector<float>& x, const std::vector<float>& w, const float* bias, const float* residual) {
     const std::int64_t icg = p.ic / p.groups, ocg = p.oc / p.groups;
     std::vector<double> y;
     for (std::int64_t n = 0; n < p.n; ++n)
@@ -41,10 +40,8 @@ std::vector<double> reference(const conv_problem& p, const std::vector<float>& x
                             for (int kx = 0; kx < p.kw; ++kx) {
                                 const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
                                 if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                                sum +=
-                                    double(
-                                        x[static_cast<std::size_t>(((n * p.ic + o / ocg * icg + c) * p.ih + iy) * p.iw + ix)]) *
-                                    double(w[static_cast<std::size_t>(((o * icg + c) * p.kh + ky) * p.kw + kx)]);
+                                sum += double(x[static_cast<std::size_t>(((n * p.ic + o / ocg * icg + c) * p.ih + iy) * p.iw + ix)]) *
+                                       double(w[static_cast<std::size_t>(((o * icg + c) * p.kh + ky) * p.kw + kx)]);
                             }
                     const double add = residual ? double(residual[y.size()]) : 0;
                     y.push_back(p.ep.residual_after_activation ? activate(p.ep, sum) + add : activate(p.ep, sum + add));
@@ -55,8 +52,8 @@ std::vector<double> reference(const conv_problem& p, const std::vector<float>& x
 struct inputs {
     std::vector<float> x, w, bias, residual;
     inputs(random_source& random, const conv_problem& p)
-        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)),
-          bias(random.reals(p.oc)), residual(random.reals(p.n * p.oc * p.oh * p.ow)) {
+        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)), bias(random.reals(p.oc)),
+          residual(random.reals(p.n * p.oc * p.oh * p.ow)) {
         // As networks are initialised, so that results stay near 1.
         const float scale = 1.0f / std::sqrt(static_cast<float>(p.ic / p.groups * p.kh * p.kw));
         for (float& f : w) f *= scale;
@@ -64,8 +61,7 @@ struct inputs {
 };
 
 // With `in_place`, the residual lies where the results go.
-std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool with_bias, executor& pool,
-                       conv_choice* chosen = nullptr, bool in_place = false) {
+std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool with_bias, executor& pool, conv_choice* chosen = nullptr, bool in_place = false) {
     const conv_choice choice = choose_conv(set, p);
     if (chosen) *chosen = choice;
     buffer packed = room(choice.packed_bytes / 4), space = room(choice.workspace_bytes / 4);
@@ -73,8 +69,8 @@ std::vector<float> run(isa set, const conv_problem& p, const inputs& in, bool wi
     const std::int64_t pixels = p.oh * p.ow;
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), residual = blocked(set, in.residual, p.n, p.oc, pixels);
     buffer y = in_place ? residual : room(blocked_floats(set, p.n, p.oc, pixels));
-    run_conv(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), packed.data(),
-             with_bias ? in.bias.data() : nullptr, p.ep.residual ? floats(residual) : nullptr, floats(y), space.data(), pool);
+    run_conv(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), packed.data(), with_bias ? in.bias.data() : nullptr,
+             p.ep.residual ? floats(residual) : nullptr, floats(y), space.data(), pool);
     std::vector<float> out(static_cast<std::size_t>(p.n * p.oc * pixels));
     to_nchw(set, floats(y), p.n, p.oc, pixels, out.data(), pool);
     return out;
@@ -84,21 +80,18 @@ void check(const conv_problem& p, random_source& random, bool with_bias = true) 
     const double tolerance = 2e-6 + 1.5e-7 * std::sqrt(double(p.ic / p.groups * p.kh * p.kw));
     executor alone;
     const inputs in(random, p);
-    const std::vector<double> want =
-        reference(p, in.x, in.w, with_bias ? in.bias.data() : nullptr, p.ep.residual ? in.residual.data() : nullptr);
+    const std::vector<double> want = reference(p, in.x, in.w, with_bias ? in.bias.data() : nullptr, p.ep.residual ? in.residual.data() : nullptr);
     for (isa set : sets()) {
         conv_choice choice;
         const std::vector<float> got = run(set, p, in, with_bias, alone, &choice, p.ep.residual);
         double worst = 0;
         for (std::size_t i = 0; i < want.size(); ++i) {
             const double off = std::fabs(double(got[i]) - want[i]);
-            worst = off <= worst ? worst : off; // NaN becomes the worst
+            worst = off <= worst ? worst : off;  // NaN becomes the worst
             if (!(off < 1e30)) worst = 1e30;
         }
         // F(2) rounds little more than the direct sum; F(4) some ten times as much, still 2e-5 of the range of the results.
-        const double more = choice.algorithm == conv_algorithm::winograd4   ? 8
-                            : choice.algorithm == conv_algorithm::winograd2 ? 2
-                                                                            : 1;
+        const double more = choice.algorithm == conv_algorithm::winograd4 ? 8 : choice.algorithm == conv_algorithm::winograd2 ? 2 : 1;
         INFO(describe(set, p, choice.reason));
         CHECK(worst < tolerance * more);
     }
@@ -113,7 +106,7 @@ void random_epilogue(conv_problem& p, random_source& random) {
     p.ep.residual_after_activation = random.between(0, 1);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("convolution agrees with a plain sum on random shapes") {
     random_source random;
@@ -156,12 +149,11 @@ TEST_CASE("convolution agrees with a plain sum on random shapes") {
 TEST_CASE("convolution agrees with a plain sum on the shapes of real networks") {
     random_source random;
     // ic, oc, size, kernel, stride, pad, groups
-    const int shapes[][7] = {{3, 64, 64, 7, 2, 3, 1},    {3, 32, 33, 3, 2, 1, 1},   {3, 24, 64, 11, 4, 2, 1},
-                             {3, 48, 64, 16, 16, 0, 1},  {64, 64, 28, 3, 1, 1, 1},  {64, 64, 56, 1, 1, 0, 1},
-                             {64, 128, 28, 1, 2, 0, 1},  {32, 32, 14, 3, 1, 1, 1},  {160, 96, 7, 3, 1, 1, 1},
-                             {96, 96, 29, 3, 2, 1, 96},  {40, 40, 14, 5, 1, 2, 40}, {128, 128, 14, 3, 1, 1, 32},
-                             {48, 48, 14, 3, 2, 1, 2},   {240, 60, 14, 1, 1, 0, 3}, {64, 64, 19, 7, 1, 3, 64},
-                             {20, 20, 40, 33, 1, 16, 1}, {16, 16, 20, 3, 1, 4, 1}};
+    const int shapes[][7] = {{3, 64, 64, 7, 2, 3, 1},  {3, 32, 33, 3, 2, 1, 1},   {3, 24, 64, 11, 4, 2, 1},  {3, 48, 64, 16, 16, 0, 1},
+                             {64, 64, 28, 3, 1, 1, 1}, {64, 64, 56, 1, 1, 0, 1},  {64, 128, 28, 1, 2, 0, 1}, {32, 32, 14, 3, 1, 1, 1},
+                             {160, 96, 7, 3, 1, 1, 1}, {96, 96, 29, 3, 2, 1, 96}, {40, 40, 14, 5, 1, 2, 40}, {128, 128, 14, 3, 1, 1, 32},
+                             {48, 48, 14, 3, 2, 1, 2}, {240, 60, 14, 1, 1, 0, 3}, {64, 64, 19, 7, 1, 3, 64}, {20, 20, 40, 33, 1, 16, 1},
+                             {16, 16, 20, 3, 1, 4, 1}};
     for (const auto& s : shapes) {
         conv_problem p;
         p.ic = s[0];
@@ -180,8 +172,7 @@ TEST_CASE("convolution agrees with a plain sum on the shapes of real networks") 
 
 TEST_CASE("Winograd is taken where it pays, stays within its error, and is not taken where exactness is asked for") {
     random_source random;
-    const int shapes[][4] = {{64, 64, 56, 1},   {128, 128, 28, 1}, {64, 70, 30, 1},
-                             {256, 256, 14, 1}, {40, 35, 33, 2},   {96, 64, 17, 0}};
+    const int shapes[][4] = {{64, 64, 56, 1}, {128, 128, 28, 1}, {64, 70, 30, 1}, {256, 256, 14, 1}, {40, 35, 33, 2}, {96, 64, 17, 0}};
     int taken = 0;
     for (const auto& s : shapes) {
         conv_problem p;

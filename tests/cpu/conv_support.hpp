@@ -47,8 +47,7 @@ inline std::string describe(graft::cpu::isa set, const graft::cpu::conv_problem&
     std::string s = std::string(graft::cpu::name(set)) + " (" + how + ")";
     for (std::int64_t v : {p.n, p.ic, p.ih, p.iw, p.oc, p.oh, p.ow}) s += " " + std::to_string(v);
     s += " |";
-    for (int v : {p.groups, p.kh, p.kw, p.sh, p.sw, p.dh, p.dw, p.pt, p.pl, int(p.ep.act), int(p.ep.residual), int(p.in)})
-        s += " " + std::to_string(v);
+    for (int v : {p.groups, p.kh, p.kw, p.sh, p.sw, p.dh, p.dw, p.pt, p.pl, int(p.ep.act), int(p.ep.residual), int(p.in)}) s += " " + std::to_string(v);
     return s;
 }
 

@@ -40,7 +40,8 @@ double ulps(float got, double want) {
 
 // The worst error over floats of every exponent and sign: every `step`-th bit pattern, and the special ones.
 // Errors below `absolute` are not counted: where a result underflows, a factor before it has lost its bits already.
-template <class F> double worst(isa set, const F& run, double (*truth)(double), double absolute = 0, std::uint32_t step = 9973) {
+template <class F>
+double worst(isa set, const F& run, double (*truth)(double), double absolute = 0, std::uint32_t step = 9973) {
     std::vector<float> x;
     for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += step) {
         const auto low = static_cast<std::uint32_t>(bits);
@@ -48,8 +49,8 @@ template <class F> double worst(isa set, const F& run, double (*truth)(double), 
         std::memcpy(&v, &low, 4);
         x.push_back(v);
     }
-    for (float v : {0.0f, -0.0f, HUGE_VALF, -HUGE_VALF, std::nanf(""), 1.17549435e-38f, -1.17549435e-38f, 1.4e-45f, -1.4e-45f,
-                    3.4028234e38f, -3.4028234e38f, 88.72283f, 88.72284f, -87.33655f, -103.97f, -103.98f, 1.0f, -1.0f})
+    for (float v : {0.0f, -0.0f, HUGE_VALF, -HUGE_VALF, std::nanf(""), 1.17549435e-38f, -1.17549435e-38f, 1.4e-45f, -1.4e-45f, 3.4028234e38f, -3.4028234e38f,
+                    88.72283f, 88.72284f, -87.33655f, -103.97f, -103.98f, 1.0f, -1.0f})
         x.push_back(v);
     for (int i = -4000; i <= 4000; ++i) x.push_back(static_cast<float>(i) / 173.0f);
     std::vector<float> y(x.size());
@@ -62,7 +63,8 @@ template <class F> double worst(isa set, const F& run, double (*truth)(double), 
     return most;
 }
 
-template <unary Op> double worst(isa set, double (*truth)(double)) {
+template <unary Op>
+double worst(isa set, double (*truth)(double)) {
     return worst(
         set,
         [](isa s, const float* x, float* y, std::int64_t n) {
@@ -71,7 +73,8 @@ template <unary Op> double worst(isa set, double (*truth)(double)) {
         },
         truth);
 }
-template <activation Kind> double worst(isa set, double (*truth)(double), float alpha = 0, float beta = 0, double absolute = 0) {
+template <activation Kind>
+double worst(isa set, double (*truth)(double), float alpha = 0, float beta = 0, double absolute = 0) {
     const float a = alpha, b = beta;
     return worst(
         set,
@@ -100,7 +103,7 @@ double of(binary op, float a, float b) {
     return 0;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("elementwise: functions are accurate over the whole range of floats, infinities, NaN and subnormals") {
     on_every_isa([](isa set) {
@@ -135,12 +138,10 @@ TEST_CASE("elementwise: functions are accurate over the whole range of floats, i
                   set, [](double x) { return x * std::tanh(log1p_exp(x)); }, 0, 0, 1e-42) <= 4.5);
         // Below zero gelu is a small difference of large terms: that is measured by itself.
         CHECK(worst<activation::gelu>(
-                  set, [](double x) { return x == -HUGE_VAL ? 0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 0, 0, 1.3e-6) <=
-              4);
+                  set, [](double x) { return x == -HUGE_VAL ? 0 : 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, 0, 0, 1.3e-6) <= 4);
         // The argument of its exponential is rounded: what is lost grows with |x|, where the result is next to nothing.
         CHECK(worst<activation::gelu_tanh>(
-                  set, [](double x) { return x * logistic(std::sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)); },
-                  0, 0, 2e-8) <= 8);
+                  set, [](double x) { return x * logistic(std::sqrt(8 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)); }, 0, 0, 2e-8) <= 8);
         CHECK(worst<activation::hard_sigmoid>(
                   set, [](double x) { return x != x ? x : std::fmax(0, std::fmin(1, 0.25 * x + 0.5)); }, 0.25f, 0.5f, 1e-7) <= 1);
         CHECK(worst<activation::hard_swish>(
@@ -193,10 +194,8 @@ TEST_CASE("binary: broadcasting in up to eight dimensions, with activations") {
     on_every_isa([&](isa set) {
         int form = 0;
         for (const shapes& s : cases)
-            for (binary op :
-                 {binary::add, binary::sub, binary::mul, binary::div, binary::max, binary::min, binary::pow, binary::prelu}) {
-                binary_problem p =
-                    broadcast(op, s.a.data(), static_cast<int>(s.a.size()), s.b.data(), static_cast<int>(s.b.size()));
+            for (binary op : {binary::add, binary::sub, binary::mul, binary::div, binary::max, binary::min, binary::pow, binary::prelu}) {
+                binary_problem p = broadcast(op, s.a.data(), static_cast<int>(s.a.size()), s.b.data(), static_cast<int>(s.b.size()));
                 const int kind = form++ % 3;
                 p.ep.act = kind == 0 ? activation::none : kind == 1 ? activation::relu : activation::sigmoid;
                 std::int64_t a_size = 1, b_size = 1, size = 1;
@@ -272,8 +271,7 @@ TEST_CASE("channel: scale and shift in both layouts, shared or by image, and pre
             p.scale_image = form & 2 ? blocks * width : 0;
             p.shift_image = form & 2 ? blocks * width : 0;
             p.ep.act = p.prelu ? activation::none : form & 4 ? activation::relu : activation::tanh;
-            const auto x = numbers(images * blocks * width * area, 1), scale = numbers(images * blocks * width, 2),
-                       shift = numbers(images * blocks * width, 3);
+            const auto x = numbers(images * blocks * width * area, 1), scale = numbers(images * blocks * width, 2), shift = numbers(images * blocks * width, 3);
             std::vector<float> first;
             for (int threads = 1; threads <= 4; ++threads) {
                 pool_executor pool(threads);
@@ -287,10 +285,8 @@ TEST_CASE("channel: scale and shift in both layouts, shared or by image, and pre
                 for (std::int64_t c = 0; c < channels; ++c)
                     for (std::int64_t s = 0; s < area; ++s) {
                         const auto at = static_cast<std::size_t>(((i * blocks + c / width) * area + s) * width + c % width);
-                        const double v = static_cast<double>(x[at]),
-                                     a = static_cast<double>(scale[static_cast<std::size_t>(i * p.scale_image + c)]);
-                        double want =
-                            v * a + (form == 5 ? 0 : static_cast<double>(shift[static_cast<std::size_t>(i * p.shift_image + c)]));
+                        const double v = static_cast<double>(x[at]), a = static_cast<double>(scale[static_cast<std::size_t>(i * p.scale_image + c)]);
+                        double want = v * a + (form == 5 ? 0 : static_cast<double>(shift[static_cast<std::size_t>(i * p.shift_image + c)]));
                         want = p.prelu ? (v < 0 ? v * a : v) : form & 4 ? std::fmax(want, 0) : std::tanh(want);
                         most = larger_error(most, std::fabs(static_cast<double>(first[at]) - want));
                     }

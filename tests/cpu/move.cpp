@@ -27,7 +27,7 @@ std::vector<unsigned char> bytes(std::int64_t n) {
     return x;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("transpose: permutations of up to eight dimensions for every element size") {
     struct problem {
@@ -96,8 +96,8 @@ TEST_CASE("copy: strided boxes, forwards and backwards") {
             for (int i = 0; i < 6; ++i)
                 for (int j = 0; j < 10; ++j)
                     for (int l = 0; l < 8; ++l)
-                        std::memcpy(want.data() + (i * 160 + j * 16 + 4 + l) * size,
-                                    x.data() + ((18 - 3 * i) * 240 + (5 + 2 * j) * 8 + l) * size, static_cast<std::size_t>(size));
+                        std::memcpy(want.data() + (i * 160 + j * 16 + 4 + l) * size, x.data() + ((18 - 3 * i) * 240 + (5 + 2 * j) * 8 + l) * size,
+                                    static_cast<std::size_t>(size));
             run_copy(size, 3, extents, x.data() + (18 * 240 + 5 * 8) * size, x_strides, y.data() + 4 * size, y_strides, pool);
             CHECK(y == want);
             const std::int64_t n = 100001, back = -1, ahead = 1;
@@ -106,8 +106,7 @@ TEST_CASE("copy: strided boxes, forwards and backwards") {
             run_copy(size, 1, &n, line.data() + (n - 1) * size, &back, mirrored.data(), &ahead, pool);
             bool right = true;
             for (std::int64_t i = 0; i < n; ++i)
-                right = right && compare(mirrored.data() + i * size, line.data() + (n - 1 - i) * size,
-                                         static_cast<std::size_t>(size)) == 0;
+                right = right && compare(mirrored.data() + i * size, line.data() + (n - 1 - i) * size, static_cast<std::size_t>(size)) == 0;
             CHECK(right);
         }
     executor alone;
@@ -133,11 +132,9 @@ TEST_CASE("float16 and bfloat16: all bit patterns out, hard cases and all expone
             CHECK(exact);
             CHECK(same);
             std::vector<float> hard;
-            for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 49999)
-                hard.push_back(bit_cast<float>(static_cast<std::uint32_t>(bits)));
-            for (std::uint32_t i = 0; i < 65536; ++i) // halfway between neighbours, and one off
-                for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u, 0x0fffu, 0x1000u, 0x1001u, 0x3000u})
-                    hard.push_back(bit_cast<float>(i << 16 | low));
+            for (std::uint64_t bits = 0; bits < (std::uint64_t(1) << 32); bits += 49999) hard.push_back(bit_cast<float>(static_cast<std::uint32_t>(bits)));
+            for (std::uint32_t i = 0; i < 65536; ++i)  // halfway between neighbours, and one off
+                for (std::uint32_t low : {0x7fffu, 0x8000u, 0x8001u, 0x0fffu, 0x1000u, 0x1001u, 0x3000u}) hard.push_back(bit_cast<float>(i << 16 | low));
             std::vector<std::uint16_t> y(hard.size());
             pool_executor pool(3);
             (brain ? run_to_bfloat16 : run_to_float16)(set, hard.data(), y.data(), static_cast<std::int64_t>(hard.size()), pool);
@@ -172,8 +169,7 @@ TEST_CASE("quantize: half to even, saturation, NaN, per tensor and per axis, and
                     const std::int64_t n = 2 * axis * inner;
                     std::vector<float> x(static_cast<std::size_t>(n)), scale(static_cast<std::size_t>(axis));
                     std::vector<unsigned char> zero(static_cast<std::size_t>(axis));
-                    for (std::size_t i = 0; i < x.size(); ++i)
-                        x[i] = static_cast<float>(static_cast<int>(i * 37 % 1201) - 600) * 0.25f;
+                    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(static_cast<int>(i * 37 % 1201) - 600) * 0.25f;
                     x[0] = HUGE_VALF;
                     if (n > 1) x[1] = std::nanf("");
                     if (n > 2) x[2] = -3e38f;

@@ -50,8 +50,7 @@ bool close(float got, double want) {
 
 // Through the blocked layout and back.
 template <class F>
-std::vector<float> in_blocks(isa set, std::int64_t n, std::int64_t c, std::int64_t in, std::int64_t out,
-                             const std::vector<float>& x, const F& f) {
+std::vector<float> in_blocks(isa set, std::int64_t n, std::int64_t c, std::int64_t in, std::int64_t out, const std::vector<float>& x, const F& f) {
     executor alone;
     const std::int64_t w = vector_width(set), blocks = n * ((c + w - 1) / w);
     std::vector<float> xb(static_cast<std::size_t>(blocks * in * w), -5.0f), yb(static_cast<std::size_t>(blocks * out * w)),
@@ -62,15 +61,14 @@ std::vector<float> in_blocks(isa set, std::int64_t n, std::int64_t c, std::int64
     return y;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("changing the layout and back gives the same bytes, and lanes past the channels are 0") {
     random_source random;
     pool_executor pool(2);
     for (isa set : sets())
         for (int round = 0; round < 60; ++round) {
-            const std::int64_t n = random.between(0, 3), c = random.between(1, 40),
-                               pixels = random.between(1, 70) * (round == 7 ? 100 : 1);
+            const std::int64_t n = random.between(0, 3), c = random.between(1, 40), pixels = random.between(1, 70) * (round == 7 ? 100 : 1);
             const std::int64_t w = vector_width(set), blocks = (c + w - 1) / w;
             const std::vector<float> x = random.reals(n * c * pixels);
             std::vector<float> b(static_cast<std::size_t>(n * blocks * pixels * w), 7.0f), back(x.size());
@@ -127,8 +125,7 @@ TEST_CASE("pooling agrees with plain loops on random windows") {
                 if (l == layout::row_major)
                     run(set, p, x.data(), y.data(), alone);
                 else
-                    y = in_blocks(set, p.n, p.c, p.ih * p.iw, p.oh * p.ow, x,
-                                  [&](const float* in, float* out) { run(set, p, in, out, alone); });
+                    y = in_blocks(set, p.n, p.c, p.ih * p.iw, p.oh * p.ow, x, [&](const float* in, float* out) { run(set, p, in, out, alone); });
                 bool right = true;
                 for (std::size_t i = 0; i < want.size(); ++i) right = right && close(y[i], want[i]);
                 INFO(name(set), " ", round, " max ", max, " blocked ", l == layout::blocked, " ceil ", ceil_mode);
@@ -150,9 +147,8 @@ TEST_CASE("whole planes are averaged and searched, whatever their size") {
                 auto* run = max ? &run_global_max_pool : &run_global_average_pool;
                 std::vector<float> planes(static_cast<std::size_t>(n * c));
                 run(set, layout::row_major, n, c, pixels, x.data(), planes.data(), alone);
-                const std::vector<float> blocks = in_blocks(set, n, c, pixels, 1, x, [&](const float* in, float* out) {
-                    run(set, layout::blocked, n, c, pixels, in, out, alone);
-                });
+                const std::vector<float> blocks =
+                    in_blocks(set, n, c, pixels, 1, x, [&](const float* in, float* out) { run(set, layout::blocked, n, c, pixels, in, out, alone); });
                 pool_problem p;
                 p.n = n;
                 p.c = c;
@@ -161,8 +157,7 @@ TEST_CASE("whole planes are averaged and searched, whatever their size") {
                 p.kw = static_cast<int>(pixels);
                 const std::vector<double> want = reference(p, max, x);
                 bool right = true;
-                for (std::size_t i = 0; i < want.size(); ++i)
-                    right = right && close(planes[i], want[i]) && close(blocks[i], want[i]);
+                for (std::size_t i = 0; i < want.size(); ++i) right = right && close(planes[i], want[i]) && close(blocks[i], want[i]);
                 INFO(name(set), " ", pixels, " max ", max);
                 CHECK(right);
             }

@@ -28,12 +28,12 @@ std::vector<float> numbers(std::int64_t n, std::uint32_t seed) {
 struct box {
     std::int64_t outer, n, inner;
 };
-const box boxes[] = {{1, 1, 1},     {3, 5, 1}, {4, 16, 1}, {7, 17, 1},  {2, 197, 1},  {5, 1000, 1},
-                     {40, 1003, 1}, {1, 3, 2}, {2, 7, 5},  {3, 11, 64}, {2, 300, 67}, {2, 600, 130},
-                     {1, 21, 5000}, {0, 3, 1}, {3, 4, 0},  {300, 3, 7}};
+const box boxes[] = {{1, 1, 1}, {3, 5, 1},   {4, 16, 1},   {7, 17, 1},    {2, 197, 1},   {5, 1000, 1}, {40, 1003, 1}, {1, 3, 2},
+                     {2, 7, 5}, {3, 11, 64}, {2, 300, 67}, {2, 600, 130}, {1, 21, 5000}, {0, 3, 1},    {3, 4, 0},     {300, 3, 7}};
 
 // Runs with 1 to 4 threads, and in place where y is as large as x; all must have the same bits.
-template <class T, class F> std::vector<T> steady(std::int64_t size, const F& run) {
+template <class T, class F>
+std::vector<T> steady(std::int64_t size, const F& run) {
     std::vector<T> first;
     for (int threads = 1; threads <= 4; ++threads) {
         pool_executor pool(threads);
@@ -48,7 +48,7 @@ template <class T, class F> std::vector<T> steady(std::int64_t size, const F& ru
 
 double at(const std::vector<float>& v, std::int64_t i) { return static_cast<double>(v[static_cast<std::size_t>(i)]); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("softmax: rows and columns, and their logarithms") {
     on_every_isa([](isa set) {
@@ -57,9 +57,8 @@ TEST_CASE("softmax: rows and columns, and their logarithms") {
                 const std::int64_t size = b.outer * b.n * b.inner;
                 auto x = numbers(size, 1);
                 for (float& v : x) v *= 10;
-                const auto y = steady<float>(size, [&](float* out, executor& pool) {
-                    run_softmax(set, x.data(), out, b.outer, b.n, b.inner, logarithm, pool);
-                });
+                const auto y =
+                    steady<float>(size, [&](float* out, executor& pool) { run_softmax(set, x.data(), out, b.outer, b.n, b.inner, logarithm, pool); });
                 executor alone;
                 std::vector<float> inout = x;
                 run_softmax(set, inout.data(), inout.data(), b.outer, b.n, b.inner, logarithm, alone);
@@ -71,8 +70,7 @@ TEST_CASE("softmax: rows and columns, and their logarithms") {
                         for (std::int64_t i = 0; i < b.n; ++i) top = std::fmax(top, at(x, (o * b.n + i) * b.inner + j));
                         for (std::int64_t i = 0; i < b.n; ++i) sum += std::exp(at(x, (o * b.n + i) * b.inner + j) - top);
                         for (std::int64_t i = 0; i < b.n; ++i) {
-                            const double want = at(x, (o * b.n + i) * b.inner + j) - top - std::log(sum),
-                                         got = at(y, (o * b.n + i) * b.inner + j);
+                            const double want = at(x, (o * b.n + i) * b.inner + j) - top - std::log(sum), got = at(y, (o * b.n + i) * b.inner + j);
                             // x - max is rounded: that alone is an error of |x - max| / 2^24 in the exponent.
                             const double error = logarithm ? std::fabs(got - want) : std::fabs(got / std::exp(want) - 1);
                             most = larger_error(most, error / (8 + std::fabs(want)));
@@ -102,20 +100,19 @@ TEST_CASE("layer_norm, RMS norm and group norm") {
             for (int form = 0; form < 4; ++form) {
                 const bool centered = form & 1, affine = form & 2;
                 auto x = numbers(b.outer * b.n, 2);
-                for (float& v : x) v += 100.0f; // a mean far from zero: one pass over squares would lose the variance
+                for (float& v : x) v += 100.0f;  // a mean far from zero: one pass over squares would lose the variance
                 const auto gamma = numbers(b.n, 3), beta = numbers(b.n, 4);
                 std::vector<float> mean(static_cast<std::size_t>(b.outer) + 1), inverse(mean);
                 const auto y = steady<float>(b.outer * b.n, [&](float* out, executor& pool) {
-                    run_layer_norm(set, x.data(), out, b.outer, b.n, affine ? gamma.data() : nullptr,
-                                   affine ? beta.data() : nullptr, 1e-5f, centered, mean.data(), inverse.data(), pool);
+                    run_layer_norm(set, x.data(), out, b.outer, b.n, affine ? gamma.data() : nullptr, affine ? beta.data() : nullptr, 1e-5f, centered,
+                                   mean.data(), inverse.data(), pool);
                 });
                 double most = 0;
                 for (std::int64_t r = 0; r < b.outer; ++r) {
                     double m = 0, v = 0;
                     for (std::int64_t i = 0; i < b.n; ++i) m += at(x, r * b.n + i) / static_cast<double>(b.n);
                     if (!centered) m = 0;
-                    for (std::int64_t i = 0; i < b.n; ++i)
-                        v += (at(x, r * b.n + i) - m) * (at(x, r * b.n + i) - m) / static_cast<double>(b.n);
+                    for (std::int64_t i = 0; i < b.n; ++i) v += (at(x, r * b.n + i) - m) * (at(x, r * b.n + i) - m) / static_cast<double>(b.n);
                     most = larger_error(most, std::fabs(at(mean, r) - m) / 100);
                     for (std::int64_t i = 0; i < b.n; ++i) {
                         const double normal = (at(x, r * b.n + i) - m) / std::sqrt(v + 1e-5);
@@ -135,12 +132,10 @@ TEST_CASE("layer_norm, RMS norm and group norm") {
             for (std::int64_t r = 0; r < images * groups; ++r) {
                 double m = 0, v = 0;
                 for (std::int64_t i = 0; i < n; ++i) m += at(x, r * n + i) / static_cast<double>(n);
-                for (std::int64_t i = 0; i < n; ++i)
-                    v += (at(x, r * n + i) - m) * (at(x, r * n + i) - m) / static_cast<double>(n);
+                for (std::int64_t i = 0; i < n; ++i) v += (at(x, r * n + i) - m) * (at(x, r * n + i) - m) / static_cast<double>(n);
                 for (std::int64_t i = 0; i < n; ++i) {
                     const std::int64_t c = (r * n + i) / area % channels;
-                    most = larger_error(most, std::fabs(at(y, r * n + i) -
-                                                  ((at(x, r * n + i) - m) / std::sqrt(v + 1e-5) * at(gamma, c) + at(beta, c))));
+                    most = larger_error(most, std::fabs(at(y, r * n + i) - ((at(x, r * n + i) - m) / std::sqrt(v + 1e-5) * at(gamma, c) + at(beta, c))));
                 }
             }
             CHECK(most <= 1e-5);
@@ -155,13 +150,12 @@ TEST_CASE("reduce: every kind, along rows and columns, and a row long enough to 
         all.push_back({2, 0, 3});
         all.push_back({2, 0, 1});
         for (const box& b : all)
-            for (reduce_kind kind : {reduce_kind::sum, reduce_kind::mean, reduce_kind::max, reduce_kind::min,
-                                     reduce_kind::sum_square, reduce_kind::l1, reduce_kind::l2}) {
+            for (reduce_kind kind :
+                 {reduce_kind::sum, reduce_kind::mean, reduce_kind::max, reduce_kind::min, reduce_kind::sum_square, reduce_kind::l1, reduce_kind::l2}) {
                 if (b.n == 0 && kind == reduce_kind::mean) continue;
                 const auto x = numbers(b.outer * b.n * b.inner, 8);
-                const auto y = steady<float>(b.outer * b.inner, [&](float* out, executor& pool) {
-                    run_reduce(set, kind, x.data(), out, b.outer, b.n, b.inner, pool);
-                });
+                const auto y =
+                    steady<float>(b.outer * b.inner, [&](float* out, executor& pool) { run_reduce(set, kind, x.data(), out, b.outer, b.n, b.inner, pool); });
                 double most = 0;
                 for (std::int64_t o = 0; o < b.outer; ++o)
                     for (std::int64_t j = 0; j < b.inner; ++j) {
@@ -211,12 +205,11 @@ TEST_CASE("arg: first and last of the highest and lowest, with ties and NaN") {
             for (int form = 0; form < 8; ++form) {
                 const bool lowest = form & 1, last = form & 2;
                 auto x = numbers(b.outer * b.n * b.inner, 9);
-                for (float& v : x) v = std::floor(v * 2); // many ties
+                for (float& v : x) v = std::floor(v * 2);  // many ties
                 if (form & 4)
                     for (std::size_t i = 0; i < x.size(); i += 13) x[i] = std::nanf("");
-                const auto y = steady<std::int64_t>(b.outer * b.inner, [&](std::int64_t* out, executor& pool) {
-                    run_arg(set, lowest, last, x.data(), out, b.outer, b.n, b.inner, pool);
-                });
+                const auto y = steady<std::int64_t>(
+                    b.outer * b.inner, [&](std::int64_t* out, executor& pool) { run_arg(set, lowest, last, x.data(), out, b.outer, b.n, b.inner, pool); });
                 bool right = true;
                 for (std::int64_t o = 0; o < b.outer; ++o)
                     for (std::int64_t j = 0; j < b.inner; ++j) {

@@ -32,8 +32,8 @@ std::string cubin_of(const std::string& path, int arch) {
     std::fclose(f);
     char head[256];
     const std::size_t slash = path.rfind('/');
-    std::snprintf(head, sizeof head, "%s%d %zu %016llx %.100s\n", magic, arch, library.size(), static_cast<unsigned long long>(sum_of(library.data(), library.size())),
-                  path.c_str() + (slash == std::string::npos ? 0 : slash + 1));
+    std::snprintf(head, sizeof head, "%s%d %zu %016llx %.100s\n", magic, arch, library.size(),
+                  static_cast<unsigned long long>(sum_of(library.data(), library.size())), path.c_str() + (slash == std::string::npos ? 0 : slash + 1));
     return head + library;
 }
 

@@ -16,7 +16,8 @@ namespace {
 namespace lt = graft::gpu::api::cublaslt;
 namespace result = lt::result;
 
-constexpr const char *handle_kind = "cublasLtHandle_t", *operation_kind = "cublasLtMatmulDesc_t", *layout_kind = "cublasLtMatrixLayout_t", *preference_kind = "cublasLtMatmulPreference_t";
+constexpr const char *handle_kind = "cublasLtHandle_t", *operation_kind = "cublasLtMatmulDesc_t", *layout_kind = "cublasLtMatrixLayout_t",
+                     *preference_kind = "cublasLtMatmulPreference_t";
 
 struct lt_handle {
     int device = 0;
@@ -62,7 +63,9 @@ double load(const void* memory, int type, std::int64_t at) {
     switch (size_of(type)) {
     case 8: std::memcpy(&wide, p, 8); return wide;
     case 4: std::memcpy(&single, p, 4); return static_cast<double>(single);
-    default: std::memcpy(&half, p, 2); return static_cast<double>(type == lt::data::float16 ? graft::to_float(graft::float16{half}) : graft::to_float(graft::bfloat16{half}));
+    default:
+        std::memcpy(&half, p, 2);
+        return static_cast<double>(type == lt::data::float16 ? graft::to_float(graft::float16{half}) : graft::to_float(graft::bfloat16{half}));
     }
 }
 void store(void* memory, int type, std::int64_t at, double v) {
@@ -97,7 +100,9 @@ struct product {
     std::int64_t m = 0, n = 0, k = 0;
 };
 
-bool has(const operation& o, std::uint32_t with_bias_a, std::uint32_t with_bias_b, std::uint32_t with_bias_c) { return o.epilogue == with_bias_a || o.epilogue == with_bias_b || o.epilogue == with_bias_c; }
+bool has(const operation& o, std::uint32_t with_bias_a, std::uint32_t with_bias_b, std::uint32_t with_bias_c) {
+    return o.epilogue == with_bias_a || o.epilogue == with_bias_b || o.epilogue == with_bias_c;
+}
 bool wants_bias(const operation& o) { return has(o, lt::epilogue::bias, lt::epilogue::relu_bias, lt::epilogue::gelu_bias); }
 
 // Whether the library knows products of these descriptors.
@@ -115,7 +120,8 @@ int check(const product& p) {
     if (p.d.type != p.a.type && (wide || p.d.type != lt::data::float32)) return result::not_supported;
     const int compute = p.how.compute;
     const bool right = wide ? compute == lt::compute::float64 && p.how.scale == lt::data::float64
-                            : (compute == lt::compute::float32 || (compute == lt::compute::float32_fast_tf32 && p.a.type == lt::data::float32)) && p.how.scale == lt::data::float32;
+                            : (compute == lt::compute::float32 || (compute == lt::compute::float32_fast_tf32 && p.a.type == lt::data::float32)) &&
+                                  p.how.scale == lt::data::float32;
     if (!right || p.how.pointer_mode != lt::pointer_mode::host) return result::not_supported;
     if (p.how.epilogue != lt::epilogue::none && wide) return result::not_supported;
     if (!wants_bias(p.how) && !has(p.how, lt::epilogue::none, lt::epilogue::relu, lt::epilogue::gelu)) return result::not_supported;
@@ -127,7 +133,8 @@ int check(const product& p) {
 
 std::uint64_t identity(const product& p) {
     std::uint64_t h = 1469598103934665603ull;
-    for (const std::uint64_t v : {p.d.rows, p.d.columns, static_cast<std::uint64_t>(p.k), static_cast<std::uint64_t>(p.a.type), static_cast<std::uint64_t>(p.how.epilogue), static_cast<std::uint64_t>(p.d.batch_count)})
+    for (const std::uint64_t v : {p.d.rows, p.d.columns, static_cast<std::uint64_t>(p.k), static_cast<std::uint64_t>(p.a.type),
+                                  static_cast<std::uint64_t>(p.how.epilogue), static_cast<std::uint64_t>(p.d.batch_count)})
         h = (h ^ v) * 1099511628211ull;
     return h;
 }
@@ -146,7 +153,8 @@ int read_product(const void* o, const void* a, const void* b, const void* c, con
 
 double activated(double v, const operation& o) {
     if (has(o, lt::epilogue::relu, lt::epilogue::relu_bias, lt::epilogue::relu)) return v > 0 ? v : 0;
-    if (has(o, lt::epilogue::gelu, lt::epilogue::gelu_bias, lt::epilogue::gelu)) return 0.5 * v * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+    if (has(o, lt::epilogue::gelu, lt::epilogue::gelu_bias, lt::epilogue::gelu))
+        return 0.5 * v * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
     return v;
 }
 
@@ -171,7 +179,8 @@ void multiply(const product& p, double alpha, const void* a, const void* b, doub
 }
 
 range bytes_of(const matrix_layout& l, const void* memory) {
-    const std::int64_t elements = (l.batch_count - 1) * l.batch_stride + (static_cast<std::int64_t>(l.columns) - 1) * l.leading + static_cast<std::int64_t>(l.rows);
+    const std::int64_t elements =
+        (l.batch_count - 1) * l.batch_stride + (static_cast<std::int64_t>(l.columns) - 1) * l.leading + static_cast<std::int64_t>(l.rows);
     return {memory, static_cast<std::size_t>(elements) * size_of(l.type)};
 }
 
@@ -270,11 +279,13 @@ GRAFT_SIMULATED int cublasLtMatmulPreferenceSetAttribute(void* raw, int attribut
     if (!handle_used(preference_kind, raw)) return result::invalid_value;
     auto& p = *static_cast<preference*>(raw);
     if (attribute == lt::preference::max_workspace_bytes) return take(p.workspace_bytes, value, bytes);
-    if (attribute >= lt::preference::min_alignment_a && attribute <= lt::preference::min_alignment_d) return take(p.alignment[attribute - lt::preference::min_alignment_a], value, bytes);
+    if (attribute >= lt::preference::min_alignment_a && attribute <= lt::preference::min_alignment_d)
+        return take(p.alignment[attribute - lt::preference::min_alignment_a], value, bytes);
     return result::invalid_value;
 }
 
-GRAFT_SIMULATED int cublasLtMatmulAlgoGetHeuristic(void* handle, void* o, void* a, void* b, void* c, void* d, void* wishes, int capacity, lt::heuristic* found, int* count) {
+GRAFT_SIMULATED int cublasLtMatmulAlgoGetHeuristic(void* handle, void* o, void* a, void* b, void* c, void* d, void* wishes, int capacity, lt::heuristic* found,
+                                                   int* count) {
     if (const int code = fault("cublasLtMatmulAlgoGetHeuristic")) return code;
     product p;
     if (!handle_used(handle_kind, handle) || !handle_used(preference_kind, wishes) || capacity < 1 || !found || !count) return result::invalid_value;
@@ -297,8 +308,9 @@ GRAFT_SIMULATED int cublasLtMatmulAlgoGetHeuristic(void* handle, void* o, void* 
     return result::success;
 }
 
-GRAFT_SIMULATED int cublasLtMatmul(void* handle, void* o, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, const void* beta, const void* c, void* c_layout, void* d,
-                                   void* d_layout, const lt::algorithm* how, void* workspace, std::size_t workspace_bytes, void* stream) {
+GRAFT_SIMULATED int cublasLtMatmul(void* handle, void* o, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, const void* beta,
+                                   const void* c, void* c_layout, void* d, void* d_layout, const lt::algorithm* how, void* workspace,
+                                   std::size_t workspace_bytes, void* stream) {
     if (const int code = fault("cublasLtMatmul")) return code;
     product p;
     if (!handle_used(handle_kind, handle) || !alpha || !beta || !a || !b || !d || !how) return result::invalid_value;

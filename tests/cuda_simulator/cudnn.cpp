@@ -68,7 +68,8 @@ cudnn_pointer descriptor_of(const void* raw) {
 const void* handle_of(const cudnn_descriptor& d) {
     for (const int name : {attribute::operation_graph_handle, attribute::execution_plan_handle})
         if (d.find(name)) return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(d.integer(name)));
-    for (const int name : {attribute::engine_heuristic_operation_graph, attribute::engine_operation_graph, attribute::engine_config_engine, attribute::execution_plan_engine_config})
+    for (const int name : {attribute::engine_heuristic_operation_graph, attribute::engine_operation_graph, attribute::engine_config_engine,
+                           attribute::execution_plan_engine_config})
         if (const cudnn_descriptor* of = d.descriptor(name)) return handle_of(*of);
     return nullptr;
 }
@@ -115,12 +116,15 @@ int set_attribute(void* raw, int name, int as, std::int64_t count, const void* e
     if (d->complete) return cudnn_error(result::bad_parameter, "an attribute is set behind completion");
     const cudnn_attribute* a = find_attribute(d->kind, name);
     if (!a) return cudnn_error(result::bad_parameter, "descriptors of kind " + std::to_string(d->kind) + " have no attribute " + std::to_string(name));
-    if (as != a->type && (a->type_too < 0 || as != a->type_too)) return cudnn_error(2010, "attribute " + std::to_string(name) + " has another type than " + std::to_string(as));
-    if (count < a->least || count > a->most) return cudnn_error(result::bad_parameter, "attribute " + std::to_string(name) + " has another number of elements than " + std::to_string(count));
+    if (as != a->type && (a->type_too < 0 || as != a->type_too))
+        return cudnn_error(2010, "attribute " + std::to_string(name) + " has another type than " + std::to_string(as));
+    if (count < a->least || count > a->most)
+        return cudnn_error(result::bad_parameter, "attribute " + std::to_string(name) + " has another number of elements than " + std::to_string(count));
     if (!elements) return cudnn_error(result::bad_parameter, "an attribute is set from nothing");
     cudnn_value v;
     if (const int code = read_elements(*a, as, count, elements, v)) return code;
-    if (as == type::handle && !handle_used(handle_kind, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(v.integers[0])))) return cudnn_error(result::bad_parameter, "a handle that does not live is set");
+    if (as == type::handle && !handle_used(handle_kind, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(v.integers[0]))))
+        return cudnn_error(result::bad_parameter, "a handle that does not live is set");
     d->attributes[name] = std::move(v);
     return result::success;
 }
@@ -162,7 +166,9 @@ int get_attribute(const void* raw, int name, int as, std::int64_t capacity, std:
     if (d->kind == cudnn::engine_descriptor && name == attribute::engine_numerical_note)
         return wrong(type::numerical_note) ? 2010 : give(d->engine.notes, capacity, count, elements);
     if (d->kind == cudnn::engine_descriptor && name == attribute::engine_behavior_note)
-        return wrong(type::behavior_note) ? 2010 : give(std::vector<std::int32_t>(compiles(d->engine.index) ? 1 : 0, cudnn::behavior_note::runtime_compilation), capacity, count, elements);
+        return wrong(type::behavior_note)
+                   ? 2010
+                   : give(std::vector<std::int32_t>(compiles(d->engine.index) ? 1 : 0, cudnn::behavior_note::runtime_compilation), capacity, count, elements);
     if (d->kind == cudnn::execution_plan_descriptor && name == attribute::execution_plan_json) {
         if (const int code = wrong(type::text)) return code;
         const std::string text = text_of_plan(*d);
@@ -173,7 +179,8 @@ int get_attribute(const void* raw, int name, int as, std::int64_t capacity, std:
     if (d->kind == cudnn::execution_plan_descriptor && name == attribute::execution_plan_workspace_bytes)
         return wrong(type::int64) ? 2010 : give(std::vector<std::int64_t>{d->engine.workspace_bytes}, capacity, count, elements);
     const cudnn_attribute* a = find_attribute(d->kind, name);
-    if (!a) return cudnn_error(result::bad_parameter, "descriptors of kind " + std::to_string(d->kind) + " have no attribute " + std::to_string(name) + " to read");
+    if (!a)
+        return cudnn_error(result::bad_parameter, "descriptors of kind " + std::to_string(d->kind) + " have no attribute " + std::to_string(name) + " to read");
     if (const int code = wrong(a->type)) return code;
     static const cudnn_value nothing;
     const cudnn_value& v = d->find(name) ? *d->find(name) : nothing;
@@ -181,7 +188,8 @@ int get_attribute(const void* raw, int name, int as, std::int64_t capacity, std:
     if (as == type::int64) return give(v.integers, capacity, count, elements);
     if (as == type::float64) return give(v.reals, capacity, count, elements);
     if (as == type::boolean) return give(std::vector<unsigned char>(v.integers.begin(), v.integers.end()), capacity, count, elements);
-    if (as == type::void_pointer || as == type::handle || as == type::text || as == type::float32) return cudnn_error(result::not_supported, "the simulator does not give this attribute back");
+    if (as == type::void_pointer || as == type::handle || as == type::text || as == type::float32)
+        return cudnn_error(result::not_supported, "the simulator does not give this attribute back");
     return give(std::vector<std::int32_t>(v.integers.begin(), v.integers.end()), capacity, count, elements);
 }
 
@@ -295,7 +303,8 @@ GRAFT_SIMULATED int cudnnBackendExecute(void* handle, void* plan, void* pack) {
     const handle_use use(handle, "cudnnBackendExecute");
     const auto* h = static_cast<const cudnn_handle*>(handle);
     const cudnn_pointer p = descriptor_of(plan), v = descriptor_of(pack);
-    if (!p || !v || p->kind != cudnn::execution_plan_descriptor || v->kind != cudnn::variant_pack_descriptor) return cudnn_error(2012, "a plan and a variant pack are needed");
+    if (!p || !v || p->kind != cudnn::execution_plan_descriptor || v->kind != cudnn::variant_pack_descriptor)
+        return cudnn_error(2012, "a plan and a variant pack are needed");
     if (!p->complete || !v->complete) return cudnn_error(2004, "the plan or the variant pack is not complete");
     if (h->device != current_device()) return cudnn_error(result::bad_parameter, "the handle belongs to another device than the current context");
     const int code = execute_plan(h->stream, p, v);

@@ -28,7 +28,8 @@ public:
         v_ = last->descriptor(attribute::matmul_operation_b), y_ = last->descriptor(attribute::matmul_operation_c);
         const cudnn_descriptor *weights = last->descriptor(attribute::matmul_operation_a), *divide = pointwise(weights, mode::divide);
         if (!divide) return false;
-        const cudnn_descriptor *power = x_of(divide), *sum = b_of(divide), *exp = pointwise(power, mode::exp), *subtract = exp ? pointwise(x_of(exp), mode::subtract) : nullptr;
+        const cudnn_descriptor *power = x_of(divide), *sum = b_of(divide), *exp = pointwise(power, mode::exp),
+                               *subtract = exp ? pointwise(x_of(exp), mode::subtract) : nullptr;
         if (!subtract) return false;
         const cudnn_descriptor *scores = x_of(subtract), *maximum = b_of(subtract);
         if (!reduces(maximum, scores, cudnn::reduce::maximum) || !reduces(sum, power, cudnn::reduce::add) || !has_statistic(maximum, sum)) return false;
@@ -36,7 +37,9 @@ public:
         const cudnn_descriptor* first = maker(scores);
         for (const int how : {mode::add, mode::multiply})
             if (first && first->kind == cudnn::pointwise_operation_descriptor && mode_of(first) == how && !is_virtual(b_of(first))) {
-                if (how == mode::add ? type_of(b_of(first)) != type_of(y_) || extents_of(b_of(first))[2] != extents_of(y_)[2] : !b_of(first)->integer(attribute::tensor_is_by_value)) return false;
+                if (how == mode::add ? type_of(b_of(first)) != type_of(y_) || extents_of(b_of(first))[2] != extents_of(y_)[2]
+                                     : !b_of(first)->integer(attribute::tensor_is_by_value))
+                    return false;
                 first = maker(x_of(first));
                 ++steps;
             }
@@ -48,7 +51,9 @@ public:
 private:
     static const cudnn_descriptor* x_of(const cudnn_descriptor* o) { return o->descriptor(attribute::pointwise_operation_x); }
     static const cudnn_descriptor* b_of(const cudnn_descriptor* o) { return o->descriptor(attribute::pointwise_operation_b); }
-    static int mode_of(const cudnn_descriptor* o) { return static_cast<int>(o->descriptor(attribute::pointwise_operation_pointwise)->integer(attribute::pointwise_mode)); }
+    static int mode_of(const cudnn_descriptor* o) {
+        return static_cast<int>(o->descriptor(attribute::pointwise_operation_pointwise)->integer(attribute::pointwise_mode));
+    }
 
     const cudnn_descriptor* maker(const cudnn_descriptor* tensor) const {
         for (const cudnn_descriptor* o : operations_)
@@ -103,7 +108,8 @@ int complete_matmul_operation(const cudnn_descriptor& d) {
 
 int complete_reduction(const cudnn_descriptor& d) {
     const std::int64_t how = d.integer(attribute::reduction_operator);
-    return how == cudnn::reduce::add || how == cudnn::reduce::maximum ? result::success : cudnn_error(result::not_supported, "the simulator has not this reduction");
+    return how == cudnn::reduce::add || how == cudnn::reduce::maximum ? result::success
+                                                                      : cudnn_error(result::not_supported, "the simulator has not this reduction");
 }
 
 int complete_reduction_operation(const cudnn_descriptor& d) {

@@ -39,18 +39,19 @@ const cudnn_attribute table[] = {
     {cudnn::convolution_descriptor, attribute::convolution_post_paddings, type::int64, 1, 6, true, none, none},
     {cudnn::convolution_descriptor, attribute::convolution_dilations, type::int64, 1, 6, true, none, none},
     {cudnn::convolution_descriptor, attribute::convolution_strides, type::int64, 1, 6, true, none, none},
-#define CONVOLUTION(kind, X, W, Y, name)                                                                             \
-    {kind, attribute::X, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},                              \
-    {kind, attribute::W, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},                              \
-    {kind, attribute::Y, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor},                              \
-    {kind, attribute::name##_convolution, type::descriptor, 1, 1, true, none, cudnn::convolution_descriptor},        \
-    {kind, attribute::name##_alpha, type::float32, 1, 1, true, type::float64, none},                                 \
-    {kind, attribute::name##_beta, type::float32, 1, 1, true, type::float64, none},
+#define CONVOLUTION(kind, X, W, Y, name) \
+    {kind, attribute::X, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor}, \
+        {kind, attribute::W, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor}, \
+        {kind, attribute::Y, type::descriptor, 1, 1, true, none, cudnn::tensor_descriptor}, \
+        {kind, attribute::name##_convolution, type::descriptor, 1, 1, true, none, cudnn::convolution_descriptor}, \
+        {kind, attribute::name##_alpha, type::float32, 1, 1, true, type::float64, none}, \
+        {kind, attribute::name##_beta, type::float32, 1, 1, true, type::float64, none},
     CONVOLUTION(cudnn::convolution_forward_descriptor, convolution_forward_x, convolution_forward_w, convolution_forward_y, convolution_forward)
-    CONVOLUTION(cudnn::convolution_backward_data_descriptor, convolution_backward_data_dx, convolution_backward_data_w, convolution_backward_data_dy, convolution_backward_data)
-    CONVOLUTION(cudnn::convolution_backward_filter_descriptor, convolution_backward_filter_x, convolution_backward_filter_dw, convolution_backward_filter_dy, convolution_backward_filter)
+        CONVOLUTION(cudnn::convolution_backward_data_descriptor, convolution_backward_data_dx, convolution_backward_data_w, convolution_backward_data_dy,
+                    convolution_backward_data) CONVOLUTION(cudnn::convolution_backward_filter_descriptor, convolution_backward_filter_x,
+                                                           convolution_backward_filter_dw, convolution_backward_filter_dy, convolution_backward_filter)
 #undef CONVOLUTION
-    {cudnn::pointwise_descriptor, attribute::pointwise_mode, type::pointwise_mode, 1, 1, true, none, none},
+            {cudnn::pointwise_descriptor, attribute::pointwise_mode, type::pointwise_mode, 1, 1, true, none, none},
     {cudnn::pointwise_descriptor, attribute::pointwise_compute_type, type::data_type, 1, 1, true, none, none},
     {cudnn::pointwise_descriptor, attribute::pointwise_relu_lower_clip, type::float64, 1, 1, false, type::float32, none},
     {cudnn::pointwise_descriptor, attribute::pointwise_relu_upper_clip, type::float64, 1, 1, false, type::float32, none},
@@ -92,7 +93,8 @@ int complete_tensor(const cudnn_descriptor& d) {
     const std::int64_t alignment = d.integer(attribute::tensor_byte_alignment);
     if (!size) return cudnn_error(result::not_supported, "a tensor's type is unknown");
     if (extents.size() != strides.size()) return cudnn_error(result::bad_parameter, "a tensor has not as many strides as dimensions");
-    if (alignment <= 0 || (alignment & (alignment - 1)) || alignment % static_cast<std::int64_t>(size)) return cudnn_error(result::bad_parameter, "a tensor's alignment is no power of two of its elements");
+    if (alignment <= 0 || (alignment & (alignment - 1)) || alignment % static_cast<std::int64_t>(size))
+        return cudnn_error(result::bad_parameter, "a tensor's alignment is no power of two of its elements");
     for (const std::int64_t e : extents)
         if (e < 1) return cudnn_error(result::bad_parameter, "a tensor has an empty dimension");
     for (const std::int64_t s : strides)
@@ -106,14 +108,19 @@ int complete_convolution(const cudnn_descriptor& d) {
     const struct {
         int name;
         std::int64_t least;
-    } lists[] = {{attribute::convolution_pre_paddings, 0}, {attribute::convolution_post_paddings, 0}, {attribute::convolution_dilations, 1}, {attribute::convolution_strides, 1}};
+    } lists[] = {{attribute::convolution_pre_paddings, 0},
+                 {attribute::convolution_post_paddings, 0},
+                 {attribute::convolution_dilations, 1},
+                 {attribute::convolution_strides, 1}};
     for (const auto& list : lists) {
         const auto& values = d.integers(list.name);
         if (values.size() != rank) return cudnn_error(result::bad_parameter, "a list of a convolution has not one item for each spatial dimension");
-        if (*std::min_element(values.begin(), values.end()) < list.least) return cudnn_error(result::bad_parameter, "a convolution's padding, stride or dilation is too small");
+        if (*std::min_element(values.begin(), values.end()) < list.least)
+            return cudnn_error(result::bad_parameter, "a convolution's padding, stride or dilation is too small");
     }
     const std::int64_t compute = d.integer(attribute::convolution_compute_type), mode = d.integer(attribute::convolution_mode);
-    if (compute != cudnn::data::float32 && compute != cudnn::data::float64) return cudnn_error(result::not_supported, "a convolution computes float32 or float64 here");
+    if (compute != cudnn::data::float32 && compute != cudnn::data::float64)
+        return cudnn_error(result::not_supported, "a convolution computes float32 or float64 here");
     return mode == cudnn::convolution::cross_correlation ? result::success : cudnn_error(result::not_supported, "the simulator only has cross-correlation");
 }
 
@@ -121,18 +128,22 @@ int complete_convolution_operation(const cudnn_descriptor& d) {
     convolution_roles roles;
     roles_of(d.kind, roles);
     const cudnn_descriptor *x = d.descriptor(roles.x), *w = d.descriptor(roles.w), *y = d.descriptor(roles.y), *c = d.descriptor(roles.convolution);
-    const auto &xe = x->integers(attribute::tensor_dimensions), &we = w->integers(attribute::tensor_dimensions), &ye = y->integers(attribute::tensor_dimensions);
+    const auto &xe = x->integers(attribute::tensor_dimensions), &we = w->integers(attribute::tensor_dimensions),
+               &ye = y->integers(attribute::tensor_dimensions);
     const std::size_t rank = static_cast<std::size_t>(c->integer(attribute::convolution_spatial_dims));
-    if (xe.size() != rank + 2 || we.size() != rank + 2 || ye.size() != rank + 2) return cudnn_error(result::bad_parameter, "tensors of a convolution have two dimensions more than it");
+    if (xe.size() != rank + 2 || we.size() != rank + 2 || ye.size() != rank + 2)
+        return cudnn_error(result::bad_parameter, "tensors of a convolution have two dimensions more than it");
     if (xe[0] != ye[0]) return cudnn_error(result::bad_parameter, "x and y of a convolution differ in their batch");
     if (we[0] != ye[1]) return cudnn_error(result::bad_parameter, "y of a convolution has not as many channels as w has filters");
     if (xe[1] % we[1] || we[0] % (xe[1] / we[1])) return cudnn_error(result::bad_parameter, "channels of a convolution make no groups");
     for (std::size_t i = 0; i < rank; ++i) {
         const std::int64_t span = (we[i + 2] - 1) * c->integers(attribute::convolution_dilations)[i] + 1;
         const std::int64_t room = xe[i + 2] + c->integers(attribute::convolution_pre_paddings)[i] + c->integers(attribute::convolution_post_paddings)[i] - span;
-        if (room < 0 || room / c->integers(attribute::convolution_strides)[i] + 1 != ye[i + 2]) return cudnn_error(result::bad_parameter, "y of a convolution has not the size that x, w and pads give");
+        if (room < 0 || room / c->integers(attribute::convolution_strides)[i] + 1 != ye[i + 2])
+            return cudnn_error(result::bad_parameter, "y of a convolution has not the size that x, w and pads give");
     }
-    if (d.real(roles.alpha, 1) != 1 || d.real(roles.beta, 0) != 0) return cudnn_error(result::not_supported, "the simulator has convolutions with alpha 1 and beta 0 alone");
+    if (d.real(roles.alpha, 1) != 1 || d.real(roles.beta, 0) != 0)
+        return cudnn_error(result::not_supported, "the simulator has convolutions with alpha 1 and beta 0 alone");
     return result::success;
 }
 
@@ -151,18 +162,22 @@ int complete_pointwise(const cudnn_descriptor& d) {
     const struct {
         int name;
         int mode;
-    } owners[] = {{attribute::pointwise_relu_lower_clip, cudnn::pointwise::relu_forward},       {attribute::pointwise_relu_upper_clip, cudnn::pointwise::relu_forward},
-                  {attribute::pointwise_relu_lower_clip_slope, cudnn::pointwise::relu_forward}, {attribute::pointwise_elu_alpha, cudnn::pointwise::elu_forward},
-                  {attribute::pointwise_softplus_beta, cudnn::pointwise::softplus_forward},     {attribute::pointwise_swish_beta, cudnn::pointwise::swish_forward}};
+    } owners[] = {
+        {attribute::pointwise_relu_lower_clip, cudnn::pointwise::relu_forward},       {attribute::pointwise_relu_upper_clip, cudnn::pointwise::relu_forward},
+        {attribute::pointwise_relu_lower_clip_slope, cudnn::pointwise::relu_forward}, {attribute::pointwise_elu_alpha, cudnn::pointwise::elu_forward},
+        {attribute::pointwise_softplus_beta, cudnn::pointwise::softplus_forward},     {attribute::pointwise_swish_beta, cudnn::pointwise::swish_forward}};
     for (const auto& o : owners)
         if (d.find(o.name) && mode != o.mode) return cudnn_error(result::bad_parameter, "a pointwise operation has an attribute of another one");
-    return d.integer(attribute::pointwise_compute_type) == cudnn::data::float32 ? result::success : cudnn_error(result::not_supported, "pointwise operations compute float32 here");
+    return d.integer(attribute::pointwise_compute_type) == cudnn::data::float32
+               ? result::success
+               : cudnn_error(result::not_supported, "pointwise operations compute float32 here");
 }
 
 int complete_pointwise_operation(const cudnn_descriptor& d) {
     const cudnn_descriptor *p = d.descriptor(attribute::pointwise_operation_pointwise), *x = d.descriptor(attribute::pointwise_operation_x),
                            *b = d.descriptor(attribute::pointwise_operation_b), *y = d.descriptor(attribute::pointwise_operation_y);
-    if (is_binary(p->integer(attribute::pointwise_mode)) != (b != nullptr)) return cudnn_error(result::bad_parameter, "a pointwise operation has the wrong number of operands");
+    if (is_binary(p->integer(attribute::pointwise_mode)) != (b != nullptr))
+        return cudnn_error(result::bad_parameter, "a pointwise operation has the wrong number of operands");
     const auto &xe = x->integers(attribute::tensor_dimensions), &ye = y->integers(attribute::tensor_dimensions);
     if (xe != ye) return cudnn_error(result::bad_parameter, "x and y of a pointwise operation differ in shape");
     if (!b) return result::success;
@@ -175,7 +190,8 @@ int complete_pointwise_operation(const cudnn_descriptor& d) {
 
 int complete_pack(const cudnn_descriptor& d) {
     std::vector<std::int64_t> ids = d.integers(attribute::variant_pack_unique_ids);
-    if (ids.size() != d.integers(attribute::variant_pack_data_pointers).size()) return cudnn_error(result::bad_parameter, "a variant pack has not one pointer for each id");
+    if (ids.size() != d.integers(attribute::variant_pack_data_pointers).size())
+        return cudnn_error(result::bad_parameter, "a variant pack has not one pointer for each id");
     std::sort(ids.begin(), ids.end());
     if (std::adjacent_find(ids.begin(), ids.end()) != ids.end()) return cudnn_error(2009, "a variant pack names an id twice");
     return result::success;
@@ -219,7 +235,8 @@ bool is_known(int kind) {
 
 bool is_operation(int kind) {
     convolution_roles roles;
-    return kind == cudnn::pointwise_operation_descriptor || kind == cudnn::matmul_operation_descriptor || kind == cudnn::reduction_operation_descriptor || roles_of(kind, roles);
+    return kind == cudnn::pointwise_operation_descriptor || kind == cudnn::matmul_operation_descriptor || kind == cudnn::reduction_operation_descriptor ||
+           roles_of(kind, roles);
 }
 
 std::int64_t id_of(const cudnn_descriptor* tensor) { return tensor->integer(attribute::tensor_unique_id); }
@@ -243,14 +260,18 @@ operation_tensors tensors_of(const cudnn_descriptor& operation) {
 
 bool roles_of(int kind, convolution_roles& r) {
     if (kind == cudnn::convolution_forward_descriptor)
-        r = {attribute::convolution_forward_x, attribute::convolution_forward_w, attribute::convolution_forward_y, attribute::convolution_forward_convolution,
-             attribute::convolution_forward_alpha, attribute::convolution_forward_beta, attribute::convolution_forward_y};
+        r = {attribute::convolution_forward_x,     attribute::convolution_forward_w,
+             attribute::convolution_forward_y,     attribute::convolution_forward_convolution,
+             attribute::convolution_forward_alpha, attribute::convolution_forward_beta,
+             attribute::convolution_forward_y};
     else if (kind == cudnn::convolution_backward_data_descriptor)
-        r = {attribute::convolution_backward_data_dx, attribute::convolution_backward_data_w, attribute::convolution_backward_data_dy, attribute::convolution_backward_data_convolution,
-             attribute::convolution_backward_data_alpha, attribute::convolution_backward_data_beta, attribute::convolution_backward_data_dx};
+        r = {attribute::convolution_backward_data_dx,          attribute::convolution_backward_data_w,     attribute::convolution_backward_data_dy,
+             attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha, attribute::convolution_backward_data_beta,
+             attribute::convolution_backward_data_dx};
     else if (kind == cudnn::convolution_backward_filter_descriptor)
-        r = {attribute::convolution_backward_filter_x, attribute::convolution_backward_filter_dw, attribute::convolution_backward_filter_dy, attribute::convolution_backward_filter_convolution,
-             attribute::convolution_backward_filter_alpha, attribute::convolution_backward_filter_beta, attribute::convolution_backward_filter_dw};
+        r = {attribute::convolution_backward_filter_x,           attribute::convolution_backward_filter_dw,    attribute::convolution_backward_filter_dy,
+             attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha, attribute::convolution_backward_filter_beta,
+             attribute::convolution_backward_filter_dw};
     else
         return false;
     return true;

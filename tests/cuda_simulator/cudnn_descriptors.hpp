@@ -35,9 +35,9 @@ struct cudnn_descriptor {
     int kind = 0;
     bool complete = false;
     std::map<int, cudnn_value> attributes;
-    cudnn_engine engine;                        // of an engine, a configuration and a plan
-    std::vector<cudnn_pointer> proposed;        // of a heuristic
-    std::int64_t announced = 0;                 // of a heuristic: how many it says that it has
+    cudnn_engine engine;                  // of an engine, a configuration and a plan
+    std::vector<cudnn_pointer> proposed;  // of a heuristic
+    std::int64_t announced = 0;           // of a heuristic: how many it says that it has
 
     const cudnn_value* find(int name) const {
         const auto at = attributes.find(name);
@@ -86,8 +86,8 @@ struct cudnn_attribute {
     int kind, name, type;
     std::int64_t least, most;  // elements
     bool needed;
-    int type_too;      // another type that is allowed, -1 for none
-    int of_kind;       // of a descriptor: the kind that it must be, -1 for any operation
+    int type_too;  // another type that is allowed, -1 for none
+    int of_kind;   // of a descriptor: the kind that it must be, -1 for any operation
 };
 const cudnn_attribute* find_attribute(int kind, int name);
 bool is_known(int kind);

@@ -20,7 +20,8 @@ namespace result = cudnn::result;
 namespace mode = cudnn::pointwise;
 
 // Engines, by their numbers. Those that a caller has to pass over for one reason or another stand first in what is proposed.
-constexpr std::int64_t plain = 0, tensor_cores = 1, racing = 2, narrowing = 3, coarse = 4, fusing = 7, fusing_plainly = 8, broken = 9, flash = 10, flash_of_hopper = 11;
+constexpr std::int64_t plain = 0, tensor_cores = 1, racing = 2, narrowing = 3, coarse = 4, fusing = 7, fusing_plainly = 8, broken = 9, flash = 10,
+                       flash_of_hopper = 11;
 
 // A graph as engines see it: one convolution, and pointwise operations each of which reads what the one before wrote.
 struct pattern {
@@ -72,7 +73,9 @@ bool is_channels_last(const cudnn_descriptor* t) {
     return s[0] == step;
 }
 
-int mode_of(const cudnn_descriptor* step) { return static_cast<int>(step->descriptor(attribute::pointwise_operation_pointwise)->integer(attribute::pointwise_mode)); }
+int mode_of(const cudnn_descriptor* step) {
+    return static_cast<int>(step->descriptor(attribute::pointwise_operation_pointwise)->integer(attribute::pointwise_mode));
+}
 
 // Residual, bias and activation in the order, and of the kinds, that the ready-made engines know.
 bool is_ready_made(const pattern& p, bool relu_only) {
@@ -82,7 +85,8 @@ bool is_ready_made(const pattern& p, bool relu_only) {
     const int act = mode_of(p.steps[i]);
     const bool known = act == mode::relu_forward || (!relu_only && (act == mode::tanh_forward || act == mode::sigmoid_forward || act == mode::elu_forward));
     const cudnn_descriptor* how = p.steps[i]->descriptor(attribute::pointwise_operation_pointwise);
-    return known && i + 1 == p.steps.size() && how->real(attribute::pointwise_relu_lower_clip, 0) == 0 && how->real(attribute::pointwise_relu_lower_clip_slope, 0) == 0;
+    return known && i + 1 == p.steps.size() && how->real(attribute::pointwise_relu_lower_clip, 0) == 0 &&
+           how->real(attribute::pointwise_relu_lower_clip_slope, 0) == 0;
 }
 
 bool supports(std::int64_t engine, const pattern& p, int compute) {
@@ -144,7 +148,8 @@ cudnn_pointer completed(int kind, cudnn_engine engine) {
 }
 
 cudnn_pointer configuration(const cudnn_pointer& graph, std::int64_t index, std::int64_t knob) {
-    const cudnn_pointer engine = completed(cudnn::engine_descriptor, describe(index, knob)), config = completed(cudnn::engine_config_descriptor, describe(index, knob));
+    const cudnn_pointer engine = completed(cudnn::engine_descriptor, describe(index, knob)),
+                        config = completed(cudnn::engine_config_descriptor, describe(index, knob));
     engine->attributes[attribute::engine_operation_graph].descriptors = {graph};
     engine->attributes[attribute::engine_global_index].integers = {index};
     config->attributes[attribute::engine_config_engine].descriptors = {engine};
@@ -182,8 +187,10 @@ int complete_operation_graph(cudnn_descriptor& d) {
     }
     for (const auto& t : tensors) {
         const bool is_virtual = t.second->integer(attribute::tensor_is_virtual) != 0;
-        if (is_virtual && (!written.count(t.first) || (!read.count(t.first) && !has_matmul(d)))) return cudnn_error(result::bad_parameter, "a virtual tensor is not made and read inside of its graph");
-        if (!is_virtual && written.count(t.first) && read.count(t.first)) return cudnn_error(result::not_supported, "the simulator keeps no tensor between operations in memory");
+        if (is_virtual && (!written.count(t.first) || (!read.count(t.first) && !has_matmul(d))))
+            return cudnn_error(result::bad_parameter, "a virtual tensor is not made and read inside of its graph");
+        if (!is_virtual && written.count(t.first) && read.count(t.first))
+            return cudnn_error(result::not_supported, "the simulator keeps no tensor between operations in memory");
     }
     return result::success;
 }
@@ -199,7 +206,9 @@ int complete_heuristic(cudnn_descriptor& d) {
     const bool fallback = how == cudnn::heuristic::fallback;
     // Convolutions in three dimensions are left to the fallback, so that it is needed.
     const bool known = p.attention || (p.legal && p.x->integers(attribute::tensor_dimensions).size() < 5);
-    const std::vector<std::int64_t> order = fallback ? std::vector<std::int64_t>{plain, fusing_plainly, flash} : std::vector<std::int64_t>{plain, broken, narrowing, coarse, racing, tensor_cores, fusing, fusing_plainly, flash_of_hopper, flash};
+    const std::vector<std::int64_t> order =
+        fallback ? std::vector<std::int64_t>{plain, fusing_plainly, flash}
+                 : std::vector<std::int64_t>{plain, broken, narrowing, coarse, racing, tensor_cores, fusing, fusing_plainly, flash_of_hopper, flash};
     for (const std::int64_t index : order) {
         if ((!fallback && !known) || !supports(index, p, compute)) continue;
         if (index == tensor_cores) d.proposed.push_back(configuration(graph, index, 1));
@@ -214,7 +223,8 @@ int complete_engine(cudnn_descriptor& d) {
     const cudnn_descriptor *graph = d.descriptor(attribute::engine_operation_graph), *device = d.descriptor(attribute::engine_device);
     if (!has_device(*graph, device)) return cudnn_error(result::bad_parameter, "neither a handle nor a device tells what the engine is for");
     const std::int64_t index = d.integer(attribute::engine_global_index);
-    if (!supports(index, read_pattern(*graph), compute_of(device))) return cudnn_error(result::not_supported, "engine " + std::to_string(index) + " does not take this graph");
+    if (!supports(index, read_pattern(*graph), compute_of(device)))
+        return cudnn_error(result::not_supported, "engine " + std::to_string(index) + " does not take this graph");
     d.engine = describe(index, 0);
     return result::success;
 }
@@ -225,7 +235,8 @@ int complete_configuration(cudnn_descriptor& d) {
     if (const cudnn_value* choices = d.find(attribute::engine_config_knob_choices))
         for (const cudnn_pointer& c : choices->descriptors) {
             knob = c->integer(attribute::knob_choice_value);
-            if (index != tensor_cores || c->integer(attribute::knob_choice_type) != cudnn::knob::workspace || knob < 0 || knob > 1) return cudnn_error(result::bad_parameter, "the engine has not this knob, or not this value of it");
+            if (index != tensor_cores || c->integer(attribute::knob_choice_type) != cudnn::knob::workspace || knob < 0 || knob > 1)
+                return cudnn_error(result::bad_parameter, "the engine has not this knob, or not this value of it");
         }
     d.engine = describe(index, knob);
     return result::success;
@@ -263,11 +274,13 @@ int complete_plan(cudnn_descriptor& d) {
     const bool from_config = d.find(attribute::execution_plan_engine_config) != nullptr;
     if (from_config == (text != nullptr)) return cudnn_error(result::bad_parameter, "a plan is made of a configuration or of a text");
     if (text) {
-        if (!d.find(attribute::execution_plan_handle) && !d.find(attribute::execution_plan_device)) return cudnn_error(result::bad_parameter, "neither a handle nor a device tells what the plan is for");
+        if (!d.find(attribute::execution_plan_handle) && !d.find(attribute::execution_plan_device))
+            return cudnn_error(result::bad_parameter, "neither a handle nor a device tells what the plan is for");
         const std::string mark = plan_text();
         const std::size_t number = static_cast<std::size_t>(std::strtoull(text->text.c_str() + std::min(mark.size(), text->text.size()), nullptr, 10));
         const std::lock_guard<std::mutex> guard(kept().lock);
-        if (text->text.compare(0, mark.size(), mark) || text->text.back() != '}' || number >= kept().configs.size()) return cudnn_error(1003, "the text is not of a plan of this library");
+        if (text->text.compare(0, mark.size(), mark) || text->text.back() != '}' || number >= kept().configs.size())
+            return cudnn_error(1003, "the text is not of a plan of this library");
         d.attributes[attribute::execution_plan_engine_config].descriptors = {kept().configs[number]};
     }
     d.engine = d.descriptor(attribute::execution_plan_engine_config)->engine;

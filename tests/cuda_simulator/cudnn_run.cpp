@@ -1,4 +1,5 @@
-// The simulated cuDNN's arithmetic: convolutions, products of matrices, reductions and pointwise operations over any strides, each sum in double, one element at a time.
+// The simulated cuDNN's arithmetic: convolutions, products of matrices, reductions and pointwise operations over any strides, each sum in double, one element
+// at a time.
 #include "cudnn_descriptors.hpp"
 #include "simulator.hpp"
 
@@ -62,7 +63,9 @@ struct running_tensor {
         switch (cudnn_size(type)) {
         case 8: std::memcpy(&wide, p, 8); return wide;
         case 4: std::memcpy(&single, p, 4); return static_cast<double>(single);
-        default: std::memcpy(&half, p, 2); return static_cast<double>(type == cudnn::data::float16 ? graft::to_float(graft::float16{half}) : graft::to_float(graft::bfloat16{half}));
+        default:
+            std::memcpy(&half, p, 2);
+            return static_cast<double>(type == cudnn::data::float16 ? graft::to_float(graft::float16{half}) : graft::to_float(graft::bfloat16{half}));
         }
     }
     void store(std::int64_t at, double v) {
@@ -122,7 +125,8 @@ struct filter_tap {
 // Visits every product of a convolution in the order of y, then of w: tells the elements' places in x, w and y.
 template <class Visit>
 void visit_products(const cudnn_descriptor& c, const running_tensor& x, const running_tensor& w, const running_tensor& y, const Visit& visit) {
-    const auto &stride = c.integers(attribute::convolution_strides), &dilation = c.integers(attribute::convolution_dilations), &pad = c.integers(attribute::convolution_pre_paddings);
+    const auto &stride = c.integers(attribute::convolution_strides), &dilation = c.integers(attribute::convolution_dilations),
+               &pad = c.integers(attribute::convolution_pre_paddings);
     const std::int64_t groups = x.extents[1] / w.extents[1], filters = w.extents[0] / groups;
     const std::size_t axes = y.extents.size() - 2;
     std::vector<filter_tap> taps;
@@ -339,8 +343,10 @@ int execute_plan(void* stream, const cudnn_pointer& plan, const cudnn_pointer& p
         if (!d.second->integer(attribute::tensor_is_virtual)) {
             std::size_t at = 0;
             while (at < ids.size() && ids[at] != d.first) ++at;
-            if (at == ids.size() || !pointers[at]) return cudnn_error(result::bad_parameter, "the variant pack has no pointer for tensor " + std::to_string(d.first));
-            if (pointers[at] % d.second->integer(attribute::tensor_byte_alignment)) return cudnn_error(2003, "tensor " + std::to_string(d.first) + " is not aligned as its descriptor says");
+            if (at == ids.size() || !pointers[at])
+                return cudnn_error(result::bad_parameter, "the variant pack has no pointer for tensor " + std::to_string(d.first));
+            if (pointers[at] % d.second->integer(attribute::tensor_byte_alignment))
+                return cudnn_error(2003, "tensor " + std::to_string(d.first) + " is not aligned as its descriptor says");
             t.memory = reinterpret_cast<unsigned char*>(static_cast<std::uintptr_t>(pointers[at]));
             if (d.second->integer(attribute::tensor_is_by_value)) {
                 // Of the host, and read now.

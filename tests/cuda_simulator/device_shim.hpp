@@ -22,7 +22,9 @@ extern "C" unsigned char graft_simulator_dynamic_shared[] __attribute__((visibil
 
 // ---- vectors ----
 
-struct __align__(16) float4 { float x, y, z, w; };
+struct __align__(16) float4 {
+    float x, y, z, w;
+};
 
 #define threadIdx (graft_simulator_state.thread)
 #define blockIdx (graft_simulator_state.block)
@@ -65,7 +67,9 @@ inline unsigned lane_at(int index, int width) {
 
 }  // namespace graft_simulator
 
-inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) { graft_simulator::warp(graft_simulator::wait_kind::synchronise, mask, 0, 0, line); }
+inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
+    graft_simulator::warp(graft_simulator::wait_kind::synchronise, mask, 0, 0, line);
+}
 template <class T>
 inline T __shfl_xor_sync(unsigned mask, T v, int distance, int width = 32, int line = __builtin_LINE()) {
     return graft_simulator::shuffle(mask, v, graft_simulator::lane_xor(distance, width), line);

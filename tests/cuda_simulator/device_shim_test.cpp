@@ -98,8 +98,10 @@ TEST_CASE("The shim has what CUDA has, and the same sizes and alignments of vect
 }
 
 TEST_CASE("Shuffles move what a warp's lanes hold") {
-    const std::vector<int> p = run("int", "const int t = threadIdx.x; int* q = p + 8 * t; q[0] = __shfl_xor_sync(~0u, t, 5); q[1] = __shfl_down_sync(~0u, t, 3); q[2] = __shfl_sync(~0u, t, 1, 4); "
-                                          "q[3] = __shfl_sync(~0u, t, 9); q[4] = __shfl_down_sync(~0u, t, 3, 8); q[5] = __syncthreads_count(t < 40);",
+    const std::vector<int> p = run("int",
+                                   "const int t = threadIdx.x; int* q = p + 8 * t; q[0] = __shfl_xor_sync(~0u, t, 5); q[1] = __shfl_down_sync(~0u, t, 3); q[2] "
+                                   "= __shfl_sync(~0u, t, 1, 4); "
+                                   "q[3] = __shfl_sync(~0u, t, 9); q[4] = __shfl_down_sync(~0u, t, 3, 8); q[5] = __syncthreads_count(t < 40);",
                                    std::vector<int>(64 * 8), 64);
     for (int t = 0; t < 64; ++t) {
         const int *q = &p[static_cast<std::size_t>(8 * t)], lane = t % 32, warp = t - lane;

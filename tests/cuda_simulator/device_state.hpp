@@ -16,10 +16,10 @@ enum class wait_kind : int { synchronise, shuffle };
 /// One for each compiled text, in its shared library. The runner fills it in before each block.
 struct device_state {
     triple thread, block, block_size, grid_size;
-    unsigned next, count;        ///< threads of the block: how many have started, how many there are
-    unsigned current;            ///< the running thread's place in the block
-    int backward;                ///< threads start at the last one
-    unsigned char* status;       ///< of each thread
+    unsigned next, count;   ///< threads of the block: how many have started, how many there are
+    unsigned current;       ///< the running thread's place in the block
+    int backward;           ///< threads start at the last one
+    unsigned char* status;  ///< of each thread
     /// Waits for the threads of the block; gives back how many of them came with a predicate that is not zero.
     int (*wait_block)(int predicate, int line);
     /// Waits for the threads of the mask; `value` and `lane` mean what `wait_kind` says.
@@ -57,6 +57,6 @@ struct module_description {
 
 constexpr unsigned module_version = 3;
 constexpr unsigned dynamic_shared_limit = 227u << 10;  ///< of a block, after opting in
-constexpr unsigned shared_guard = 4096;               ///< bytes behind it that no kernel may change
+constexpr unsigned shared_guard = 4096;                ///< bytes behind it that no kernel may change
 
 }  // namespace graft_simulator

@@ -78,15 +78,29 @@ struct attribute_row {
 
 int attribute_of(int attribute, int& value) {
     namespace a = driver::attribute;
-    const attribute_row rows[] = {
-        {a::max_threads_per_block, 1024}, {a::max_grid_x, 2147483647}, {a::max_grid_y, 65535}, {a::max_grid_z, 65535},
-        {a::max_shared_bytes_per_block, 48 << 10}, {a::warp_size, 32}, {a::max_registers_per_block, 65536}, {a::clock_khz, 1000000},
-        {a::multiprocessors, std::atoi(setting("MULTIPROCESSORS", "4").c_str())}, {a::integrated, 0},
-        {a::compute_mode, std::atoi(setting("COMPUTE_MODE", "0").c_str())}, {a::ecc_enabled, 0}, {a::memory_clock_khz, 1000000},
-        {a::memory_bus_bits, 512}, {a::l2_bytes, 4 << 20}, {a::max_threads_per_multiprocessor, compute_capability() == 75 ? 1024 : 2048},
-        {a::copy_engines, 2}, {a::compute_capability_major, compute_capability() / 10}, {a::compute_capability_minor, compute_capability() % 10},
-        {a::max_shared_bytes_per_multiprocessor, shared_opt_in() + 1024}, {a::max_registers_per_multiprocessor, 65536},
-        {a::max_shared_bytes_opt_in, shared_opt_in()}, {a::max_blocks_per_multiprocessor, 32}};
+    const attribute_row rows[] = {{a::max_threads_per_block, 1024},
+                                  {a::max_grid_x, 2147483647},
+                                  {a::max_grid_y, 65535},
+                                  {a::max_grid_z, 65535},
+                                  {a::max_shared_bytes_per_block, 48 << 10},
+                                  {a::warp_size, 32},
+                                  {a::max_registers_per_block, 65536},
+                                  {a::clock_khz, 1000000},
+                                  {a::multiprocessors, std::atoi(setting("MULTIPROCESSORS", "4").c_str())},
+                                  {a::integrated, 0},
+                                  {a::compute_mode, std::atoi(setting("COMPUTE_MODE", "0").c_str())},
+                                  {a::ecc_enabled, 0},
+                                  {a::memory_clock_khz, 1000000},
+                                  {a::memory_bus_bits, 512},
+                                  {a::l2_bytes, 4 << 20},
+                                  {a::max_threads_per_multiprocessor, compute_capability() == 75 ? 1024 : 2048},
+                                  {a::copy_engines, 2},
+                                  {a::compute_capability_major, compute_capability() / 10},
+                                  {a::compute_capability_minor, compute_capability() % 10},
+                                  {a::max_shared_bytes_per_multiprocessor, shared_opt_in() + 1024},
+                                  {a::max_registers_per_multiprocessor, 65536},
+                                  {a::max_shared_bytes_opt_in, shared_opt_in()},
+                                  {a::max_blocks_per_multiprocessor, 32}};
     for (const attribute_row& row : rows) {
         if (row.attribute != attribute) continue;
         value = row.value;
@@ -112,20 +126,35 @@ struct error_row {
 
 const error_row* row_of(int code) {
     static const error_row rows[] = {
-        {0, "CUDA_SUCCESS", "no error"}, {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"}, {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-        {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"}, {4, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
-        {34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"}, {36, "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "API call is not supported in the installed CUDA driver"},
-        {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable"}, {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
-        {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"}, {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
-        {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}, {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
-        {214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"}, {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-        {401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"}, {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-        {600, "CUDA_ERROR_NOT_READY", "device not ready"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-        {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"}, {702, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
-        {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"}, {715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered"},
-        {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"}, {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-        {800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"}, {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
-        {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"}, {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
+        {0, "CUDA_SUCCESS", "no error"},
+        {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+        {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+        {3, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+        {4, "CUDA_ERROR_DEINITIALIZED", "driver shutting down"},
+        {34, "CUDA_ERROR_STUB_LIBRARY", "CUDA driver is a stub library"},
+        {36, "CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "API call is not supported in the installed CUDA driver"},
+        {46, "CUDA_ERROR_DEVICE_UNAVAILABLE", "CUDA-capable device(s) is/are busy or unavailable"},
+        {100, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+        {101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+        {200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+        {201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+        {209, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+        {214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+        {400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+        {401, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
+        {500, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+        {600, "CUDA_ERROR_NOT_READY", "device not ready"},
+        {700, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+        {701, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
+        {702, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
+        {709, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
+        {715, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered"},
+        {716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"},
+        {719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+        {800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
+        {801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
+        {802, "CUDA_ERROR_SYSTEM_NOT_READY", "system not yet initialized"},
+        {803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "system has unsupported display driver / cuda driver combination"},
         {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
         {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
         {902, "CUDA_ERROR_STREAM_CAPTURE_MERGE", "operation would result in a merge of separate capture sequences"},
@@ -231,8 +260,9 @@ int free_memory(std::uint64_t address, bool pinned) {
     const auto at = w.memory.find(address);
     if (at == w.memory.end() || (at->second->device < 0) != pinned) {
         const bool twice = at == w.memory.end() && w.freed.count(address);
-        problem(twice ? "double_free" : "invalid_address",
-                twice ? "memory was freed twice" : at == w.memory.end() ? "an address was freed that no allocation begins at" : "memory was freed by the wrong function");
+        problem(twice ? "double_free" : "invalid_address", twice                  ? "memory was freed twice"
+                                                           : at == w.memory.end() ? "an address was freed that no allocation begins at"
+                                                                                  : "memory was freed by the wrong function");
         return result::invalid_value;
     }
     run_everything();  // the driver waits for the device before it frees

@@ -28,12 +28,12 @@ function_handle* find_function(void* handle, int& why) {
 
 int code_of(outcome::kind_type kind) {
     switch (kind) {
-        case outcome::done: return result::success;
-        case outcome::invalid: return result::invalid_value;
-        case outcome::illegal_address: return result::illegal_address;
-        case outcome::misaligned_address: return result::misaligned_address;
-        case outcome::illegal_instruction: return result::illegal_instruction;
-        default: return result::launch_failed;
+    case outcome::done: return result::success;
+    case outcome::invalid: return result::invalid_value;
+    case outcome::illegal_address: return result::illegal_address;
+    case outcome::misaligned_address: return result::misaligned_address;
+    case outcome::illegal_instruction: return result::illegal_instruction;
+    default: return result::launch_failed;
     }
 }
 
@@ -172,7 +172,8 @@ int cuFuncSetAttribute(void* function, int attribute, int value) {
     int why = 0;
     function_handle* f = find_function(function, why);
     if (!f) return c.end(why, function, attribute, value);
-    if (attribute == driver::function::shared_carveout) return c.end(value < -1 || value > 100 ? result::invalid_value : result::success, function, attribute, value);
+    if (attribute == driver::function::shared_carveout)
+        return c.end(value < -1 || value > 100 ? result::invalid_value : result::success, function, attribute, value);
     if (attribute != driver::function::max_dynamic_shared_bytes) return c.end(result::invalid_value, function, attribute, value);
     const int most = shared_limit() - static_cast<int>(static_shared_bytes(f->code));
     if (value < 0 || value > most) return c.end(result::invalid_value, function, attribute, value);
@@ -188,12 +189,12 @@ int cuFuncGetAttribute(int* value, int attribute, void* function) {
     if (!f) return c.end(why, attribute, function);
     if (!value) return c.end(result::invalid_value, attribute, function);
     switch (attribute) {
-        case driver::function::max_threads_per_block: *value = static_cast<int>(f->code.entry->max_threads); break;
-        case driver::function::shared_bytes: *value = static_cast<int>(static_shared_bytes(f->code)); break;
-        case driver::function::local_bytes: *value = 0; break;
-        case driver::function::registers: *value = 32; break;
-        case driver::function::max_dynamic_shared_bytes: *value = static_cast<int>(f->code.dynamic_shared_limit); break;
-        default: return c.end(result::invalid_value, attribute, function);
+    case driver::function::max_threads_per_block: *value = static_cast<int>(f->code.entry->max_threads); break;
+    case driver::function::shared_bytes: *value = static_cast<int>(static_shared_bytes(f->code)); break;
+    case driver::function::local_bytes: *value = 0; break;
+    case driver::function::registers: *value = 32; break;
+    case driver::function::max_dynamic_shared_bytes: *value = static_cast<int>(f->code.dynamic_shared_limit); break;
+    default: return c.end(result::invalid_value, attribute, function);
     }
     return c.end(result::success, attribute, function);
 }

@@ -8,9 +8,7 @@
 namespace graft_simulator {
 namespace {
 
-double now_in_milliseconds() {
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now_in_milliseconds() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // An event that may be used; null with the reason.
 event* find_event(void* handle, int& why) {
@@ -132,7 +130,8 @@ int end_capture(stream& s, void** graph_handle) {
 }
 
 bool overlaps(const std::vector<range>& ranges, const range& r) {
-    return std::any_of(ranges.begin(), ranges.end(), [&](const range& one) { return one.address < r.address + r.bytes && r.address < one.address + one.bytes; });
+    return std::any_of(ranges.begin(), ranges.end(),
+                       [&](const range& one) { return one.address < r.address + r.bytes && r.address < one.address + one.bytes; });
 }
 
 // What the host may not touch while the graph waits: sources of copies that nothing before them changes, and targets that nothing reads.
@@ -144,7 +143,8 @@ host_memory host_memory_of(const operation& all, const std::vector<std::shared_p
     host_memory memory;
     for (const auto& node : nodes) {
         const range &from = node->from_host, &to = node->to_host;
-        if (from.bytes && is_live(from, true) && !queued_touches(from.address, from.bytes) && !overlaps(all.writes, from)) memory.sources.emplace_back(from, sum_of(from));
+        if (from.bytes && is_live(from, true) && !queued_touches(from.address, from.bytes) && !overlaps(all.writes, from))
+            memory.sources.emplace_back(from, sum_of(from));
         if (to.bytes && is_live(to, true) && !queued_touches(to.address, to.bytes) && !overlaps(all.reads, to)) memory.targets.push_back(to);
     }
     return memory;

@@ -154,8 +154,8 @@ std::string with_dynamic_shared(const std::string& text, const std::string& code
         std::size_t name = name_end;
         while (name > 0 && is_word(words[name - 1])) --name;
         const std::string type = words.substr(0, name);
-        out += text.substr(done, at - done) + "static " + type + "* const " + words.substr(name, name_end - name) +
-               " = reinterpret_cast<" + type + "*>(graft_simulator_dynamic_shared)";
+        out += text.substr(done, at - done) + "static " + type + "* const " + words.substr(name, name_end - name) + " = reinterpret_cast<" + type +
+               "*>(graft_simulator_dynamic_shared)";
         done = end;
     }
     return out + text.substr(done);
@@ -225,15 +225,26 @@ std::string tail_of(const std::vector<entry_found>& entries) {
         tail += "    graft_simulator::describe(\"" + e.name + "\", graft_simulator::run<&" + e.name + ">, " + e.max_threads + ", &" + e.name + "),\n";
     }
     return tail + "    {}};\nextern \"C\" __attribute__((visibility(\"default\"))) const graft_simulator::module_description graft_simulator_module = {" +
-           std::to_string(module_version) +
-           ", &graft_simulator_state, __start_graft_shared, __stop_graft_shared, graft_simulator_dynamic_shared, " +
+           std::to_string(module_version) + ", &graft_simulator_state, __start_graft_shared, __stop_graft_shared, graft_simulator_dynamic_shared, " +
            std::to_string(dynamic_shared_limit) + ", graft_simulator_entries, " + std::to_string(entries.size()) + "};\n";
 }
 
 std::vector<std::string> flags_of(const std::vector<std::string>& options) {
-    std::vector<std::string> flags = {"-std=gnu++17", "-O0", "-fPIC", "-w", "-fno-exceptions", "-fno-rtti", "-fwrapv", "-fno-strict-aliasing",
-                                      "-fvisibility=hidden", "-fno-asynchronous-unwind-tables", "-fno-stack-protector", "-fmax-errors=20",
-                                      "-ffp-contract=off", "-fno-threadsafe-statics", "-fno-var-tracking"};
+    std::vector<std::string> flags = {"-std=gnu++17",
+                                      "-O0",
+                                      "-fPIC",
+                                      "-w",
+                                      "-fno-exceptions",
+                                      "-fno-rtti",
+                                      "-fwrapv",
+                                      "-fno-strict-aliasing",
+                                      "-fvisibility=hidden",
+                                      "-fno-asynchronous-unwind-tables",
+                                      "-fno-stack-protector",
+                                      "-fmax-errors=20",
+                                      "-ffp-contract=off",
+                                      "-fno-threadsafe-statics",
+                                      "-fno-var-tracking"};
     // Misaligned vectors and places past an array's end are faults here too: the compiler puts a trap before them.
     flags.insert(flags.end(), {"-fsanitize=alignment,bounds", "-fsanitize-undefined-trap-on-error"});
     if (finds_races()) flags.insert(flags.end(), {"-fsanitize=thread", "-DGRAFT_SIMULATOR_RACES"});
@@ -256,7 +267,8 @@ compiled compile_now(const std::string& unit, const std::string& code, const std
     }
     std::vector<std::string> words = {environment("GRAFT_SIMULATOR_CXX", GRAFT_SIMULATOR_DEFAULT_CXX)};
     words.insert(words.end(), flags.begin(), flags.end());
-    words.insert(words.end(), {"-shared", "-pipe", "-nostdlib", "-Wl,-z,now", "-include", shim_folder() + "/device_shim.hpp", "-o", stem + ".so", source_path, "-lm", "-lc", "-lgcc"});
+    words.insert(words.end(), {"-shared", "-pipe", "-nostdlib", "-Wl,-z,now", "-include", shim_folder() + "/device_shim.hpp", "-o", stem + ".so", source_path,
+                               "-lm", "-lc", "-lgcc"});
     const exit_of_command ran = run_command(words, stem + ".log");
     unlink(source_path.c_str());
     result.log = ran.output;
@@ -285,8 +297,8 @@ std::string cache_folder() {
 compiled compile(const std::string& source, const std::vector<std::string>& options) {
     static std::mutex one_at_a_time;
     const std::lock_guard<std::mutex> lock(one_at_a_time);
-    static const std::string shim = contents_of(shim_folder() + "/device_shim.hpp") + contents_of(shim_folder() + "/device_state.hpp") +
-                                    contents_of(shim_folder() + "/device_races.hpp");
+    static const std::string shim =
+        contents_of(shim_folder() + "/device_shim.hpp") + contents_of(shim_folder() + "/device_state.hpp") + contents_of(shim_folder() + "/device_races.hpp");
     if (shim.empty()) {
         compiled result;
         result.log = "the simulator's device_shim.hpp is not in " + shim_folder() + "; set GRAFT_SIMULATOR_SHIM to its folder\n";

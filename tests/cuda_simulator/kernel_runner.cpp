@@ -81,8 +81,8 @@ struct machine {
     unsigned idle_count = 0;
     unsigned char status[most_threads];
     waiting waits[most_threads];
-    fiber* here = nullptr;        // the running fiber
-    void* scheduler = nullptr;    // the scheduler's stack pointer while a fiber runs
+    fiber* here = nullptr;      // the running fiber
+    void* scheduler = nullptr;  // the scheduler's stack pointer while a fiber runs
     device_state* state = nullptr;
     const entry_description* entry = nullptr;
     void** parameters = nullptr;
@@ -131,7 +131,8 @@ void note_access(const void* address, unsigned long bytes, bool writes) {
     race_finder::moment other;
     if (!m.races->access(at, bytes, writes, now, other)) return;
     const std::uint32_t thread = (other.thread - 1) % m.state->count, block = (other.thread - 1) / m.state->count;
-    m.result.race = std::string(writes ? "a write" : "a read") + place(*m.state) + ", races with thread " + std::to_string(thread) + " of block " + std::to_string(block);
+    m.result.race =
+        std::string(writes ? "a write" : "a read") + place(*m.state) + ", races with thread " + std::to_string(thread) + " of block " + std::to_string(block);
     m.races.reset();
 }
 
@@ -149,9 +150,7 @@ void to_scheduler() {
     __builtin_unreachable();
 }
 
-void stop(const char* why, int line) {
-    stop_with(outcome::failed, std::string(why) + " at line " + std::to_string(line) + place(*the_machine().state));
-}
+void stop(const char* why, int line) { stop_with(outcome::failed, std::string(why) + " at line " + std::to_string(line) + place(*the_machine().state)); }
 
 // A fiber starts threads until all have started; one that waits keeps its fiber, and the scheduler starts the others on another.
 void fiber_main() {
@@ -368,24 +367,24 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     }
     in_kernel = false;
     switch (signal) {
-        case SIGILL:
-            fault_kind = outcome::misaligned_address;
-            std::strcpy(fault_text, "a misaligned address, or a place past an array's end,");
-            break;
-        case SIGFPE:
-            fault_kind = outcome::failed;
-            std::strcpy(fault_text, "an integer divided by zero");
-            break;
-        default:
-            fault_kind = outcome::illegal_address;
-            std::strcpy(fault_text, "an illegal address, 0x");
-            {
-                char* end = fault_text + std::strlen(fault_text);
-                const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-                for (int i = 15; i >= 0; --i) *end++ = "0123456789abcdef"[address >> (4 * i) & 15];
-                *end++ = ',';
-                *end = 0;
-            }
+    case SIGILL:
+        fault_kind = outcome::misaligned_address;
+        std::strcpy(fault_text, "a misaligned address, or a place past an array's end,");
+        break;
+    case SIGFPE:
+        fault_kind = outcome::failed;
+        std::strcpy(fault_text, "an integer divided by zero");
+        break;
+    default:
+        fault_kind = outcome::illegal_address;
+        std::strcpy(fault_text, "an illegal address, 0x");
+        {
+            char* end = fault_text + std::strlen(fault_text);
+            const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+            for (int i = 15; i >= 0; --i) *end++ = "0123456789abcdef"[address >> (4 * i) & 15];
+            *end++ = ',';
+            *end = 0;
+        }
     }
     // The fiber goes on in after_fault, on its own stack from the top: nothing on it is needed any more.
     ucontext_t* c = static_cast<ucontext_t*>(context);
@@ -514,12 +513,18 @@ unsigned static_shared_bytes(const function& f) {
 outcome check(const function& f, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes) {
     const std::uint64_t threads = std::uint64_t{block[0]} * block[1] * block[2];
     std::string why;
-    if (!f.entry) why = "no function";
-    else if (!grid[0] || !grid[1] || !grid[2] || !threads) why = "an empty grid or block";
-    else if (grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535) why = "a grid that is too large";
-    else if (block[0] > most_threads || block[1] > most_threads || block[2] > 64 || threads > most_threads) why = "a block that is too large";
-    else if (threads > f.entry->max_threads) why = "a block of " + std::to_string(threads) + " threads where __launch_bounds__ says " + std::to_string(f.entry->max_threads);
-    else if (shared_bytes > f.dynamic_shared_limit) why = std::to_string(shared_bytes) + " bytes of shared memory without opting in";
+    if (!f.entry)
+        why = "no function";
+    else if (!grid[0] || !grid[1] || !grid[2] || !threads)
+        why = "an empty grid or block";
+    else if (grid[0] > 2147483647u || grid[1] > 65535 || grid[2] > 65535)
+        why = "a grid that is too large";
+    else if (block[0] > most_threads || block[1] > most_threads || block[2] > 64 || threads > most_threads)
+        why = "a block that is too large";
+    else if (threads > f.entry->max_threads)
+        why = "a block of " + std::to_string(threads) + " threads where __launch_bounds__ says " + std::to_string(f.entry->max_threads);
+    else if (shared_bytes > f.dynamic_shared_limit)
+        why = std::to_string(shared_bytes) + " bytes of shared memory without opting in";
     if (why.empty()) return {};
     return {outcome::invalid, why + (f.entry ? std::string(" in the launch of ") + f.entry->name : std::string())};
 }

@@ -38,7 +38,8 @@ TEST_CASE("A kernel on the host computes each thread's element") {
     const outcome o = run(R"(extern "C" __global__ void __launch_bounds__(256) entry(const float* __restrict__ a, float* __restrict__ b) {
         const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
         if (i < 1000) b[i] = __expf(a[i]) + fmaf(a[i], 2.0f, 1.0f);
-    })", {4, 256, 0}, {a.data(), b.data()});
+    })",
+                          {4, 256, 0}, {a.data(), b.data()});
     CHECK(o.message == "");
     for (std::size_t i = 0; i < 1000; ++i) CHECK(b[i] == doctest::Approx(std::exp(a[i]) + a[i] * 2 + 1));
 }
@@ -64,7 +65,8 @@ TEST_CASE("Threads of a block meet at barriers, in shuffles and in shared memory
                 for (int d = 4; d; d >>= 1) v += __shfl_down_sync(0xffu, v, d, 8);
                 if (threadIdx.x == 0) sums[blockIdx.x] = v;
             }
-        })", {2, 256, 1024}, {a.data(), sums.data()});
+        })",
+                          {2, 256, 1024}, {a.data(), sums.data()});
     CHECK(o.message == "");
     CHECK(sums[0] == 255 * 256 / 2);
     CHECK(sums[1] == 255 * 256 / 2 + 256 * 256);
@@ -77,7 +79,8 @@ TEST_CASE("A missing barrier shows") {
         __shared__ float x[64];
         x[threadIdx.x] = 1;
         out[blockIdx.x * 64 + threadIdx.x] = x[(threadIdx.x + 1) % 64];
-    })", {2, 64, 0}, {out.data()});
+    })",
+                          {2, 64, 0}, {out.data()});
     CHECK(o.message == "");
     bool wrong = false;
     for (const float v : out) wrong = wrong || v != 1;
@@ -90,7 +93,8 @@ TEST_CASE("What an earlier block left in shared memory is spoilt") {
         __shared__ float x;
         if (blockIdx.x == 0) x = 1;
         out[blockIdx.x] = x;
-    })", {2, 1, 0}, {out});
+    })",
+                          {2, 1, 0}, {out});
     CHECK(o.message == "");
     CHECK(out[0] == 1);
     CHECK(std::isnan(out[1]));
@@ -102,7 +106,8 @@ TEST_CASE("Threads that returned are not waited for at a barrier") {
         if (threadIdx.x < 3) return;
         __syncthreads();
         out[threadIdx.x] = 1;
-    })", {1, 64, 0}, {out});
+    })",
+                          {1, 64, 0}, {out});
     CHECK(o.message == "");
     CHECK(out[2] == 0);
     CHECK(out[3] == 1);
@@ -111,7 +116,8 @@ TEST_CASE("Threads that returned are not waited for at a barrier") {
 TEST_CASE("Threads that can never go on are reported") {
     const outcome deadlock = run(R"(extern "C" __global__ void entry() {
         if (threadIdx.x < 3) __syncthreads(); else __syncwarp();
-    })", {1, 64, 0}, {});
+    })",
+                                 {1, 64, 0}, {});
     CHECK(deadlock.kind == outcome::failed);
     CHECK(has(deadlock, "deadlock"));
     const outcome divergent = run("extern \"C\" __global__ void entry() {\n if (threadIdx.x < 3) __syncthreads();\n else __syncthreads();\n }", {1, 64, 0}, {});
@@ -127,7 +133,8 @@ TEST_CASE("Wrong addresses end the launch, not the process") {
     CHECK(has(null, "in entry, block (0, 0, 0), thread (0, 0, 0)"));
     const outcome misaligned = run("extern \"C\" __global__ void entry(float* p) { reinterpret_cast<float4*>(p + 1)->x = 1; }", {1, 1, 0}, {out});
     CHECK(misaligned.kind == outcome::misaligned_address);
-    const outcome bounds = run("extern \"C\" __global__ void entry(float* p) { __shared__ float x[4]; const int i = threadIdx.x; x[i] = 1; p[0] = x[0]; }", {1, 5, 0}, {out});
+    const outcome bounds =
+        run("extern \"C\" __global__ void entry(float* p) { __shared__ float x[4]; const int i = threadIdx.x; x[i] = 1; p[0] = x[0]; }", {1, 5, 0}, {out});
     CHECK(bounds.kind == outcome::misaligned_address);
     const outcome behind = run("extern \"C\" __global__ void entry() { extern __shared__ float x[]; x[threadIdx.x] = 1; }", {1, 32, 64}, {});
     CHECK(has(behind, "behind the shared memory"));
@@ -135,7 +142,8 @@ TEST_CASE("Wrong addresses end the launch, not the process") {
     CHECK(has(zero, "divided by zero"));
     const outcome deep = run(R"(
         __device__ int sum(int n, int* p) { volatile char b[1000]; b[0] = 1; return n ? sum(n - 1, p) + b[0] : *p; }
-        extern "C" __global__ void entry(int* p) { p[1] = sum(100000, p); })", {1, 1, 0}, {out});
+        extern "C" __global__ void entry(int* p) { p[1] = sum(100000, p); })",
+                             {1, 1, 0}, {out});
     CHECK(deep.kind == outcome::illegal_address);
     CHECK(run("extern \"C\" __global__ void entry(float* p) { p[0] = 3; }", {1, 1, 0}, {out}).message == "");
     CHECK(out[0] == 3);
@@ -174,7 +182,9 @@ TEST_CASE("Races of threads are found, whatever the order they run in, and what 
     setenv("GRAFT_SIMULATOR_RACES", "1", 1);
     std::vector<float> a(128, 1), b(128);
     const auto race_in = [&](const char* body) {
-        const outcome o = run(std::string("extern \"C\" __global__ void entry(float* a, float* b) {\n    const int i = blockIdx.x * 64 + threadIdx.x;\n    ") + body + "\n}", {2, 64, 256}, {a.data(), b.data()});
+        const outcome o =
+            run(std::string("extern \"C\" __global__ void entry(float* a, float* b) {\n    const int i = blockIdx.x * 64 + threadIdx.x;\n    ") + body + "\n}",
+                {2, 64, 256}, {a.data(), b.data()});
         CHECK(o.message == "");
         return o.race;
     };

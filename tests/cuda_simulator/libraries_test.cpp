@@ -91,7 +91,8 @@ TEST_CASE("A process leaves a log of its calls") {
 }
 
 TEST_CASE("Devices are what the environment says, and CUDA_VISIBLE_DEVICES chooses among them") {
-    run_child("child: devices that are seen", "GRAFT_SIMULATOR_DEVICES=4 CUDA_VISIBLE_DEVICES=3,1,9,0 GRAFT_SIMULATOR_COMPUTE=8.6 GRAFT_SIMULATOR_MEMORY=1000000 GRAFT_SIMULATOR_LOG={}");
+    run_child("child: devices that are seen",
+              "GRAFT_SIMULATOR_DEVICES=4 CUDA_VISIBLE_DEVICES=3,1,9,0 GRAFT_SIMULATOR_COMPUTE=8.6 GRAFT_SIMULATOR_MEMORY=1000000 GRAFT_SIMULATOR_LOG={}");
 }
 
 TEST_CASE("The simulated NVRTC tells its version and refuses what NVRTC refuses") {
@@ -125,7 +126,8 @@ TEST_CASE("The simulated NVRTC tells its version and refuses what NVRTC refuses"
 TEST_CASE("A virtual architecture has no CUBIN; macros and headers that are handed over count") {
     void* program = nullptr;
     const char *header = "#define TWO 2\n", *name = "two.h";
-    REQUIRE(rtc().nvrtcCreateProgram(&program, "#include \"two.h\"\nextern \"C\" __global__ void entry(int* p) { p[0] = TWO + THREE; }", "x.cu", 1, &header, &name) == 0);
+    REQUIRE(rtc().nvrtcCreateProgram(&program, "#include \"two.h\"\nextern \"C\" __global__ void entry(int* p) { p[0] = TWO + THREE; }", "x.cu", 1, &header,
+                                     &name) == 0);
     const char* options[] = {"--gpu-architecture=compute_90", "-DTHREE=3"};
     CHECK(rtc().nvrtcCompileProgram(program, 2, options) == 0);
     std::size_t bytes = 1;

@@ -22,7 +22,8 @@ unsigned char* memory_of(const allocation& a) { return reinterpret_cast<unsigned
 bool guards_are_whole(const allocation& a) {
     const unsigned char *begin = a.mapping, *end = a.mapping + a.mapping_bytes;
     const auto spoilt = [](unsigned char c) { return c != guard_byte; };
-    return std::none_of(begin, static_cast<const unsigned char*>(memory_of(a)), spoilt) && std::none_of(memory_of(a) + a.bytes, const_cast<unsigned char*>(end), spoilt);
+    return std::none_of(begin, static_cast<const unsigned char*>(memory_of(a)), spoilt) &&
+           std::none_of(memory_of(a) + a.bytes, const_cast<unsigned char*>(end), spoilt);
 }
 
 std::string describe_allocation(const allocation& a) {
@@ -104,7 +105,8 @@ int allocate(context* owner, int device, std::size_t bytes, std::uint64_t& addre
     if (device >= 0 && (w.used[place] > total_memory() || up(bytes, alignment) > total_memory() - w.used[place])) return result::out_of_memory;
     const std::size_t inside = up(up(bytes, alignment), page_bytes);
     unsigned char* room = find_room(inside);
-    if (!room || mmap(room, inside, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) return result::out_of_memory;
+    if (!room || mmap(room, inside, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        return result::out_of_memory;
     auto a = std::make_unique<allocation>();
     a->mapping = room;
     a->mapping_bytes = inside;
@@ -187,9 +189,12 @@ int check_range(const range& r, const char* what, bool pinned) {
     const bool was = at != w.freed.begin() && r.address - std::prev(at)->first < std::prev(at)->second;
     const allocation* begin = find_memory(r.address, 1);
     std::string why = ", which are not in device memory";
-    if (a) why = ", which are in pinned memory";
-    else if (begin) why = ", which reach past the end of " + describe_allocation(*begin);
-    else if (was) why = ", which were freed";
+    if (a)
+        why = ", which are in pinned memory";
+    else if (begin)
+        why = ", which reach past the end of " + describe_allocation(*begin);
+    else if (was)
+        why = ", which were freed";
     problem(was && !begin ? "use_after_free" : "invalid_address", std::string(what) + " touches " + describe(r) + why);
     return result::invalid_value;
 }

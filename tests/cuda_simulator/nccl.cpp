@@ -21,14 +21,14 @@ int ncclGetVersion(int* version) {
 
 const char* ncclGetErrorString(int error) {
     switch (error) {
-        case nccl::result::success: return "no error";
-        case nccl::result::unhandled_cuda_error: return "unhandled cuda error";
-        case nccl::result::system_error: return "unhandled system error";
-        case nccl::result::internal_error: return "internal error";
-        case nccl::result::invalid_argument: return "invalid argument";
-        case nccl::result::invalid_usage: return "invalid usage";
-        case nccl::result::remote_error: return "remote process exited or there was a network error";
-        default: return "unknown result code";
+    case nccl::result::success: return "no error";
+    case nccl::result::unhandled_cuda_error: return "unhandled cuda error";
+    case nccl::result::system_error: return "unhandled system error";
+    case nccl::result::internal_error: return "internal error";
+    case nccl::result::invalid_argument: return "invalid argument";
+    case nccl::result::invalid_usage: return "invalid usage";
+    case nccl::result::remote_error: return "remote process exited or there was a network error";
+    default: return "unknown result code";
     }
 }
 }

@@ -93,17 +93,17 @@ int nvmlShutdown() {
 
 const char* nvmlErrorString(int error) {
     switch (error) {
-        case result::success: return "The operation was successful";
-        case result::uninitialized: return "NVML was not first initialized with nvmlInit()";
-        case result::invalid_argument: return "A supplied argument is invalid";
-        case result::not_supported: return "The requested operation is not available on target device";
-        case result::no_permission: return "The current user does not have permission for operation";
-        case result::not_found: return "A query to find an object was unsuccessful";
-        case result::insufficient_size: return "An input argument is not large enough";
-        case result::driver_not_loaded: return "NVIDIA driver is not loaded";
-        case result::gpu_is_lost: return "The GPU has fallen off the bus or has otherwise become inaccessible";
-        case result::version_mismatch: return "RM has detected an NVML/RM version mismatch";
-        default: return "An internal driver error occurred";
+    case result::success: return "The operation was successful";
+    case result::uninitialized: return "NVML was not first initialized with nvmlInit()";
+    case result::invalid_argument: return "A supplied argument is invalid";
+    case result::not_supported: return "The requested operation is not available on target device";
+    case result::no_permission: return "The current user does not have permission for operation";
+    case result::not_found: return "A query to find an object was unsuccessful";
+    case result::insufficient_size: return "An input argument is not large enough";
+    case result::driver_not_loaded: return "NVIDIA driver is not loaded";
+    case result::gpu_is_lost: return "The GPU has fallen off the bus or has otherwise become inaccessible";
+    case result::version_mismatch: return "RM has detected an NVML/RM version mismatch";
+    default: return "An internal driver error occurred";
     }
 }
 

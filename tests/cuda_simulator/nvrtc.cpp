@@ -79,12 +79,46 @@ options read_options(int count, const char* const* texts) {
         } else if (begins(text, "--define-macro=") || begins(text, "--undefine-macro=")) {
             o.defines.push_back((text[2] == 'd' ? "-D" : "-U") + text.substr(equals + 1));
         } else {
-            static const char* const known[] = {"-std=", "--std=", "-use_fast_math", "--use_fast_math", "-fmad=", "--fmad=", "-ftz=", "--ftz=", "-prec-div=", "--prec-div=",
-                                                "-prec-sqrt=", "--prec-sqrt=", "-lineinfo", "--generate-line-info", "-default-device", "--device-as-default-execution-space",
-                                                "-restrict", "--restrict", "-w", "--disable-warnings", "-maxrregcount=", "--maxrregcount=", "-extra-device-vectorization",
-                                                "--extra-device-vectorization", "-diag-suppress=", "--diag-suppress=", "-no-source-include", "--no-source-include",
-                                                "-I", "--include-path=", "-dopt=", "--dopt=", "-G", "--device-debug", "-split-compile=", "--split-compile=", "-minimal", "--minimal"};
-            const bool fine = std::any_of(std::begin(known), std::end(known), [&](const char* k) { return k[std::strlen(k) - 1] == '=' || !std::strcmp(k, "-I") ? begins(text, k) : text == k; });
+            static const char* const known[] = {"-std=",
+                                                "--std=",
+                                                "-use_fast_math",
+                                                "--use_fast_math",
+                                                "-fmad=",
+                                                "--fmad=",
+                                                "-ftz=",
+                                                "--ftz=",
+                                                "-prec-div=",
+                                                "--prec-div=",
+                                                "-prec-sqrt=",
+                                                "--prec-sqrt=",
+                                                "-lineinfo",
+                                                "--generate-line-info",
+                                                "-default-device",
+                                                "--device-as-default-execution-space",
+                                                "-restrict",
+                                                "--restrict",
+                                                "-w",
+                                                "--disable-warnings",
+                                                "-maxrregcount=",
+                                                "--maxrregcount=",
+                                                "-extra-device-vectorization",
+                                                "--extra-device-vectorization",
+                                                "-diag-suppress=",
+                                                "--diag-suppress=",
+                                                "-no-source-include",
+                                                "--no-source-include",
+                                                "-I",
+                                                "--include-path=",
+                                                "-dopt=",
+                                                "--dopt=",
+                                                "-G",
+                                                "--device-debug",
+                                                "-split-compile=",
+                                                "--split-compile=",
+                                                "-minimal",
+                                                "--minimal"};
+            const bool fine = std::any_of(std::begin(known), std::end(known),
+                                          [&](const char* k) { return k[std::strlen(k) - 1] == '=' || !std::strcmp(k, "-I") ? begins(text, k) : text == k; });
             if (!fine) o.wrong = "nvrtc: error: unrecognized option " + text + " found\n";
         }
     }
@@ -123,8 +157,14 @@ int nvrtcVersion(int* major, int* minor) {
 }
 
 const char* nvrtcGetErrorString(int error) {
-    static const char* const names[] = {"NVRTC_SUCCESS", "NVRTC_ERROR_OUT_OF_MEMORY", "NVRTC_ERROR_PROGRAM_CREATION_FAILURE", "NVRTC_ERROR_INVALID_INPUT", "NVRTC_ERROR_INVALID_PROGRAM",
-                                        "NVRTC_ERROR_INVALID_OPTION", "NVRTC_ERROR_COMPILATION", "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"};
+    static const char* const names[] = {"NVRTC_SUCCESS",
+                                        "NVRTC_ERROR_OUT_OF_MEMORY",
+                                        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+                                        "NVRTC_ERROR_INVALID_INPUT",
+                                        "NVRTC_ERROR_INVALID_PROGRAM",
+                                        "NVRTC_ERROR_INVALID_OPTION",
+                                        "NVRTC_ERROR_COMPILATION",
+                                        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE"};
     if (error >= 0 && error < 8) return names[error];
     return error == result::internal_error ? "NVRTC_ERROR_INTERNAL_ERROR" : "NVRTC_ERROR unknown";
 }

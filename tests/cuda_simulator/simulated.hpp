@@ -99,7 +99,8 @@ inline long count(const char* what) {
 }
 /// What is wrong so far and what lives, in sentences.
 inline std::string report() {
-    static std::size_t (*const f)(char*, std::size_t) = reinterpret_cast<std::size_t (*)(char*, std::size_t)>(dlsym(library("libcuda.so.1"), "graft_simulator_report"));
+    static std::size_t (*const f)(char*, std::size_t) =
+        reinterpret_cast<std::size_t (*)(char*, std::size_t)>(dlsym(library("libcuda.so.1"), "graft_simulator_report"));
     std::string text(f(nullptr, 0) + 1, 0);
     f(&text[0], text.size());
     text.pop_back();
@@ -112,7 +113,8 @@ inline void fail(const char* rules) {
 }
 /// Changes a setting of the environment ("DEVICES", "2"); null: as the environment says.
 inline void set(const char* name, const char* value) {
-    static void (*const f)(const char*, const char*) = reinterpret_cast<void (*)(const char*, const char*)>(dlsym(library("libcuda.so.1"), "graft_simulator_set"));
+    static void (*const f)(const char*, const char*) =
+        reinterpret_cast<void (*)(const char*, const char*)>(dlsym(library("libcuda.so.1"), "graft_simulator_set"));
     f(name, value);
 }
 /// Forgets problems and counts.

@@ -303,7 +303,9 @@ void graft_simulator_reset(void) {
 void graft_simulator_set(const char* name, const char* value) {
     const guard lock(the_world().lock);
     if (!name) return;
-    if (value) the_records().settings[name] = value;
-    else the_records().settings.erase(name);
+    if (value)
+        the_records().settings[name] = value;
+    else
+        the_records().settings.erase(name);
 }
 }

@@ -36,7 +36,7 @@ struct operation {
     std::string what;
     std::function<void()> work;
     std::vector<range> reads, writes;
-    range from_host, to_host;               ///< pinned memory that a copy reads or writes
+    range from_host, to_host;  ///< pinned memory that a copy reads or writes
     std::uint64_t sequence = 0;
     // Waiting for another stream is an operation, too.
     bool waits = false;
@@ -50,7 +50,7 @@ struct stream {
     context* owner = nullptr;
     bool blocking = true, legacy = false, destroyed = false;
     std::uint64_t issued = 0, done = 0;
-    vector_clock clock;                     ///< what has happened before the next operation
+    vector_clock clock;  ///< what has happened before the next operation
     std::deque<operation> queue;
     std::shared_ptr<capture> capturing;
 };
@@ -61,7 +61,7 @@ struct event {
     std::size_t stream_number = 0;
     std::uint64_t sequence = 0;
     vector_clock clock;
-    std::shared_ptr<double> milliseconds;   ///< negative until it happened
+    std::shared_ptr<double> milliseconds;  ///< negative until it happened
     std::shared_ptr<capture> in_capture;
     std::map<std::size_t, std::uint64_t> capture_clock;
 };
@@ -73,8 +73,8 @@ struct capture {
     std::thread::id thread;
     bool invalid = false, ended = false;
     std::vector<std::shared_ptr<operation>> nodes;
-    std::map<std::size_t, std::uint64_t> issued;                             ///< nodes of each stream
-    std::map<std::size_t, std::map<std::size_t, std::uint64_t>> clocks;      ///< of each stream
+    std::map<std::size_t, std::uint64_t> issued;                         ///< nodes of each stream
+    std::map<std::size_t, std::map<std::size_t, std::uint64_t>> clocks;  ///< of each stream
 };
 
 struct graph {
@@ -112,13 +112,13 @@ struct segment {
 struct allocation {
     std::uint64_t address = 0;
     std::size_t bytes = 0;
-    int device = -1;                        ///< -1: pinned memory of the host
+    int device = -1;  ///< -1: pinned memory of the host
     context* owner = nullptr;
     unsigned char* mapping = nullptr;
     std::size_t mapping_bytes = 0;
     std::uint64_t serial = 0;
-    bool closes = false;                    ///< nobody but running work can touch it (GRAFT_SIMULATOR_PROTECT=1)
-    bool open = false;                      ///< work that runs touches it
+    bool closes = false;                        ///< nobody but running work can touch it (GRAFT_SIMULATOR_PROTECT=1)
+    bool open = false;                          ///< work that runs touches it
     std::map<std::uint64_t, segment> segments;  ///< by their begin
 };
 
@@ -126,7 +126,7 @@ struct context {
     void* handle = nullptr;
     int device = 0;
     int retained = 0;
-    int stopped = 0;                        ///< the error that ended it
+    int stopped = 0;  ///< the error that ended it
     stream* legacy = nullptr;
 };
 
@@ -156,8 +156,8 @@ void* handle_table<T>::add(std::unique_ptr<T> object) {
 struct world {
     std::recursive_mutex lock;
     bool initialized = false;
-    std::vector<int> visible;                                  ///< physical numbers of the devices
-    std::map<int, std::unique_ptr<context>> primaries;         ///< by device
+    std::vector<int> visible;                           ///< physical numbers of the devices
+    std::map<int, std::unique_ptr<context>> primaries;  ///< by device
     std::vector<std::unique_ptr<context>> dead_contexts;
     handle_table<context*> contexts;
     handle_table<event> events;
@@ -166,12 +166,12 @@ struct world {
     handle_table<graph> graphs;
     handle_table<graph_exec> graph_execs;
     std::map<void*, stream*> stream_handles;
-    std::vector<std::unique_ptr<stream>> streams;              ///< by number
-    std::set<std::size_t> busy;                                ///< streams with a queue
+    std::vector<std::unique_ptr<stream>> streams;  ///< by number
+    std::set<std::size_t> busy;                    ///< streams with a queue
     std::map<std::uint64_t, std::unique_ptr<allocation>> memory;
-    std::map<std::uint64_t, std::size_t> freed;                ///< address and bytes of what was freed
-    std::map<int, std::size_t> used;                           ///< bytes of each physical device
-    vector_clock host;                                         ///< what the host has waited for
+    std::map<std::uint64_t, std::size_t> freed;  ///< address and bytes of what was freed
+    std::map<int, std::size_t> used;             ///< bytes of each physical device
+    vector_clock host;                           ///< what the host has waited for
     std::set<std::shared_ptr<capture>> captures;
     long launches = 0, graph_launches = 0;
     std::uint64_t serial = 0;

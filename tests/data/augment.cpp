@@ -18,8 +18,7 @@ image slopes(int height, int width, int channels) {
     image made = image::make(height, width, channels).value();
     for (int y = 0; y < height; ++y)
         for (int x = 0; x < width; ++x)
-            for (int c = 0; c < channels; ++c)
-                made.row(y)[x * channels + c] = static_cast<std::uint8_t>(30 + (7 * x + 3 * y + 41 * c + x * y % 31) % 190);
+            for (int c = 0; c < channels; ++c) made.row(y)[x * channels + c] = static_cast<std::uint8_t>(30 + (7 * x + 3 * y + 41 * c + x * y % 31) % 190);
     return made;
 }
 
@@ -37,10 +36,7 @@ image colours() {
 }
 
 image picture_named(const std::string& name) {
-    return name == "noise"    ? noise(37, 53, 3)
-           : name == "slopes" ? slopes(40, 40, 3)
-           : name == "gray"   ? slopes(31, 45, 1)
-                              : colours();
+    return name == "noise" ? noise(37, 53, 3) : name == "slopes" ? slopes(40, 40, 3) : name == "gray" ? slopes(31, 45, 1) : colours();
 }
 
 result<image> changed(const golden_change& golden, const image& p) {
@@ -82,8 +78,7 @@ result<image> changed(const golden_change& golden, const image& p) {
 void check_moments(const golden_draw& golden, int count, const std::vector<std::vector<double>>& values) {
     for (int k = 0; k < count; ++k) {
         double sum = 0, squares = 0;
-        for (const auto& v : values)
-            sum += v[static_cast<std::size_t>(k)], squares += v[static_cast<std::size_t>(k)] * v[static_cast<std::size_t>(k)];
+        for (const auto& v : values) sum += v[static_cast<std::size_t>(k)], squares += v[static_cast<std::size_t>(k)] * v[static_cast<std::size_t>(k)];
         const double n = static_cast<double>(values.size()), mean = sum / n, deviation = std::sqrt(squares / n - mean * mean);
         const double* expected = golden.moments[k];
         INFO(std::string(golden.kind), " ", golden.parameters[0], "x", golden.parameters[1], " number ", k);
@@ -92,7 +87,7 @@ void check_moments(const golden_draw& golden, int count, const std::vector<std::
     }
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("every change gives torchvision's pixels") {
     int n = 0;
@@ -100,8 +95,7 @@ TEST_CASE("every change gives torchvision's pixels") {
         const image picture = picture_named(golden.picture);
         const std::uint32_t before = crc_of(picture);
         const image made = changed(golden, picture).value();
-        INFO(std::string(golden.op), " of ", std::string(golden.picture), " by ", golden.parameters[0], " ", golden.parameters[1],
-             " ", golden.parameters[2]);
+        INFO(std::string(golden.op), " of ", std::string(golden.picture), " by ", golden.parameters[0], " ", golden.parameters[1], " ", golden.parameters[2]);
         CHECK(crc_of(made) == golden.crc);
         REQUIRE(crc_of(picture) == before);
         ++n;
@@ -113,7 +107,7 @@ TEST_CASE("random crops and erased boxes are distributed as torchvision's") {
     for (const golden_draw& golden : golden_draws) {
         const double* p = golden.parameters;
         const std::string kind = golden.kind;
-        if (kind == "cutmix") continue; // in mix.cpp
+        if (kind == "cutmix") continue;  // in mix.cpp
         const auto height = static_cast<std::int64_t>(p[0]), width = static_cast<std::int64_t>(p[1]);
         const double scale[2] = {p[2], p[3]}, ratio[2] = {p[4], p[5]};
         std::vector<std::vector<double>> values;
@@ -206,8 +200,7 @@ TEST_CASE("flips and jitter happen as often as they are asked for") {
 }
 
 TEST_CASE("an augmentation depends on seed, epoch and index, and on nothing else") {
-    const augmentation a =
-        parse_augmentation("random_resized_crop,random_horizontal_flip,color_jitter=0.4:0.4:0.4:0.1,random_rotation=30").value();
+    const augmentation a = parse_augmentation("random_resized_crop,random_horizontal_flip,color_jitter=0.4:0.4:0.4:0.1,random_rotation=30").value();
     const image picture = noise(16, 16, 3);
     const auto once = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t index) {
         random_sequence random(data_stream(seed, random_purpose::sample, epoch, index));

@@ -44,9 +44,7 @@ TEST_CASE("a specification survives text and back") {
 }
 
 TEST_CASE("names alone have torchvision's defaults") {
-    const augmentation a =
-        parse_augmentation("random_resized_crop,random_horizontal_flip,rand_augment,random_erasing,random_grayscale,mixup")
-            .value();
+    const augmentation a = parse_augmentation("random_resized_crop,random_horizontal_flip,rand_augment,random_erasing,random_grayscale,mixup").value();
     CHECK(a.scale[0] == 0.08);
     CHECK(a.ratio[1] == 4.0 / 3.0);
     CHECK(a.horizontal_flip == 0.5);
@@ -76,8 +74,7 @@ TEST_CASE("every kind's example is read, changes something and is written back u
 }
 
 TEST_CASE("later items win") {
-    const augmentation a =
-        parse_augmentation("random_erasing=0.9,default,random_erasing=0.1,rand_augment,trivial_augment_wide=11").value();
+    const augmentation a = parse_augmentation("random_erasing=0.9,default,random_erasing=0.1,rand_augment,trivial_augment_wide=11").value();
     CHECK(a.random_erasing == 0.1);
     CHECK(a.policy.kind == auto_augment::policy::trivial_augment_wide);
     CHECK(a.policy.num_magnitude_bins == 11);

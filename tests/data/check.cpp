@@ -21,7 +21,7 @@ void put_classes(const made_folder& folder, const std::string& part, int each, i
         for (const char* name : {"a", "b"}) folder.put(part + name + "/" + std::to_string(i) + ".pgm", picture(level++));
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a sound dataset has no problems") {
     made_folder folder;
@@ -171,7 +171,7 @@ TEST_CASE("the verdict fails where nothing is left to train on") {
     folder.put("a/1.pgm", picture(1));
     CHECK(verdict(folder.path) == "data.no_classes");
     folder.make("b");
-    CHECK(verdict(folder.path) == "data.no_classes"); // one class has pictures
+    CHECK(verdict(folder.path) == "data.no_classes");  // one class has pictures
     folder.put("b/1.png", "broken");
     CHECK(verdict(folder.path) == "data.no_classes");
     folder.put("a/1.pgm", "broken");
@@ -183,7 +183,7 @@ TEST_CASE("the verdict fails where nothing is left to train on") {
     put_idx(digits, "t10k", std::string("\0\1", 2));
     CHECK(checked(digits.path + "/t10k-images-idx3-ubyte").verdict.ok());
     digits.put("train-labels-idx1-ubyte", idx_labels("abc"));
-    CHECK(verdict(digits.path) == "data.count_mismatch"); // a test part alone is not learnt from
+    CHECK(verdict(digits.path) == "data.count_mismatch");  // a test part alone is not learnt from
 }
 
 TEST_CASE("a damaged part is listed while the training part is whole") {

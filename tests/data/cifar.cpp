@@ -15,7 +15,7 @@ std::string code(const std::string& path) { return code_of(open_dataset(path)); 
 std::string fine_record(int coarse, int fine, int level) {
     return std::string{static_cast<char>(coarse), static_cast<char>(fine)} + std::string(3072, static_cast<char>(level));
 }
-} // namespace
+}  // namespace
 
 TEST_CASE("CIFAR-10 records are label, then red, green and blue planes") {
     made_folder folder;
@@ -66,7 +66,7 @@ TEST_CASE("a file that lies there packed too is read once, from the plain one") 
     folder.put("data_batch_1.bin", cifar_record(4, 1));
     folder.put("data_batch_1.bin.gz", packed);
     folder.put("data_batch_2.bin.gz", packed);
-    folder.make("data_batch_2.bin"); // no file: nothing to read instead
+    folder.make("data_batch_2.bin");  // no file: nothing to read instead
     for (const char* other : {"x", "a.gz", ".bin", ".gz", ".bin.gz"}) folder.put(other, "no record");
     const dataset all = open_dataset(folder.path).value();
     REQUIRE(all.size() == 3);
@@ -170,13 +170,13 @@ TEST_CASE("packed CIFAR files are unpacked, to the size that they claim") {
     CHECK(all.size() == 2);
     CHECK(all.label(1) == 7);
     CHECK(all.read(1).value().data()[3071] == 7);
-    std::string lies = packed; // the last four bytes are its claim
+    std::string lies = packed;  // the last four bytes are its claim
     for (int claim : {1, 3073, 6147}) {
         lies[lies.size() - 4] = static_cast<char>(claim & 255);
         lies[lies.size() - 3] = static_cast<char>(claim >> 8);
         CHECK(code(folder.put("y.bin.gz", lies)) == "data.format");
     }
-    lies[lies.size() - 1] = '\x7f'; // two GiB out of sixty bytes
+    lies[lies.size() - 1] = '\x7f';  // two GiB out of sixty bytes
     CHECK(code(folder.put("y.bin.gz", lies)) == "data.format");
     const auto told = [&](const std::string& bytes, std::int64_t most = 1 << 20) {
         dataset_options options;
@@ -188,7 +188,7 @@ TEST_CASE("packed CIFAR files are unpacked, to the size that they claim") {
     CHECK(told(packed) == "ok");
     CHECK(told(packed, 6145) == "memory.budget: " + where + "6146 bytes unpacked; the limit is 6145");
     std::string damaged = packed;
-    damaged[10] = '\x07'; // a block of the kind that does not exist
+    damaged[10] = '\x07';  // a block of the kind that does not exist
     CHECK(told(damaged) == "data.format: " + where + "the gzip stream is damaged");
     // The first byte alone does not make a file packed: it is a coarse label here.
     CHECK(open_dataset(folder.put("w.bin", fine_record(31, 5, 9))).value().label(0) == 5);
@@ -201,12 +201,15 @@ TEST_CASE("stored blocks of any length are unpacked, and never past the size tha
         for (int i = 0; i < bytes; ++i) s += static_cast<char>(n >> (8 * i));
         return s;
     };
-    const auto block = [&](const std::string& bytes, bool last) { return std::string(1, last ? '\1' : '\0') + little(bytes.size(), 2) + little(~bytes.size(), 2) + bytes; };
+    const auto block = [&](const std::string& bytes, bool last) {
+        return std::string(1, last ? '\1' : '\0') + little(bytes.size(), 2) + little(~bytes.size(), 2) + bytes;
+    };
     std::string records;
     for (int i = 0; i < 64; ++i) records += cifar_record(i % 10, i);
     REQUIRE(records.size() == 196672);
     const std::string head("\x1f\x8b\x08\0\0\0\0\0\0\xff", 10);
-    const std::string blocks = block(records.substr(0, 65535), false) + block(records.substr(65535, 65535), false) + block(records.substr(131070, 65535), false);
+    const std::string blocks =
+        block(records.substr(0, 65535), false) + block(records.substr(65535, 65535), false) + block(records.substr(131070, 65535), false);
     const std::string whole = head + blocks + block(records.substr(196605), true) + little(crc_of(records.data(), records.size()), 4);
     made_folder folder;
     const auto told = [&](const std::string& bytes) {

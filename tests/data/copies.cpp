@@ -36,7 +36,9 @@ image scene(int number, std::int64_t height = 120, std::int64_t width = 160, dou
         for (std::int64_t x = 0; x < width; ++x) {
             double sum = 110;
             for (const wave& w : waves) {
-                const double v = std::sin(6.2832 * (w.across * (static_cast<double>(x) + 0.5) / static_cast<double>(width) + w.down * (static_cast<double>(y) + 0.5) / static_cast<double>(height)) + w.phase);
+                const double v = std::sin(6.2832 * (w.across * (static_cast<double>(x) + 0.5) / static_cast<double>(width) +
+                                                    w.down * (static_cast<double>(y) + 0.5) / static_cast<double>(height)) +
+                                          w.phase);
                 sum += w.strength * (w.edge ? (v > 0 ? 1 : -1) : v);
             }
             for (int c = 0; c < 3; ++c) {
@@ -59,7 +61,7 @@ dataset_report checked(const std::string& path, int threads = 2) {
 }
 std::string file_of(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("copies are found whether bytes, pixels or only looks are the same, and distinct pictures are none") {
     made_folder folder;
@@ -75,12 +77,13 @@ TEST_CASE("copies are found whether bytes, pixels or only looks are the same, an
     folder.put("a/s15-square.png", png(resize(scene(15), 96, 96).value()));
     const dataset_report report = checked(folder.path);
     CHECK(report.near_searched);
-    CHECK(report.problems.empty()); // copies within a class are no fault
+    CHECK(report.problems.empty());  // copies within a class are no fault
     CHECK(report.exact_copies[0] == 2);
     CHECK(report.near_copies[0] == 6);
     std::set<std::string> found;
     for (const dataset_report::copy& c : report.copies) found.insert(file_of(contains(c.path, "-") ? c.path : c.of));
-    for (const char* name : {"s1-bytes.png", "s3-pixels.ppm", "s5-smaller.png", "s7-twice.png", "s9-lighter.png", "s11-darker.png", "s13-grain.png", "s15-square.png"}) {
+    for (const char* name :
+         {"s1-bytes.png", "s3-pixels.ppm", "s5-smaller.png", "s7-twice.png", "s9-lighter.png", "s11-darker.png", "s13-grain.png", "s15-square.png"}) {
         INFO(std::string(name));
         CHECK(found.count(name) == 1);
     }
@@ -119,10 +122,10 @@ TEST_CASE("copies across classes and across parts are problems, and the earlier 
     made_folder folder;
     folder.put("list.csv", "path,label,split\nv1.png,a,val\nt1.png,a,train\nt2.png,a,\nt3.png,b,\nt4.png,b,\nv2.png,b,val\nx.png,b,test\n");
     folder.put("t1.png", png(scene(1)));
-    folder.put("v1.png", png(scene(1, 120, 160, 0.9))); // near, in another part
+    folder.put("v1.png", png(scene(1, 120, 160, 0.9)));  // near, in another part
     folder.put("t2.png", png(scene(2)));
     folder.put("t3.png", png(scene(3)));
-    folder.put("t4.png", png(resize(scene(2), 90, 120).value())); // near, in another class
+    folder.put("t4.png", png(resize(scene(2), 90, 120).value()));  // near, in another class
     folder.put("v2.png", png(scene(4)));
     folder.put("x.png", png(scene(4)));
     const dataset_report report = checked(folder.path + "/list.csv");
@@ -153,7 +156,11 @@ TEST_CASE("copies are never drawn to both sides, whatever the seed, and a draw w
     // Ten bursts of four, some across the classes, and three files that are copied byte by byte.
     for (int i = 0; i < 10; ++i)
         for (int k = 0; k < 3; ++k)
-            folder.put((i < 8 ? i % 2 ? "a/" : "b/" : k == 1 ? "a/" : "b/") + std::to_string(i) + "-" + std::to_string(k) + ".png", png(resize(scene(i, 96, 96, 1 - 0.05 * k), 70 + 10 * k, 80).value()));
+            folder.put((i < 8    ? i % 2 ? "a/" : "b/"
+                        : k == 1 ? "a/"
+                                 : "b/") +
+                           std::to_string(i) + "-" + std::to_string(k) + ".png",
+                       png(resize(scene(i, 96, 96, 1 - 0.05 * k), 70 + 10 * k, 80).value()));
     for (int i = 30; i < 33; ++i) folder.put((i % 2 ? "a/" : "b/") + std::to_string(i) + "-x.png", png(scene(i, 96, 96)));
     int mixed_without = 0;
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
@@ -185,7 +192,7 @@ TEST_CASE("groups go to one side, near to the share, and leave each class someth
     std::vector<int> labels(40, 0);
     labels.resize(60, 1);
     std::vector<std::int64_t> groups;
-    for (std::int64_t i = 0; i < 60; ++i) groups.push_back(i < 40 ? i / 4 : i < 58 ? 100 : i); // tens of four; one of eighteen and two
+    for (std::int64_t i = 0; i < 60; ++i) groups.push_back(i < 40 ? i / 4 : i < 58 ? 100 : i);  // tens of four; one of eighteen and two
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
         const split_indices s = stratified_split(labels, classes, 0.25, seed, groups).value();
         std::map<std::int64_t, std::set<bool>> sides;

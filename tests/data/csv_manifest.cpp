@@ -22,7 +22,7 @@ std::string code_of_lines(const std::string& lines) {
 }
 const char* const good = "a.pgm,x,\nb.pgm,y,\n";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a manifest has the fields that Python's csv finds in it") {
     made_folder folder;
@@ -52,7 +52,7 @@ TEST_CASE("the split column divides, and rows of the test part are left alone") 
     CHECK(splits.value().validation.size() == 2);
     CHECK(splits.value().training.label(0) == 1);
     CHECK(splits.value().training.read(0).value().data()[0] == 1);
-    CHECK(code_of(splits.value().training.read(1)) == "data.open"); // there is no 2.pgm
+    CHECK(code_of(splits.value().training.read(1)) == "data.open");  // there is no 2.pgm
     CHECK(open_dataset(path).value().size() == 6);
     dataset_options options;
     options.split = "test";
@@ -108,8 +108,8 @@ TEST_CASE("the header line has to name the columns") {
 }
 
 TEST_CASE("paths that leave the folder of the manifest are refused, in any system's writing") {
-    for (const char* path : {"/etc/passwd", "../a.pgm", "a/../../b.pgm", "a/..", "..", "\\\\server\\a.pgm", "..\\a.pgm", "a\\..\\..\\b", "C:\\a.pgm",
-                             "c:a.pgm", ""})
+    for (const char* path :
+         {"/etc/passwd", "../a.pgm", "a/../../b.pgm", "a/..", "..", "\\\\server\\a.pgm", "..\\a.pgm", "a\\..\\..\\b", "C:\\a.pgm", "c:a.pgm", ""})
         CHECK(code_of_lines(good + std::string(path) + ",x,\n") == "data.format");
     for (const char* path : {"a..pgm", "..a", "a/b..", "...", "./a.pgm", "a b.pgm"}) CHECK(code_of_lines(good + std::string(path) + ",x,\n") == "ok");
 }

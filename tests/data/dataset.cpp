@@ -19,7 +19,7 @@ struct small_folder : made_folder {
         for (int i = 0; i < 3; ++i) put("a/" + std::to_string(i) + ".pgm", picture(i)), put("b/" + std::to_string(i) + ".pgm", picture(10 + i));
     }
 };
-} // namespace
+}  // namespace
 
 TEST_CASE("samples are fetched as they lie and read as RGB") {
     small_folder folder;
@@ -89,7 +89,7 @@ TEST_CASE("a file that may not be read, or that is a folder or a loop by now, is
     REQUIRE(::mkdir(path("/a/1.pgm").c_str(), 0700) == 0);
     ::unlink(path("/a/2.pgm").c_str());
     REQUIRE(::symlink("2.pgm", path("/a/2.pgm").c_str()) == 0);
-    CHECK(code_of(all.read(0)) == (::access(path("/a/0.pgm").c_str(), R_OK) == 0 ? "ok" : "data.open")); // root may read everything
+    CHECK(code_of(all.read(0)) == (::access(path("/a/0.pgm").c_str(), R_OK) == 0 ? "ok" : "data.open"));  // root may read everything
     CHECK(code_of(all.read(1)) == "data.open");
     CHECK(code_of(all.read(2)) == "data.open");
     CHECK(code_of(all.read(3)) == "ok");

@@ -18,11 +18,9 @@ bool is_webp(const std::string& name) { return name.compare(0, 4, "webp") == 0; 
 
 std::string png_chunk(const std::string& type, const std::string& body) {
     const auto number = [](std::uint32_t n) {
-        return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8),
-                           static_cast<char>(n)};
+        return std::string{static_cast<char>(n >> 24), static_cast<char>(n >> 16), static_cast<char>(n >> 8), static_cast<char>(n)};
     };
-    return number(static_cast<std::uint32_t>(body.size())) + type + body +
-           number(crc_of((type + body).data(), type.size() + body.size()));
+    return number(static_cast<std::uint32_t>(body.size())) + type + body + number(crc_of((type + body).data(), type.size() + body.size()));
 }
 
 std::string png_of(std::uint32_t width, std::uint32_t height, const std::string& rest) {
@@ -36,7 +34,7 @@ std::string png_of(std::uint32_t width, std::uint32_t height, const std::string&
     return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", header) + rest + png_chunk("IEND", "");
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("small pictures of every kind have Pillow's pixels") {
     for (const golden_picture& golden : golden_pictures) {
@@ -59,8 +57,7 @@ TEST_CASE("small pictures of every kind have Pillow's pixels") {
         }
         const std::string expected = from_base64(golden.pixels);
         double sum = 0;
-        for (std::size_t i = 0; i < expected.size(); ++i)
-            sum += std::abs(int(picture.data()[i]) - int(static_cast<std::uint8_t>(expected[i])));
+        for (std::size_t i = 0; i < expected.size(); ++i) sum += std::abs(int(picture.data()[i]) - int(static_cast<std::uint8_t>(expected[i])));
         CHECK(sum / static_cast<double>(expected.size()) <= 0.6);
 #if GRAFT_HAS_LIBJPEG
         CHECK(sum <= 0.05 * static_cast<double>(expected.size()));
@@ -69,10 +66,9 @@ TEST_CASE("small pictures of every kind have Pillow's pixels") {
 }
 
 TEST_CASE("a file cut anywhere is an error, never a half-gray picture") {
-    for (const char* name :
-         {"png colour 2 depth 8", "png palette depth 4", "png split into many chunks", "jpeg 4:2:0",
-          "png interlaced, rgb, 11x9", "png animated", "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits",
-          "webp lossless", "webp lossy", "webp lossy, with alpha", "webp exif 6", "webp animated"}) {
+    for (const char* name : {"png colour 2 depth 8", "png palette depth 4", "png split into many chunks", "jpeg 4:2:0", "png interlaced, rgb, 11x9",
+                             "png animated", "jpeg 4:4:4, progressive, exif 6", "jpeg cmyk without a marker", "bmp 32 bits", "ppm", "pgm of 16 bits",
+                             "webp lossless", "webp lossy", "webp lossy, with alpha", "webp exif 6", "webp animated"}) {
         const std::string file = golden_file(name);
         CAPTURE(name);
         REQUIRE(file.size() > 10);
@@ -102,7 +98,7 @@ TEST_CASE("any byte may be wrong and nothing breaks") {
 
 TEST_CASE("checksums of what is used are checked") {
     std::string file = golden_file("png colour 2 depth 8");
-    file[file.size() - 16] = static_cast<char>(file[file.size() - 16] ^ 1); // the last byte of IDAT's checksum or body
+    file[file.size() - 16] = static_cast<char>(file[file.size() - 16] ^ 1);  // the last byte of IDAT's checksum or body
     CHECK(verdict(file) == "image.malformed");
 }
 
@@ -207,8 +203,8 @@ TEST_CASE("ten thousand changes of WebP files break nothing") {
         say_skipped("this build has no libwebp");
         return;
     }
-    const char* names[] = {"webp lossless", "webp lossless, few colours", "webp lossy, large", "webp lossy, with alpha", "webp exif 6", "webp animated",
-                           "webp animated, a small first frame"};
+    const char* names[] = {"webp lossless", "webp lossless, few colours",        "webp lossy, large", "webp lossy, with alpha", "webp exif 6",
+                           "webp animated", "webp animated, a small first frame"};
     constexpr std::size_t count = sizeof names / sizeof names[0];
     std::string files[count];
     for (std::size_t i = 0; i < count; ++i) REQUIRE(!(files[i] = golden_file(names[i])).empty());
@@ -231,7 +227,7 @@ TEST_CASE("ten thousand changes of WebP files break nothing") {
         }
         decoded += verdict(file, caps) == "ok";
     }
-    CHECK(decoded > 100); // or the changes never reached the picture
+    CHECK(decoded > 100);  // or the changes never reached the picture
     CHECK(decoded < 9000);
 }
 
@@ -241,8 +237,7 @@ TEST_CASE("what cannot be decoded is told by its content, and what converts it")
         return decoded.ok() ? std::string() : std::string(decoded.error().what());
     };
     CHECK(detail("GIF89a......") == "image.unsupported: picture.jpg: this is a GIF picture; `magick 'a.gif[0]' a.png` makes a PNG of it");
-    if (!GRAFT_HAS_LIBWEBP)
-        CHECK(detail(golden_file("webp lossy")).find("; `dwebp a.webp -o a.png` makes a PNG of it") != std::string::npos);
+    if (!GRAFT_HAS_LIBWEBP) CHECK(detail(golden_file("webp lossy")).find("; `dwebp a.webp -o a.png` makes a PNG of it") != std::string::npos);
     CHECK(detail(std::string("II*\0\0\0\0\0", 8)).find("TIFF") != std::string::npos);
     CHECK(detail(std::string("\0\0\0\x1c"
                              "ftypavif",
@@ -315,7 +310,8 @@ TEST_CASE("orientation and comments are read where they stand, and where nobody 
     const std::string jpeg = golden_file("jpeg 4:2:0");
     const auto with = [&](std::initializer_list<std::pair<char, std::string>> segments) {
         std::string file = jpeg.substr(0, 2);
-        for (const auto& s : segments) file += std::string("\xff") + s.first + static_cast<char>((s.second.size() + 2) >> 8) + static_cast<char>((s.second.size() + 2) & 255) + s.second;
+        for (const auto& s : segments)
+            file += std::string("\xff") + s.first + static_cast<char>((s.second.size() + 2) >> 8) + static_cast<char>((s.second.size() + 2) & 255) + s.second;
         return file + jpeg.substr(2);
     };
     CHECK(crc(with({{'\xfe', "a comment with tiff:Orientation=\"6\""}})) == crc(jpeg));
@@ -390,7 +386,8 @@ TEST_CASE("DEFLATE streams that zlib refuses are refused") {
 TEST_CASE("comments and digits of PNM are read as Pillow reads them") {
     const auto pixels = [](const std::string& file) {
         const auto decoded = decode(file.data(), file.size(), "p");
-        return decoded.ok() ? std::string(reinterpret_cast<const char*>(decoded->data()), static_cast<std::size_t>(decoded->bytes())) : std::string(decoded.error().what());
+        return decoded.ok() ? std::string(reinterpret_cast<const char*>(decoded->data()), static_cast<std::size_t>(decoded->bytes()))
+                            : std::string(decoded.error().what());
     };
     CHECK(pixels("P5 #c\r1 1 255\n\x07") == "\x07\x07\x07");
     CHECK(pixels("P5 #c\n1 1 255\n\x07") == "\x07\x07\x07");

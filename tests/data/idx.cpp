@@ -43,11 +43,9 @@ std::string stored_gzip(const std::string& bytes, std::uint32_t claimed, std::ui
     little(claimed, 4);
     return out;
 }
-std::string stored_gzip(const std::string& bytes) {
-    return stored_gzip(bytes, static_cast<std::uint32_t>(bytes.size()), crc_of(bytes.data(), bytes.size()));
-}
+std::string stored_gzip(const std::string& bytes) { return stored_gzip(bytes, static_cast<std::uint32_t>(bytes.size()), crc_of(bytes.data(), bytes.size())); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a gzipped IDX pair has torchvision's pixels and labels") {
     made_folder folder;
@@ -68,7 +66,7 @@ TEST_CASE("a gzipped IDX pair has torchvision's pixels and labels") {
         CHECK(seen.channels == 3);
         for (std::int64_t k = 0; k < 12; ++k) {
             CHECK(raw.data[k] == golden_idx_pixels[i * 12 + k]);
-            CHECK(gray.data()[k] == raw.data[k]); // gray pictures come back from RGB as they were
+            CHECK(gray.data()[k] == raw.data[k]);  // gray pictures come back from RGB as they were
         }
     }
 }
@@ -221,8 +219,8 @@ TEST_CASE("gzip that is cut, damaged, too long, too short or lies is data.format
     for (std::size_t i = 0; i < packed.size(); ++i) {
         std::string bad = packed;
         bad[i] = static_cast<char>(bad[i] ^ 0x80);
-        const bool free = i >= 4 && i <= 10; // time, system, and the bits that fill up a stored block's first byte
-        const bool count = i >= 19 && i < 23; // is compared before anything is unpacked
+        const bool free = i >= 4 && i <= 10;   // time, system, and the bits that fill up a stored block's first byte
+        const bool count = i >= 19 && i < 23;  // is compared before anything is unpacked
         CHECK(pack(bad) == std::string(free ? "ok" : count ? "data.count_mismatch" : "data.format"));
     }
     CHECK(pack(packed + packed) == "data.format");
@@ -283,5 +281,5 @@ TEST_CASE("MNIST is read as it is known") {
         const sample_bytes raw = mnist.training.fetch(i).value();
         for (std::size_t k = 0; k < raw.size; ++k) sum += raw.data[k];
     }
-    CHECK(sum / (60000 * 784.0 * 255) == doctest::Approx(0.1307).epsilon(1e-3)); // the mean that everybody normalises by
+    CHECK(sum / (60000 * 784.0 * 255) == doctest::Approx(0.1307).epsilon(1e-3));  // the mean that everybody normalises by
 }

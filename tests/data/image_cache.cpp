@@ -33,9 +33,7 @@ struct cache_folder {
         ::unlink(file.c_str());
         ::rmdir(path.c_str());
     }
-    std::shared_ptr<image_cache> open(std::int64_t most = std::int64_t(1) << 30) const {
-        return image_cache::open(path, most).value();
-    }
+    std::shared_ptr<image_cache> open(std::int64_t most = std::int64_t(1) << 30) const { return image_cache::open(path, most).value(); }
     std::string bytes() const {
         std::ifstream in(file, std::ios::binary);
         return std::string(std::istreambuf_iterator<char>(in), {});
@@ -62,7 +60,7 @@ bool holds(const image_cache& cache, int n) {
     return true;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("what was put is found, now and after opening again") {
     const cache_folder folder;
@@ -70,7 +68,7 @@ TEST_CASE("what was put is found, now and after opening again") {
         const auto cache = folder.open();
         CHECK(!cache->find(key(1)));
         for (int n = 0; n < 50; ++n) cache->put(key(n), numbered(n));
-        cache->put(key(3), numbered(4)); // there already
+        cache->put(key(3), numbered(4));  // there already
         CHECK(cache->pictures() == 50);
         for (int n = 0; n < 50; ++n) CHECK(holds(*cache, n));
         CHECK(cache->trouble() == "");
@@ -84,9 +82,7 @@ TEST_CASE("what was put is found, now and after opening again") {
 }
 
 TEST_CASE("a key depends on the bytes and on the rule") {
-    const auto differ = [](const image_cache::key& a, const image_cache::key& b) {
-        return a.first != b.first && a.second != b.second;
-    };
+    const auto differ = [](const image_cache::key& a, const image_cache::key& b) { return a.first != b.first && a.second != b.second; };
     CHECK(differ(image_cache::key_of("abc", 3, "x"), image_cache::key_of("abd", 3, "x")));
     CHECK(differ(image_cache::key_of("abc", 3, "x"), image_cache::key_of("abc", 3, "y")));
     CHECK(differ(image_cache::key_of("abc", 3, "x"), image_cache::key_of("abc", 2, "x")));

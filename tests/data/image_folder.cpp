@@ -19,7 +19,7 @@ std::vector<std::string> classes_of(const std::string& path, dataset_options opt
     return opened.ok() ? opened->classes() : std::vector<std::string>{std::string("error ") + opened.error().what()};
 }
 using names = std::vector<std::string>;
-} // namespace
+}  // namespace
 
 TEST_CASE("classes and samples of an image folder come in torchvision's order") {
     made_folder folder;
@@ -34,7 +34,7 @@ TEST_CASE("classes and samples of an image folder come in torchvision's order") 
         CHECK(all.name(i) == folder.path + "/" + golden_samples[i].path);
         CHECK(all.label(i) == golden_samples[i].label);
     }
-    CHECK(all.problems().size() == 1); // "B" and "b"
+    CHECK(all.problems().size() == 1);  // "B" and "b"
 }
 
 TEST_CASE("train and val are parts, their class folders share the labels, and val may lack some") {
@@ -84,7 +84,7 @@ TEST_CASE("an empty class folder is refused by name, unless it is allowed") {
         REQUIRE(!opened.ok());
         CHECK(opened.error().code() == errc::data_empty_class);
         CHECK(opened.error().where() == folder.path + "/b");
-        folder.put("b/.hidden.png", picture(3)); // a dot file is no picture
+        folder.put("b/.hidden.png", picture(3));  // a dot file is no picture
     }
     dataset_options options;
     options.allow_empty = true;
@@ -98,7 +98,7 @@ TEST_CASE("folders without classes, or with one, are not learnt from") {
     one.put("only/1.pgm", picture(1));
     one.put("only/2.pgm", picture(2));
     CHECK(code_of(open_splits(one.path)) == "data.no_classes");
-    CHECK(code_of(open_dataset(one.path)) == "ok"); // to be scored on
+    CHECK(code_of(open_dataset(one.path)) == "ok");  // to be scored on
     loose.put("1.png", "x");
     const auto opened = open_dataset(loose.path);
     REQUIRE(!opened.ok());
@@ -145,8 +145,7 @@ TEST_CASE("what is no regular file is passed over and told: FIFO, device, broken
     REQUIRE(opened.ok());
     CHECK(opened.value().size() == 3);
     CHECK(opened.value().problems().size() == 4);
-    for (const char* end : {"/a/pipe.png", "/a/zero.png", "/b/link.png", "/pipe"})
-        CHECK(count_problems(opened.value().problems(), errc::data_open, end) == 1);
+    for (const char* end : {"/a/pipe.png", "/a/zero.png", "/b/link.png", "/pipe"}) CHECK(count_problems(opened.value().problems(), errc::data_open, end) == 1);
 }
 
 TEST_CASE("a socket in a class folder is passed over and told") {
@@ -190,7 +189,7 @@ TEST_CASE("loops of links end, and a folder is read once however often it is lin
     CHECK(opened.value().class_counts() == std::vector<std::int64_t>{11, 1});
     CHECK(count_problems(opened.value().problems(), errc::data_format, "/a/up") == 1);
     CHECK(count_problems(opened.value().problems(), errc::data_format, "/b/self") == 1);
-    CHECK(opened.value().problems().size() == 102); // a hundred links to folders that were reached by then
+    CHECK(opened.value().problems().size() == 102);  // a hundred links to folders that were reached by then
 }
 
 TEST_CASE("a link to another class or part does not count its pictures again") {

@@ -81,10 +81,9 @@ std::vector<std::uint32_t> epoch_of(loader& l, std::int64_t epoch, std::int64_t 
     return sums;
 }
 
-const char* const everything =
-    "default,color_jitter=0.2:0.2:0.2:0.05,rand_augment,random_erasing=0.5,erasing_value=random,mixup=0.4,cutmix=1";
+const char* const everything = "default,color_jitter=0.2:0.2:0.2:0.05,rand_augment,random_erasing=0.5,erasing_value=random,mixup=0.4,cutmix=1";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("batches are the same for 1, 2 and 5 threads and any number ahead") {
     const picture_folder folder(45, {3, 20});
@@ -109,9 +108,8 @@ TEST_CASE("batches are the same for 1, 2 and 5 threads and any number ahead") {
 TEST_CASE("evaluation gives every picture once, in order, as `preprocess` makes it") {
     const picture_folder folder(19);
     const dataset data = folder.open();
-    for (const char* spec :
-         {"imagenet,crop=32", "crop=24x28,fraction=0.8,caffe", "resize=30x20,order=gray,unit", "crop=32,signed,layout=nhwc",
-          "crop=16,order=gray,layout=nhwc", "crop=32,raw,dtype=uint8", "crop=20,mean=128,scale=0.01,dtype=float16"}) {
+    for (const char* spec : {"imagenet,crop=32", "crop=24x28,fraction=0.8,caffe", "resize=30x20,order=gray,unit", "crop=32,signed,layout=nhwc",
+                             "crop=16,order=gray,layout=nhwc", "crop=32,raw,dtype=uint8", "crop=20,mean=128,scale=0.01,dtype=float16"}) {
         INFO(std::string(spec));
         loader_options o = options_of("none");
         o.sample.preprocess = parse_preprocess(spec).value();
@@ -140,8 +138,7 @@ TEST_CASE("evaluation gives every picture once, in order, as `preprocess` makes 
 TEST_CASE("a training sample is crop, changes and normalisation, one after the other") {
     const picture_folder folder(6);
     const dataset data = folder.open();
-    for (const char* spec :
-         {"imagenet,crop=32", "caffe,crop=32x24", "unit,crop=32,order=gray", "imagenet,crop=32,layout=nhwc,filter=bicubic"}) {
+    for (const char* spec : {"imagenet,crop=32", "caffe,crop=32x24", "unit,crop=32,order=gray", "imagenet,crop=32,layout=nhwc,filter=bicubic"}) {
         loader_options o = options_of("random_resized_crop,random_horizontal_flip,random_rotation=20,color_jitter=0.3");
         o.sample.preprocess = parse_preprocess(spec).value();
         o.batch_size = 6;
@@ -156,11 +153,8 @@ TEST_CASE("a training sample is crop, changes and normalisation, one after the o
             if (whole.order == preprocess_spec::channels::gray) picture = to_gray(picture).value();
             const random_stream stream = data_stream(17, random_purpose::sample, 5, index);
             random_sequence first(stream), second(stream, detail::draws_of_pixels);
-            const crop_box box =
-                random_crop_box(picture.height, picture.width, o.sample.augment.scale, o.sample.augment.ratio, first);
-            picture = resize(crop(picture, box.top, box.left, box.height, box.width).value(), whole.crop_height, whole.crop_width,
-                             whole.kernel)
-                          .value();
+            const crop_box box = random_crop_box(picture.height, picture.width, o.sample.augment.scale, o.sample.augment.ratio, first);
+            picture = resize(crop(picture, box.top, box.left, box.height, box.width).value(), whole.crop_height, whole.crop_width, whole.kernel).value();
             const tensor one = to_tensor(augment_pixels(picture, o.sample.augment, second).value(), whole).value();
             INFO(std::string(spec), " ", index);
             CHECK(std::memcmp(one.raw(), b.inputs.raw() + static_cast<std::size_t>(k) * one.bytes(), one.bytes()) == 0);
@@ -218,7 +212,7 @@ TEST_CASE("a picture that vanishes in the middle of an epoch is a bad sample; an
     const picture_folder folder(16);
     const dataset data = folder.open();
     for (int i = 0; i < 16; ++i)
-        if (i % 2 == 0) ::unlink(folder.files[static_cast<std::size_t>(i)].c_str()); // all of class a, the first batch
+        if (i % 2 == 0) ::unlink(folder.files[static_cast<std::size_t>(i)].c_str());  // all of class a, the first batch
     loader_options o = options_of("mixup=0.2");
     o.shuffle = false;
     o.bad_share = 1;
@@ -293,7 +287,7 @@ TEST_CASE("one sample in a hundred may be bad where nothing else is said, and on
     batch b;
     for (const int count : {3, 20, 100}) CHECK(outcome(picture_folder(count, {1}), usual, b).ok());
     CHECK(!outcome(picture_folder(20, {1}), 0, b).ok());
-    CHECK(!outcome(picture_folder(2, {1}), usual, b).ok()); // one picture is nothing to learn from
+    CHECK(!outcome(picture_folder(2, {1}), usual, b).ok());  // one picture is nothing to learn from
     CHECK(outcome(picture_folder(200, {1, 150}), usual, b).ok());
     CHECK(allowed_bad(0.29, 100) == 29);
     CHECK(allowed_bad(0.01, 0) == 0);
@@ -352,8 +346,7 @@ TEST_CASE("a mixed batch says whom each sample was mixed with") {
         for (int k = 0; k < 8; ++k) {
             const auto before = static_cast<std::size_t>((k + 7) % 8);
             CHECK(b.other_labels[static_cast<std::size_t>(k)] == a.labels[before]);
-            const float own = a.inputs.data<float>()[k * n],
-                        other = a.inputs.data<float>()[static_cast<std::int64_t>(before) * n];
+            const float own = a.inputs.data<float>()[k * n], other = a.inputs.data<float>()[static_cast<std::int64_t>(before) * n];
             const float share = b.lambda[static_cast<std::size_t>(k)];
             CHECK(b.inputs.data<float>()[k * n] == doctest::Approx(share * own + (1 - share) * other).epsilon(1e-5));
         }
@@ -373,7 +366,8 @@ TEST_CASE("a teacher sees the same samples, changed in the same way, in its own 
         return all;
     };
     // In the same size and colours it is the same picture, to the byte, whatever is drawn: crops, flips, colours, erasing, mixing.
-    for (const char* changes : {"none", "random_resized_crop=0.3:1,random_horizontal_flip,color_jitter=0.4:0.4:0.4:0.1,random_erasing=0.5,mixup=0.4,cutmix=1"}) {
+    for (const char* changes :
+         {"none", "random_resized_crop=0.3:1,random_horizontal_flip,color_jitter=0.4:0.4:0.4:0.1,random_erasing=0.5,mixup=0.4,cutmix=1"}) {
         CAPTURE(changes);
         for (const batch& b : batches_of(options_of(changes), "imagenet,crop=32")) {
             REQUIRE(b.teacher_inputs.shape() == b.inputs.shape());
@@ -399,7 +393,8 @@ TEST_CASE("a teacher sees the same samples, changed in the same way, in its own 
                 for (std::int64_t y = 0; y < 16; ++y)
                     for (std::int64_t x = 0; x < 16; ++x) {
                         const float* at = large + ((other * 3 + c) * 32 + 2 * y) * 32 + 2 * x;
-                        sum += std::fabs(static_cast<double>(small[((i * 3 + c) * 16 + y) * 16 + x]) - static_cast<double>(at[0] + at[1] + at[32] + at[33]) / 4);
+                        sum +=
+                            std::fabs(static_cast<double>(small[((i * 3 + c) * 16 + y) * 16 + x]) - static_cast<double>(at[0] + at[1] + at[32] + at[33]) / 4);
                     }
             return sum / (3 * 16 * 16);
         };
@@ -492,14 +487,12 @@ TEST_CASE("options that make no sense are refused") {
     CHECK(code([](loader_options& o) { o.ahead = 0; }) == "usage");
     CHECK(code([](loader_options& o) { o.bad_share = 1.5; }) == "usage");
     CHECK(code([](loader_options& o) { o.sample.preprocess = {}; }) == "usage.preprocess");
-    CHECK(code([](loader_options& o) { o.sample.preprocess = parse_preprocess("resize=32,crop=none").value(); }) ==
-          "usage.preprocess");
+    CHECK(code([](loader_options& o) { o.sample.preprocess = parse_preprocess("resize=32,crop=none").value(); }) == "usage.preprocess");
     CHECK(code([](loader_options& o) {
               o.sample.preprocess = parse_preprocess("crop=32,dtype=uint8").value();
               o.sample.augment.mixup = 1;
           }) == "usage");
-    CHECK(code([](loader_options& o) { o.sample.preprocess = parse_preprocess("crop=32,order=gray,mean=1:2:3").value(); }) ==
-          "usage.preprocess");
+    CHECK(code([](loader_options& o) { o.sample.preprocess = parse_preprocess("crop=32,order=gray,mean=1:2:3").value(); }) == "usage.preprocess");
     loader l = loader::make(data, options_of("none")).value();
     CHECK(l.start(0, 2).error().code() == errc::usage);
     CHECK(l.start(-1).error().code() == errc::usage);

@@ -50,9 +50,7 @@ inline std::string big_endian(std::uint32_t n) {
 inline std::string idx_images(std::uint32_t count, std::uint32_t height, std::uint32_t width, const std::string& pixels) {
     return big_endian(0x803) + big_endian(count) + big_endian(height) + big_endian(width) + pixels;
 }
-inline std::string idx_labels(const std::string& labels) {
-    return big_endian(0x801) + big_endian(static_cast<std::uint32_t>(labels.size())) + labels;
-}
+inline std::string idx_labels(const std::string& labels) { return big_endian(0x801) + big_endian(static_cast<std::uint32_t>(labels.size())) + labels; }
 /// A pair of 1x1 pictures with these labels, their pixels 0, 1, 2, ...
 inline void put_idx(const made_folder& folder, const std::string& part, const std::string& labels) {
     std::string pixels;
@@ -61,12 +59,13 @@ inline void put_idx(const made_folder& folder, const std::string& part, const st
     folder.put(part + "-labels-idx1-ubyte", idx_labels(labels));
 }
 /// A CIFAR-10 record, all of one level.
-inline std::string cifar_record(int label, int level) {
-    return std::string(1, static_cast<char>(label)) + std::string(3072, static_cast<char>(level));
-}
+inline std::string cifar_record(int label, int level) { return std::string(1, static_cast<char>(label)) + std::string(3072, static_cast<char>(level)); }
 
 /// "ok", or the code of the error.
-template <class T> std::string code_of(const graft::result<T>& r) { return r.ok() ? "ok" : graft::text(r.error().code()); }
+template <class T>
+std::string code_of(const graft::result<T>& r) {
+    return r.ok() ? "ok" : graft::text(r.error().code());
+}
 inline std::string code_of(const graft::status& s) { return s.ok() ? "ok" : graft::text(s.error().code()); }
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

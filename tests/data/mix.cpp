@@ -30,7 +30,7 @@ tensor to_nhwc(const tensor& x) {
     return out;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("mixup and cutmix give torchvision's batches, in both layouts") {
     mix_plan mixup, cutmix;
@@ -92,8 +92,7 @@ TEST_CASE("cutmix draws boxes as torchvision does") {
         if (std::string(golden.kind) != "cutmix") continue;
         augmentation a;
         a.cutmix = golden.parameters[2];
-        const auto height = static_cast<std::int64_t>(golden.parameters[0]),
-                   width = static_cast<std::int64_t>(golden.parameters[1]);
+        const auto height = static_cast<std::int64_t>(golden.parameters[0]), width = static_cast<std::int64_t>(golden.parameters[1]);
         double sums[3] = {};
         const int n = 30000;
         for (int i = 0; i < n; ++i) {

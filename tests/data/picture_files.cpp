@@ -22,7 +22,7 @@ std::vector<std::string> below(const made_folder& folder, const graft::picture_f
     return names;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("pictures below a folder are found by name or by content, and sorted by bytes") {
     const made_folder folder;

@@ -14,11 +14,7 @@ inline std::string from_base64(const char* text) {
     unsigned bits = 0, held = 0;
     for (; *text && *text != '='; ++text) {
         const char c = *text;
-        const int v = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                                             : 63;
+        const int v = c >= 'A' && c <= 'Z' ? c - 'A' : c >= 'a' && c <= 'z' ? c - 'a' + 26 : c >= '0' && c <= '9' ? c - '0' + 52 : c == '+' ? 62 : 63;
         held = held << 6 | static_cast<unsigned>(v);
         if ((bits += 6) >= 8) out += static_cast<char>(held >> (bits -= 8) & 255);
     }
@@ -34,9 +30,7 @@ inline std::uint32_t crc_of(const void* bytes, std::size_t size) {
     return ~crc;
 }
 
-inline std::uint32_t crc_of(const graft::image& picture) {
-    return crc_of(picture.data(), static_cast<std::size_t>(picture.bytes()));
-}
+inline std::uint32_t crc_of(const graft::image& picture) { return crc_of(picture.data(), static_cast<std::size_t>(picture.bytes())); }
 
 inline graft::image noise(std::int64_t height, std::int64_t width, int channels) {
     graft::image made = graft::image::make(height, width, channels).value();

@@ -46,7 +46,7 @@ image mixed(std::int64_t height, std::int64_t width, int channels) {
     return made;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a zlib stream inflates to what was compressed") {
     std::string text;
@@ -54,13 +54,11 @@ TEST_CASE("a zlib stream inflates to what was compressed") {
     std::string far = text.substr(0, 300) + std::string(32768 - 300, 'x') + text.substr(0, 300);
     const image random = noise(300, 300, 3);
     const std::string incompressible(reinterpret_cast<const char*>(random.data()), static_cast<std::size_t>(random.bytes()));
-    std::string skewed; // counts like Fibonacci numbers ask for codes longer than 15 bits
+    std::string skewed;  // counts like Fibonacci numbers ask for codes longer than 15 bits
     for (int symbol = 0, a = 1, b = 1; symbol < 24; ++symbol, b += a, a = b - a)
-        for (int i = 0; i < a && skewed.size() < 120000; ++i)
-            skewed.insert(skewed.size() * 7919 % (skewed.size() + 1), 1, static_cast<char>(symbol * 3));
+        for (int i = 0; i < a && skewed.size() < 120000; ++i) skewed.insert(skewed.size() * 7919 % (skewed.size() + 1), 1, static_cast<char>(symbol * 3));
     int n = 0;
-    for (const std::string& bytes :
-         {std::string(), std::string("a"), std::string(100000, '\0'), text, far, incompressible, skewed}) {
+    for (const std::string& bytes : {std::string(), std::string("a"), std::string(100000, '\0'), text, far, incompressible, skewed}) {
         const std::string stream = zlib_compress(bytes.data(), bytes.size());
         CHECK(unpacked(stream) == bytes);
         CHECK(stream.size() < bytes.size() + bytes.size() / 50 + 100);
@@ -84,8 +82,7 @@ TEST_CASE("a PNG file decodes to the picture that was encoded") {
             if (channels == 1) CHECK(crc_of(to_gray(back).value()) == crc_of(picture));
             const std::string name = std::to_string(channels) + "_" + std::to_string(side);
             leave_behind("picture" + name + ".png", file);
-            leave_behind("picture" + name + ".raw",
-                         {reinterpret_cast<const char*>(picture.data()), static_cast<std::size_t>(picture.bytes())});
+            leave_behind("picture" + name + ".raw", {reinterpret_cast<const char*>(picture.data()), static_cast<std::size_t>(picture.bytes())});
         }
 }
 

@@ -20,19 +20,16 @@ input_format model_input(dtype type, const shape& extents) {
     return model;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a specification reads back as it was written") {
     CHECK(round_trip("crop=224,fraction=0.875,imagenet") ==
           "fraction=0.875,crop=224x224,filter=bilinear,order=rgb,mean=123.675:116.28:103.53,std=58.395:57.12:57.375");
-    CHECK(round_trip("crop=224,fraction=0.875,mean=128,scale=0.0078125") ==
-          "fraction=0.875,crop=224x224,filter=bilinear,mean=128,scale=0.0078125");
+    CHECK(round_trip("crop=224,fraction=0.875,mean=128,scale=0.0078125") == "fraction=0.875,crop=224x224,filter=bilinear,mean=128,scale=0.0078125");
     CHECK(round_trip("caffe,resize=300x200,filter=lanczos,layout=nhwc,dtype=int8") ==
           "resize=300x200,filter=lanczos,order=bgr,mean=103.939:116.779:123.68,std=1,layout=nhwc,dtype=int8");
-    CHECK(round_trip("resize=none,crop=none,order=gray,unit") ==
-          "resize=none,crop=none,filter=bilinear,order=gray,mean=0,std=255");
-    for (const char* spec : {"raw", "signed,crop=7x9,resize=12", "mean=-1e-3:.5:7.,scale=3e20", "fraction=0.1,crop=1",
-                             "dtype=float16,std=0.333333343"})
+    CHECK(round_trip("resize=none,crop=none,order=gray,unit") == "resize=none,crop=none,filter=bilinear,order=gray,mean=0,std=255");
+    for (const char* spec : {"raw", "signed,crop=7x9,resize=12", "mean=-1e-3:.5:7.,scale=3e20", "fraction=0.1,crop=1", "dtype=float16,std=0.333333343"})
         CHECK(round_trip(round_trip(spec)) == round_trip(spec));
 }
 
@@ -150,7 +147,7 @@ TEST_CASE("the shorter side is resized, and the crop is in the middle") {
     const image ready = resize_and_crop(picture, spec_of("resize=20,crop=18x21")).value();
     CHECK(ready.height == 18);
     CHECK(ready.width == 21);
-    const image whole = resize(picture, 20, 30, filter::bilinear).value(); // 20 * 61 / 40 = 30.5, to even
+    const image whole = resize(picture, 20, 30, filter::bilinear).value();  // 20 * 61 / 40 = 30.5, to even
     CHECK(crc_of(ready) == crc_of(crop(whole, 1, 4, 18, 21).value()));
     CHECK(preprocess(picture, spec_of("resize=none,crop=41x10,raw")).error().code() == errc::preprocess_crop);
     CHECK(preprocess(noise(1, 2000, 1), spec_of("resize=16384,crop=none,raw")).error().code() == errc::image_budget);

@@ -31,7 +31,7 @@ TEST_CASE("all 24 orders of four samples come equally often") {
     REQUIRE(seen.size() == 24);
     double chi = 0;
     for (const auto& entry : seen) chi += (entry.second - n / 24.0) * (entry.second - n / 24.0) / (n / 24.0);
-    CHECK(chi < 55); // 23 degrees of freedom: beyond it once in 5000
+    CHECK(chi < 55);  // 23 degrees of freedom: beyond it once in 5000
 }
 
 TEST_CASE("streams of different purposes, epochs and indices differ") {

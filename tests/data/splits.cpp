@@ -33,7 +33,7 @@ std::vector<std::int64_t> counts_of(const std::vector<int>& labels, const std::v
     return counts;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a stratified draw takes its share of every class, and every sample once") {
     const std::vector<int> labels = labels_of({100, 10, 7});
@@ -60,7 +60,7 @@ TEST_CASE("the seed decides the draw, and nothing else does") {
         for (std::int64_t i : drawn(seed)) ++times[i];
     CHECK(times.size() == 100);
     for (const auto& t : times) {
-        CHECK(t.second > 220); // five deviations of a binomial
+        CHECK(t.second > 220);  // five deviations of a binomial
         CHECK(t.second < 380);
     }
 }
@@ -68,7 +68,7 @@ TEST_CASE("the seed decides the draw, and nothing else does") {
 TEST_CASE("another class that comes changes nothing in the others") {
     const std::vector<int> few = labels_of({20, 20});
     std::vector<int> more = few;
-    for (int& label : more) label += label == 1; // "b" becomes class 2: a new class lies between
+    for (int& label : more) label += label == 1;  // "b" becomes class 2: a new class lies between
     more.insert(more.end(), 9, 1);
     const split_indices before = stratified_split(few, {"a", "b"}, 0.25, 5).value(), after = stratified_split(more, {"a", "aa", "b"}, 0.25, 5).value();
     std::vector<std::int64_t> old_ones;

@@ -69,7 +69,8 @@ TEST_CASE("uint8 is taken as it is, and what no pixel can be becomes the nearest
 TEST_CASE("what is no picture is refused") {
     for (const shape& s : {shape{}, shape{5}, shape{2, 3, 4, 5}, shape{2, 4, 5}, shape{4, 4, 5}, shape{3, 0, 4}, shape{2, 3, 4, 5, 3}})
         CHECK(to_image(tensor::zeros(dtype::float32, s).value()).error().code() == errc::input_shape);
-    for (const dtype type : {dtype::int64, dtype::boolean, dtype::int8}) CHECK(to_image(tensor::zeros(type, {4, 4}).value()).error().code() == errc::input_dtype);
+    for (const dtype type : {dtype::int64, dtype::boolean, dtype::int8})
+        CHECK(to_image(tensor::zeros(type, {4, 4}).value()).error().code() == errc::input_dtype);
     CHECK(to_image(tensor()).error().code() == errc::input_dtype);
     CHECK(to_image(ramp({4, 4}), 1, 1).error().code() == errc::usage);
     CHECK(to_image(ramp({4, 4}), 0, std::nan("")).error().code() == errc::usage);

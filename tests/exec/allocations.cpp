@@ -44,7 +44,8 @@ void* took(void* memory, std::size_t alignment = 0, std::size_t bytes = 0) noexc
         break;
     }
     const std::int64_t now = held += bytes_of(memory);
-    for (std::int64_t seen = most_held; now > seen && !most_held.compare_exchange_weak(seen, now);) {}
+    for (std::int64_t seen = most_held; now > seen && !most_held.compare_exchange_weak(seen, now);) {
+    }
     return memory;
 }
 void gave(void* memory) noexcept {
@@ -54,7 +55,7 @@ void gave(void* memory) noexcept {
         if (place == memory) place = nullptr;
 }
 #endif
-} // namespace
+}  // namespace
 
 #if defined(__GLIBC__)
 extern "C" {
@@ -98,7 +99,7 @@ long allocations_of(const graft::model& m, const std::vector<graft::tensor>& inp
     return allocations;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the counter sees what allocates") {
     allocations = 0;
@@ -124,7 +125,8 @@ TEST_CASE("shapes that come in turn run without an allocation once each was seen
     graft::model m = graft::load(nets::residual_net(1));
     nets::numbers random{7};
     std::vector<graft::tensor> pictures;
-    for (const graft::shape& s : {graft::shape{2, 3, 24, 17}, graft::shape{1, 3, 8, 8}, graft::shape{3, 3, 16, 9}}) pictures.push_back(nets::random_tensor(s, random));
+    for (const graft::shape& s : {graft::shape{2, 3, 24, 17}, graft::shape{1, 3, 8, 8}, graft::shape{3, 3, 16, 9}})
+        pictures.push_back(nets::random_tensor(s, random));
     graft::session session(m, {2, nullptr});
     const auto round = [&] {
         bool ok = true;
@@ -160,15 +162,13 @@ TEST_CASE("a transformer block runs without an allocation") {
         const auto split = b.apply("Reshape", {v, b.constant("", nets::integers({1, 7, 3, 8}))});
         return b.apply("Transpose", {split}, {graft::integers_attribute("perm", std::move(perm))});
     };
-    const auto norm = b.apply("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)),
-                                                    b.constant("t", nets::random_tensor({24}, random))});
-    const auto q = heads(b.apply("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}),
-               k = heads(b.apply("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
+    const auto norm =
+        b.apply("LayerNormalization", {x, b.constant("s", nets::random_tensor({24}, random)), b.constant("t", nets::random_tensor({24}, random))});
+    const auto q = heads(b.apply("MatMul", {norm, weight("q", 24, 24)}), {0, 2, 1, 3}), k = heads(b.apply("MatMul", {norm, weight("k", 24, 24)}), {0, 2, 3, 1}),
                v = heads(b.apply("MatMul", {norm, weight("v", 24, 24)}), {0, 2, 1, 3});
     const auto attention = b.apply("Softmax", {b.apply("MatMul", {q, k})});
-    const auto joined = b.apply(
-        "Reshape", {b.apply("Transpose", {b.apply("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}),
-                    b.constant("", nets::integers({1, 7, 24}))});
+    const auto joined = b.apply("Reshape", {b.apply("Transpose", {b.apply("MatMul", {attention, v})}, {graft::integers_attribute("perm", {0, 2, 1, 3})}),
+                                            b.constant("", nets::integers({1, 7, 24}))});
     b.output(b.apply("Add", {x, b.apply("MatMul", {joined, weight("o", 24, 24)})}), "y");
     auto built = b.finish();
     REQUIRE(built.ok());
@@ -199,7 +199,7 @@ std::int64_t over_what_is_said(const graft::model& m) {
     return most_held - before - said->arena - rounded - said->scratch - said->outputs;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a session holds no more than model::memory says") {
     graft::load_options reference;
@@ -254,7 +254,7 @@ graft::graph heavy_net() {
     return b.finish().value();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("loading a file holds its weights once, as the kernels want them") {
     char name[] = "/tmp/graft_heavy_XXXXXX";
@@ -295,8 +295,8 @@ TEST_CASE("the pack's networks run without an allocation") {
         say_skipped("the models of GRAFT_SHARED are not here");
         return;
     }
-    for (const char* name : {"mnist-8", "mobilenetv1_025_128_fp32_op10", "mobilenetv1_025_128_qdq_op13",
-                             "mlperftiny_resnet8_int8_op13", "winml_squeezenet_fp16", "resnet20_cifar10_fp32_bn_unfused_op15"}) {
+    for (const char* name : {"mnist-8", "mobilenetv1_025_128_fp32_op10", "mobilenetv1_025_128_qdq_op13", "mlperftiny_resnet8_int8_op13",
+                             "winml_squeezenet_fp16", "resnet20_cifar10_fp32_bn_unfused_op15"}) {
         INFO(std::string(name));
         auto m = graft::load(shared + "/pack/models/" + name + ".onnx");
         REQUIRE(m.ok());

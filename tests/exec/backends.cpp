@@ -25,21 +25,23 @@ struct host_backend {
         return names;
     }
     static const graft::backend& instance() noexcept {
-        static const graft::backend self{"host", [] { return graft::status(); },
-                                         [](const std::string& name, const graft::device_options& options, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
-                                             asked().push_back(name + " " + options.precision);
-                                             if (name == "host:9") return graft::fail(errc::device_unavailable, name, "there is no such device");
-                                             return std::shared_ptr<graft::device>(std::make_shared<host_device>(name == "host" ? "host:0" : name));
-                                         }};
+        static const graft::backend self{
+            "host", [] { return graft::status(); },
+            [](const std::string& name, const graft::device_options& options, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
+                asked().push_back(name + " " + options.precision);
+                if (name == "host:9") return graft::fail(errc::device_unavailable, name, "there is no such device");
+                return std::shared_ptr<graft::device>(std::make_shared<host_device>(name == "host" ? "host:0" : name));
+            }};
         return self;
     }
 };
 struct absent_backend {
     static const graft::backend& instance() noexcept {
-        static const graft::backend self{"absent", [] { return graft::fail(errc::device_unavailable, "absent", "no library"); },
-                                         [](const std::string& name, const graft::device_options&, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
-                                             return graft::fail(errc::device_unavailable, name, "its library is not installed");
-                                         }};
+        static const graft::backend self{
+            "absent", [] { return graft::fail(errc::device_unavailable, "absent", "no library"); },
+            [](const std::string& name, const graft::device_options&, void (*)(const char*)) -> graft::result<std::shared_ptr<graft::device>> {
+                return graft::fail(errc::device_unavailable, name, "its library is not installed");
+            }};
         return self;
     }
 };
@@ -72,7 +74,7 @@ graft::load_options asking(const char* device) {
     return o;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("auto takes the first device, cpu none, and a name the one that it names") {
     using both = graft::runtime<host_backend, graft::backends::cpu>;
@@ -156,14 +158,16 @@ TEST_CASE("a precision that the CPU cannot honour is an error, wherever the CPU 
         };
         graft::load_options reference = with("auto");
         reference.reference = true;
-        for (const auto& m : {graft::load(exponential(), with("cpu")), both::load(exponential(), with("cpu")), with_absent::load(exponential(), with("auto")), both::load(exponential(), reference)}) {
+        for (const auto& m : {graft::load(exponential(), with("cpu")), both::load(exponential(), with("cpu")), with_absent::load(exponential(), with("auto")),
+                              both::load(exponential(), reference)}) {
             REQUIRE(m.ok() == honoured);
             if (honoured) continue;
             CHECK(m.error().code() == (known ? errc::device_unavailable : errc::usage));
             CHECK(m.error().where() == "precision");
             CHECK(m.error().detail().find(precision) != std::string::npos);
         }
-        if (known && !honoured) CHECK(with_absent::load(exponential(), with("auto")).error().detail().find("its library is not installed") != std::string::npos);
+        if (known && !honoured)
+            CHECK(with_absent::load(exponential(), with("auto")).error().detail().find("its library is not installed") != std::string::npos);
         CHECK(both::load(exponential(), with("auto")).ok());  // the device has its own say
     }
     for (const std::string& text : warnings()) CHECK(text.find("precision") == std::string::npos);

@@ -16,7 +16,7 @@ void check(const graft::model& m, const std::vector<graft::tensor>& inputs, cons
     }
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("one to four threads give the same bits on every instruction set") {
     nets::numbers random{31};

@@ -31,8 +31,7 @@ graft::graph branches() {
     body_builder plus("plus"), times("times");
     plus.b.output(plus.b.apply("Add", {plus.capture(f32, x), plus.b.constant("one", floats({1}))}), "sum");
     times.b.output(times.b.apply("Mul", {times.capture(f32, x), times.capture(f32, scale)}), "product");
-    const auto y =
-        b.apply("If", {choose}, {graph_attribute("then_branch", plus.finish()), graph_attribute("else_branch", times.finish())});
+    const auto y = b.apply("If", {choose}, {graph_attribute("then_branch", plus.finish()), graph_attribute("else_branch", times.finish())});
     b.output(b.apply("Neg", {y}), "y");
     return b.finish();
 }
@@ -40,8 +39,7 @@ graft::graph branches() {
 // Sums `step` (captured) until the trip count is reached or the sum passes `most`; scans out every partial sum.
 graft::graph counting_loop() {
     builder b;
-    const auto trips = b.input("trips", i64, {}), start = b.input("start", f32, {1}), step = b.input("step", f32, {1}),
-               most = b.input("most", f32, {1});
+    const auto trips = b.input("trips", i64, {}), start = b.input("start", f32, {1}), step = b.input("step", f32, {1}), most = b.input("most", f32, {1});
     body_builder body("body");
     body.b.input("i", i64, {});
     body.b.input("go_on", dtype::boolean, {});
@@ -59,7 +57,7 @@ graft::graph counting_loop() {
 
 std::vector<float> first_floats(const nets::answer& a, std::size_t i) { return nets::values<float>(a.outputs[i]); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("If runs the branch that its condition asks for, with what it captures") {
     graft::model m = graft::load(branches());
@@ -125,13 +123,11 @@ TEST_CASE("bodies in bodies capture through both") {
     const auto i = body.b.input("i", i64, {});
     const auto go_on = body.b.input("go_on", dtype::boolean, {}), state = body.b.input("state", f32, {1});
     const auto factor_in_body = body.capture(f32, factor);
-    const auto odd =
-        body.b.apply("Equal", {body.b.apply("Mod", {i, body.b.constant("two", number(2))}), body.b.constant("one", number(1))});
+    const auto odd = body.b.apply("Equal", {body.b.apply("Mod", {i, body.b.constant("two", number(2))}), body.b.constant("one", number(1))});
     body_builder times("times"), plus("plus");
     times.b.output(times.b.apply("Mul", {times.capture(f32, state), times.capture(f32, factor_in_body)}), "product");
     plus.b.output(plus.b.apply("Add", {plus.capture(f32, state), plus.b.constant("c", floats({1}))}), "sum");
-    const auto next =
-        body.b.apply("If", {odd}, {graph_attribute("then_branch", times.finish()), graph_attribute("else_branch", plus.finish())});
+    const auto next = body.b.apply("If", {odd}, {graph_attribute("then_branch", times.finish()), graph_attribute("else_branch", plus.finish())});
     body.b.output(go_on, "go_on_out");
     body.b.output(next, "next");
     b.output(b.apply_all("Loop", {trips, graft::no_value, start}, {graph_attribute("body", body.finish())}, 1)[0], "y");
@@ -156,10 +152,9 @@ TEST_CASE("Scan walks along an axis, forwards and backwards") {
     body.b.output(body.b.apply("Identity", {sum}), "partial");
     const graft::graph made = body.finish();
     for (const std::int64_t backwards : {0, 1}) {
-        const auto out = b.apply_all("Scan", {start, rows},
-                                    {graph_attribute("body", made), integer_attribute("num_scan_inputs", 1),
-                                     integers_attribute("scan_input_directions", {backwards})},
-                                    2);
+        const auto out =
+            b.apply_all("Scan", {start, rows},
+                        {graph_attribute("body", made), integer_attribute("num_scan_inputs", 1), integers_attribute("scan_input_directions", {backwards})}, 2);
         b.output(out[0], "last" + std::to_string(backwards));
         b.output(out[1], "partials" + std::to_string(backwards));
     }
@@ -175,8 +170,7 @@ TEST_CASE("Scan walks along an axis, forwards and backwards") {
 
 TEST_CASE("convolutions in a branch run on the fast kernels and agree with the same network written out") {
     const auto layers = [](builder& b, value_id x, value_id w) {
-        const auto y =
-            b.apply("Conv", {x, w}, {integers_attribute("kernel_shape", {3, 3}), integers_attribute("pads", {1, 1, 1, 1})});
+        const auto y = b.apply("Conv", {x, w}, {integers_attribute("kernel_shape", {3, 3}), integers_attribute("pads", {1, 1, 1, 1})});
         return b.apply("Relu", {y});
     };
     nets::numbers random{1};
@@ -187,8 +181,7 @@ TEST_CASE("convolutions in a branch run on the fast kernels and agree with the s
     body_builder yes("yes"), no("no");
     yes.b.output(layers(yes.b, yes.capture(f32, before), yes.b.constant("w", weight)), "a");
     no.b.output(no.b.apply("Identity", {no.capture(f32, before)}), "b");
-    b.output(b.apply("If", {choose}, {graph_attribute("then_branch", yes.finish()), graph_attribute("else_branch", no.finish())}),
-             "y");
+    b.output(b.apply("If", {choose}, {graph_attribute("then_branch", yes.finish()), graph_attribute("else_branch", no.finish())}), "y");
     builder plain;
     const auto p = plain.input("x", f32, {1, 5, 12, 12});
     plain.output(layers(plain, plain.apply("Mul", {p, plain.constant("h", floats({0.5f}))}), plain.constant("w", weight)), "y");
@@ -203,13 +196,10 @@ TEST_CASE("operators behind NonZero run with the shapes that it found") {
     // The elements of x over the threshold, summed and scaled; and a matrix product over as many rows as there are.
     builder b;
     const auto x = b.input("x", f32, {"N", 3}), threshold = b.input("threshold", f32, {1});
-    const auto first =
-        b.apply("Squeeze",
-               {b.apply("Slice", {x, b.constant("", integers({0})), b.constant("", integers({1})), b.constant("", integers({1}))}),
-                b.constant("", integers({1}))});
+    const auto first = b.apply("Squeeze", {b.apply("Slice", {x, b.constant("", integers({0})), b.constant("", integers({1})), b.constant("", integers({1}))}),
+                                           b.constant("", integers({1}))});
     const auto places = b.apply("NonZero", {b.apply("Greater", {first, threshold})});
-    const auto rows =
-        b.apply("Gather", {x, b.apply("Squeeze", {places, b.constant("", integers({0}))})}, {integer_attribute("axis", 0)});
+    const auto rows = b.apply("Gather", {x, b.apply("Squeeze", {places, b.constant("", integers({0}))})}, {integer_attribute("axis", 0)});
     const float w[] = {1, 0, 0, 1, 1, 1};
     const auto product = b.apply("MatMul", {rows, b.constant("w", graft::tensor::from(w, {3, 2}))});
     b.output(b.apply("Relu", {product}), "y");
@@ -266,8 +256,7 @@ TEST_CASE("sums of values without a shape stay what they are") {
     const auto half = b.constant("half", graft::tensor::scalar(0.5f)), one = b.constant("one", graft::tensor::scalar(1.0f)),
                root = b.constant("root", graft::tensor::scalar(1.4142135623730951f));
     b.output(b.apply("Add", {half, real}), "half more");
-    const auto gelu =
-        b.apply("Mul", {half, b.apply("Mul", {real, b.apply("Add", {one, b.apply("Erf", {b.apply("Div", {real, root})})})})});
+    const auto gelu = b.apply("Mul", {half, b.apply("Mul", {real, b.apply("Add", {one, b.apply("Erf", {b.apply("Div", {real, root})})})})});
     b.output(gelu, "gelu");
     graft::model m = graft::load(b.finish());
     const auto out = nets::run(m, {number(4)});

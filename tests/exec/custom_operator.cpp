@@ -35,9 +35,7 @@ graft::status hundred_run(graft::run_context& c) {
     for (std::int64_t i = 0; i < c.out[0].elements(); ++i) c.out[0].as<float>()[i] = 100;
     return {};
 }
-graft::status failing_run(graft::run_context& c) {
-    return c.fail(errc::op_value, "it never works; it was given %lld inputs", c.inputs);
-}
+graft::status failing_run(graft::run_context& c) { return c.fail(errc::op_value, "it never works; it was given %lld inputs", c.inputs); }
 
 const graft::op_row rows[] = {
     graft::make_op("Grow", "app").inputs(1).functions(grow_infer, grow_run).elementwise().attributes("by:f").problems("f32[3] by=2"),
@@ -55,8 +53,7 @@ graft::load_options with_rows() {
 }
 
 // x -> op -> Neg -> y
-graft::graph around(const char* op, const char* domain, std::vector<graft::attribute> attributes = {},
-                    dtype type = dtype::float32) {
+graft::graph around(const char* op, const char* domain, std::vector<graft::attribute> attributes = {}, dtype type = dtype::float32) {
     graft::builder b;
     const auto x = b.input("x", type, {"N"});
     const auto y = b.apply(op, {x}, std::move(attributes));
@@ -67,7 +64,7 @@ graft::graph around(const char* op, const char* domain, std::vector<graft::attri
     return g;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("an operator of the app's own runs between graft's") {
     auto m = graft::load(around("Grow", "app", {graft::real_attribute("by", 2)}), with_rows());

@@ -35,7 +35,8 @@ graft::graph attention_net() {
     const auto scores = b.apply("MatMul", {q, b.apply("Transpose", {k}, {integers_attribute("perm", {0, 2, 1})})});
     const auto mixed = b.apply("MatMul", {b.apply("Softmax", {b.apply("Mul", {scores, b.constant("scale", floats({0.35f}))})}), v});
     const auto sum = b.add(x, mixed);
-    const auto y = b.apply("LayerNormalization", {sum, b.constant("gain", floats({1, 2, 1, 2, 1, 2, 1, 2})), b.constant("shift", floats({0, 1, 0, 1, 0, 1, 0, 1}))});
+    const auto y =
+        b.apply("LayerNormalization", {sum, b.constant("gain", floats({1, 2, 1, 2, 1, 2, 1, 2})), b.constant("shift", floats({0, 1, 0, 1, 0, 1, 0, 1}))});
     b.output(b.apply("Reshape", {b.apply("Reshape", {y, b.constant("flat", integers({0, 48}))}), b.constant("full", integers({0, 6, 8}))}), "y");
     return b.finish();
 }
@@ -101,7 +102,7 @@ nets::answer on_cpu(const made_net& net, bool reference = false) {
     return nets::run(m, inputs_for(m, net.open));
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a network whose nodes all run on the device gives what the reference kernels give, bit by bit") {
     for (const made_net& net : all_nets())
@@ -168,7 +169,8 @@ TEST_CASE("a session on a device takes batches of any size, one after the other"
     on->takes = at_random(3);
     const graft::model m = loaded(net.g, on), cpu = graft::load(net.g);
     graft::session s(m, {1, nullptr});
-    for (const std::int64_t size : {7, 12, 7, 5}) CHECK(nets::difference(nets::run(s, m, nets::inputs_of(m, 9, size)), nets::run(cpu, nets::inputs_of(m, 9, size))) < 2e-4);
+    for (const std::int64_t size : {7, 12, 7, 5})
+        CHECK(nets::difference(nets::run(s, m, nets::inputs_of(m, 9, size)), nets::run(cpu, nets::inputs_of(m, 9, size))) < 2e-4);
     s.trim();
     CHECK(nets::difference(nets::run(s, m, nets::inputs_of(m, 9, 6)), nets::run(cpu, nets::inputs_of(m, 9, 6))) < 2e-4);
 }
@@ -455,7 +457,9 @@ TEST_CASE("empty tensors, half precision and random numbers come out as they do 
 
     builder half("half", 7);
     nets::numbers random{3};
-    const auto weight = [&](const char* name, const graft::shape& extents) { return half.constant(name, nets::random_tensor(extents, random, -0.5, 0.5, dtype::float16)); };
+    const auto weight = [&](const char* name, const graft::shape& extents) {
+        return half.constant(name, nets::random_tensor(extents, random, -0.5, 0.5, dtype::float16));
+    };
     const auto picture = half.input("x", dtype::float16, {"N", 8, 6, 6});
     auto y = half.apply("Conv", {picture, weight("w", {8, 8, 3, 3})}, {integers_attribute("pads", {1, 1, 1, 1})});
     y = half.apply("Relu", {half.apply("Add", {half.apply("Conv", {half.apply("Relu", {y}), weight("v", {8, 8, 1, 1})}), y})});

@@ -9,7 +9,9 @@
 namespace {
 
 template <class T>
-bool says(const graft::result<T>& r, graft::errc code) { return !r.ok() && r.error().code() == code && !r.error().detail().empty(); }
+bool says(const graft::result<T>& r, graft::errc code) {
+    return !r.ok() && r.error().code() == code && !r.error().detail().empty();
+}
 bool says(const graft::status& s, graft::errc code) { return !s.ok() && s.error().code() == code && !s.error().detail().empty(); }
 
 }  // namespace
@@ -86,7 +88,8 @@ TEST_CASE("an empty builder builds nothing, and says why") {
     CHECK(other.shape_of(graft::no_value).rank() == 0);
     CHECK(other.shape_of(1 << 20).rank() == 0);
     other.conv2d(nothing, 3), other.batch_norm(5), other.linear(nothing, 2), other.add(nothing, nothing), other.concat({});
-    other.max_pool(7), other.average_pool(nothing), other.global_average_pool(nothing), other.flatten(nothing), other.softmax(nothing), other.clip(nothing, 0, 1);
+    other.max_pool(7), other.average_pool(nothing), other.global_average_pool(nothing), other.flatten(nothing), other.softmax(nothing),
+        other.clip(nothing, 0, 1);
     other.apply("Relu", {nothing}), other.apply_all("Split", {nothing}, {}, 2);
     other.output(nothing, "y");
     CHECK(!other.finish().ok());

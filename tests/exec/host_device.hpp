@@ -121,7 +121,8 @@ private:
     graft::result<unsigned char*> find(const graft::slot& s, const graft::run_environment& around, bool changes) {
         if (s.place != place_) return wrong("a kernel of the device was given memory of another place");
         if (s.kind == graft::slot_kind::arena) {
-            if (s.index < 0 || s.index + static_cast<std::int64_t>(size_of(s)) > plan_->places[place_].arena_bytes) return wrong("a value lies outside of the arena");
+            if (s.index < 0 || s.index + static_cast<std::int64_t>(size_of(s)) > plan_->places[place_].arena_bytes)
+                return wrong("a value lies outside of the arena");
             return arena_.data() + s.index;
         }
         if (s.kind == graft::slot_kind::input) {
@@ -139,7 +140,8 @@ private:
         const kernel& k = static_cast<const kernel&>(*s.kernel);
         const bool upload = is_copy(k.n) && is_upload(s), download = is_copy(k.n) && !upload;
         if (s.kernel->workspace_bytes > 0) {
-            if (s.workspace_offset < 0 || s.workspace_offset + s.kernel->workspace_bytes > plan_->places[place_].arena_bytes) return wrong("scratch memory lies outside of the arena");
+            if (s.workspace_offset < 0 || s.workspace_offset + s.kernel->workspace_bytes > plan_->places[place_].arena_bytes)
+                return wrong("scratch memory lies outside of the arena");
             std::memset(arena_.data() + s.workspace_offset, 0xee, static_cast<std::size_t>(s.kernel->workspace_bytes));
         }
         std::vector<graft::tensor> in(s.in.size()), out(s.out.size());
@@ -167,7 +169,8 @@ private:
             out = in;
         } else {
             graft::executor serial;
-            graft::run_context c{{k.n, in_views.data(), static_cast<int>(in.size()), out_views.data(), static_cast<int>(out.size()), limit_}, serial, nullptr, nullptr, s.seed};
+            graft::run_context c{
+                {k.n, in_views.data(), static_cast<int>(in.size()), out_views.data(), static_cast<int>(out.size()), limit_}, serial, nullptr, nullptr, s.seed};
             GRAFT_TRY(k.n.op->run(c));
         }
         for (std::size_t i = 0; i < s.out.size(); ++i) {
@@ -251,7 +254,8 @@ public:
                 }
         return std::shared_ptr<const graft::device_program>(std::move(made));
     }
-    inline graft::result<std::unique_ptr<graft::device_context>> make_context(std::shared_ptr<const graft::plan> p, graft::place_id place, graft::device_state* kept) override {
+    inline graft::result<std::unique_ptr<graft::device_context>> make_context(std::shared_ptr<const graft::plan> p, graft::place_id place,
+                                                                              graft::device_state* kept) override {
         if (failing_context > 0 && failing_context-- == 1) return told_to_fail();
         return std::unique_ptr<graft::device_context>(new context(std::move(p), place, static_cast<state*>(kept), did, failing_run));
     }
@@ -303,7 +307,8 @@ inline std::function<bool(const graft::node&)> named(std::vector<std::string> na
 }
 
 /// The code of a result's error, which it has to have.
-template <class R> graft::errc errc_of(const R& r) {
+template <class R>
+graft::errc errc_of(const R& r) {
     REQUIRE(!r.ok());
     return r.error().code();
 }

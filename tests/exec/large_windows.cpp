@@ -12,7 +12,7 @@ using graft::integers_attribute;
 using graft::tensor;
 using integers = std::vector<std::int64_t>;
 
-constexpr std::int64_t large = std::int64_t(1) << 32; // 0 as an int
+constexpr std::int64_t large = std::int64_t(1) << 32;  // 0 as an int
 
 // y of a row of numbers [1,1,1,n], and of weights where there are any.
 std::vector<float> result_of(const char* op, const std::vector<float>& row, const std::vector<float>& weights, std::vector<graft::attribute> attributes) {
@@ -28,7 +28,7 @@ std::vector<float> result_of(const char* op, const std::vector<float>& row, cons
     return {y->data<float>(), y->data<float>() + y->elements()};
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A convolution reaches as far as its dilation says") {
     // The first tap lies in the padding, the second on the picture.
@@ -37,7 +37,8 @@ TEST_CASE("A convolution reaches as far as its dilation says") {
     CHECK(result_of("ConvTranspose", {2, 3}, {5, 7}, far) == std::vector<float>{14, 21});
     // Both within int, the reach of three taps is not.
     const std::int64_t half = large / 4;
-    CHECK(result_of("Conv", {2}, {5, 7, 11}, {integers_attribute("dilations", {1, half}), integers_attribute("pads", {0, half, 0, half})}) == std::vector<float>{14});
+    CHECK(result_of("Conv", {2}, {5, 7, 11}, {integers_attribute("dilations", {1, half}), integers_attribute("pads", {0, half, 0, half})}) ==
+          std::vector<float>{14});
     CHECK(result_of("Conv", {2, 3}, {5}, {integers_attribute("strides", {1, large})}) == std::vector<float>{10});
 }
 
@@ -45,8 +46,8 @@ TEST_CASE("A pool takes all of its window") {
     const auto window = [](std::int64_t begin, std::int64_t end) {
         return std::vector<graft::attribute>{integers_attribute("kernel_shape", {1, begin + end + 3}), integers_attribute("pads", {0, begin, 0, end})};
     };
-    CHECK(result_of("MaxPool", {2, 7, 3}, {}, window(large / 2, large / 2 - 3)) == std::vector<float>{7}); // of 2^32
-    CHECK(result_of("AveragePool", {2, 7, 3}, {}, window(large / 2 - 1, large / 2 - 1)) == std::vector<float>{4}); // of 2^32 + 1
+    CHECK(result_of("MaxPool", {2, 7, 3}, {}, window(large / 2, large / 2 - 3)) == std::vector<float>{7});          // of 2^32
+    CHECK(result_of("AveragePool", {2, 7, 3}, {}, window(large / 2 - 1, large / 2 - 1)) == std::vector<float>{4});  // of 2^32 + 1
 }
 
 TEST_CASE("a convolution by weights of more rows than the kernels count is planned") {
@@ -63,7 +64,8 @@ TEST_CASE("an operator that no kernel takes on blocks is not given them") {
     std::vector<float> numbers(16 * 16 * 9);
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i % 23) / 23 - 0.5f;
     graft::builder b("net");
-    const auto conv = b.apply("Conv", {b.input("x", graft::dtype::float32, {1, 16, 4, 4}), b.constant("w", tensor::from(numbers.data(), {16, 16, 3, 3}))}, {integers_attribute("pads", {1, 1, 1, 1})});
+    const auto conv = b.apply("Conv", {b.input("x", graft::dtype::float32, {1, 16, 4, 4}), b.constant("w", tensor::from(numbers.data(), {16, 16, 3, 3}))},
+                              {integers_attribute("pads", {1, 1, 1, 1})});
     b.output(b.apply("MaxPool", {conv}, {integers_attribute("kernel_shape", {1, 1}), integers_attribute("strides", {1, large})}), "y");
     const graft::graph g = b.finish();
     graft::load_options reference;

@@ -57,7 +57,7 @@ graft::tensor picture(std::int64_t n, std::uint64_t seed) {
     return t;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("behind a count that differs from run to run a network gives the bits that it gives alone") {
     graft::model late = graft::load(small_net(true)), alone = graft::load(small_net(false));
@@ -134,8 +134,7 @@ TEST_CASE("what a run makes behind a count is within the limit of memory, and wh
         graft::builder b("chain");
         const auto x = b.input("x", dtype::float32, {4, 4});
         const auto count = b.apply("ReduceSum", {b.apply("NonZero", {x})}, {graft::integer_attribute("keepdims", 1)});
-        auto v = b.apply("Expand", {b.apply("Cast", {count}, {to_float32}),
-                                    b.constant("size", nets::integers({1 << 8, 1 << 8}))});
+        auto v = b.apply("Expand", {b.apply("Cast", {count}, {to_float32}), b.constant("size", nets::integers({1 << 8, 1 << 8}))});
         std::vector<graft::value_id> all;
         for (int i = 0; i < links; ++i) {
             v = b.apply("NonZero", {b.apply("Cos", {v})});
@@ -177,7 +176,7 @@ graft::status slow_run(graft::run_context& c) {
     return {};
 }
 const graft::op_row slow_rows[] = {graft::make_op("Slow", "app").inputs(1).functions(slow_infer, slow_run).elementwise().problems("f32[3]")};
-} // namespace
+}  // namespace
 
 TEST_CASE("while one thread plans a new shape others run, and plan, theirs") {
     graft::builder b;

@@ -29,8 +29,7 @@ inline std::string shared() {
     return folder;
 }
 
-inline graft::tensor random_tensor(const graft::shape& extents, numbers& random, double low = -1, double high = 1,
-                                   graft::dtype type = graft::dtype::float32) {
+inline graft::tensor random_tensor(const graft::shape& extents, numbers& random, double low = -1, double high = 1, graft::dtype type = graft::dtype::float32) {
     graft::tensor t = graft::tensor::make(type, extents);
     for (std::int64_t i = 0; i < t.elements(); ++i) {
         const double v = random.uniform(low, high);
@@ -39,13 +38,12 @@ inline graft::tensor random_tensor(const graft::shape& extents, numbers& random,
     return t;
 }
 
-inline graft::tensor floats(const std::vector<float>& values) {
-    return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())});
-}
+inline graft::tensor floats(const std::vector<float>& values) { return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())}); }
 inline graft::tensor integers(const std::vector<std::int64_t>& values) {
     return graft::tensor::from(values.data(), {static_cast<std::int64_t>(values.size())});
 }
-template <class T> std::vector<T> values(const graft::tensor& t) {
+template <class T>
+std::vector<T> values(const graft::tensor& t) {
     return std::vector<T>(t.data<T>(), t.data<T>() + t.elements());
 }
 
@@ -103,8 +101,7 @@ inline double difference(const answer& got, const answer& want) {
 /// The instruction sets of this machine.
 inline std::vector<std::string> isas() {
     std::vector<std::string> all;
-    for (const std::string& isa : problems::split(graft::cpu::available_isas(), ','))
-        all.push_back(isa.substr(isa.find_first_not_of(' ')));
+    for (const std::string& isa : problems::split(graft::cpu::available_isas(), ',')) all.push_back(isa.substr(isa.find_first_not_of(' ')));
     return all;
 }
 /// GRAFT_ISA for as long as it lives.
@@ -155,4 +152,4 @@ struct body_builder {
     }
 };
 
-} // namespace nets
+}  // namespace nets

@@ -176,7 +176,7 @@ TEST_CASE("bodies read what any place has made, and what they give goes on to an
             graft::graph placed = g;
             spread(placed, [&](std::size_t) { return place; });
             three_places here(placed);
-                here.run({floats({in[0], in[1], in[2]}), graft::tensor::scalar(chosen)});
+            here.run({floats({in[0], in[1], in[2]}), graft::tensor::scalar(chosen)});
             for (std::size_t i = 0; i < 3; ++i) {
                 const double e = std::exp(-static_cast<double>(in[i]));
                 CHECK(here.runner->output(0).data<float>()[i] == doctest::Approx(e + in[i]));

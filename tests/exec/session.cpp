@@ -23,12 +23,13 @@ graft::graph two_inputs() {
     return g;
 }
 
-template <class R> errc code_of(const R& r) {
+template <class R>
+errc code_of(const R& r) {
     REQUIRE(!r.ok());
     return r.error().code();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("inputs are given by name in any order and outputs come with their names") {
     graft::model m = graft::load(two_inputs());
@@ -48,9 +49,7 @@ TEST_CASE("a default serves where nothing is given and gives way where something
     CHECK(m.inputs()[2].has_default);
     graft::session s(m, {1, nullptr});
     const auto a = floats({10}), b = floats({1});
-    const auto first = [&](const std::vector<graft::named_tensor>& given) {
-        return nets::values<float>(s.run(given).value()[0].value);
-    };
+    const auto first = [&](const std::vector<graft::named_tensor>& given) { return nets::values<float>(s.run(given).value()[0].value); };
     CHECK(first({{"a", a}, {"b", b}}) == std::vector<float>{8});
     CHECK(first({{"a", a}, {"b", b}, {"w", floats({5})}}) == std::vector<float>{5});
     CHECK(first({{"a", a}, {"b", b}}) == std::vector<float>{8});
@@ -137,7 +136,7 @@ TEST_CASE("what is held outlives its session and its model") {
     {
         graft::model m = graft::load(nets::residual_net(4));
         graft::session s(m, {1, nullptr});
-        m = graft::model(); // the session keeps what it needs
+        m = graft::model();  // the session keeps what it needs
         graft::session moved = std::move(s);
         held = moved.run(x);
     }
@@ -227,7 +226,7 @@ TEST_CASE("models come from files and from memory alike") {
     std::fclose(file);
     graft::model from_file = graft::load(nets::demo_model());
     graft::model from_memory = graft::load(bytes.data(), bytes.size());
-    std::fill(bytes.begin(), bytes.end(), '\0'); // only read during the call
+    std::fill(bytes.begin(), bytes.end(), '\0');  // only read during the call
     const auto inputs = nets::inputs_of(from_file, 9);
     CHECK(nets::same_bits(nets::run(from_file, inputs), nets::run(from_memory, inputs)));
     CHECK(code_of(graft::load("no/such/model.onnx")) == errc::file_open);

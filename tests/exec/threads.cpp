@@ -44,7 +44,7 @@ void hammer(const graft::model& m, const std::vector<std::vector<graft::tensor>>
     CHECK(done == 8 * runs);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("eight threads on the demo's model get the bits of the serial run") {
     graft::model m = graft::load(nets::demo_model());
@@ -58,8 +58,7 @@ TEST_CASE("eight threads on a network with open shapes get the bits of the seria
     nets::numbers random{12};
     std::vector<std::vector<graft::tensor>> inputs;
     // More shapes than a model keeps plans for, so that plans are made and dropped while others run.
-    for (std::int64_t size = 6; size < 26; ++size)
-        inputs.push_back({nets::random_tensor({1 + size % 2, 3, size, 31 - size}, random)});
+    for (std::int64_t size = 6; size < 26; ++size) inputs.push_back({nets::random_tensor({1 + size % 2, 3, size, 31 - size}, random)});
     hammer(m, inputs, rounds(1000));
 }
 

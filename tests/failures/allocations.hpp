@@ -31,7 +31,7 @@ namespace {
 
 std::atomic<bool> armed{false};
 std::atomic<long> asked{0}, fails_at{0}, traced{0}, live{0};  // live: what operator new has given and operator delete not got back
-std::atomic<bool> for_good{false}, of_libraries{true};  // of_libraries: whether malloc fails as well
+std::atomic<bool> for_good{false}, of_libraries{true};        // of_libraries: whether malloc fails as well
 
 // Whether this allocation is one to fail.
 bool fails() noexcept {

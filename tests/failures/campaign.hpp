@@ -29,9 +29,9 @@ inline std::string fault_afterwards(const operation& o, const std::string& expec
 /// What happened to one operation, in a row of the table.
 struct campaign_row {
     std::string name, how;
-    long points = 0;    ///< that were made to fail
-    long refused = 0;   ///< of these ended in an error with a name
-    long passed = 0;    ///< went well all the same, to the same bytes
+    long points = 0;   ///< that were made to fail
+    long refused = 0;  ///< of these ended in an error with a name
+    long passed = 0;   ///< went well all the same, to the same bytes
     long faults = 0;
     std::string fault;  ///< the first of them
 };

@@ -24,14 +24,16 @@ std::string bytes(const graft::tensor& t) { return {reinterpret_cast<const char*
 std::string bytes(const graft::image& p) { return {reinterpret_cast<const char*>(p.data()), static_cast<std::size_t>(p.bytes())}; }
 
 // What `f` gives, put into `kept`; its failure.
-template <class T, class F> graft::status keep(std::optional<T>& kept, const F& f) {
+template <class T, class F>
+graft::status keep(std::optional<T>& kept, const F& f) {
     kept.reset();
     graft::result<T> made = f();
     if (!made.ok()) return made.take_status();
     kept.emplace(std::move(made).value());
     return {};
 }
-template <class T, class F, class B> operation making(const F& f, const B& bytes_of) {
+template <class T, class F, class B>
+operation making(const F& f, const B& bytes_of) {
     auto kept = std::make_shared<std::optional<T>>();
     return {[=] { return keep<T>(*kept, f); }, [=] { return bytes_of(**kept); }};
 }
@@ -128,7 +130,8 @@ TEST_CASE("A training step") {
             options.micro_batches = parts;
             const graft::graph& g = parts == 1 ? whole : without;
             const auto make = [&] {
-                auto step = std::make_shared<graft::training_step>(graft::training_step::make(g, graft::logits_of(g), graft::parameters_of(g), options).value());
+                auto step =
+                    std::make_shared<graft::training_step>(graft::training_step::make(g, graft::logits_of(g), graft::parameters_of(g), options).value());
                 auto before = std::make_shared<std::string>();
                 const auto state = [=] {
                     std::string all;
@@ -174,28 +177,35 @@ TEST_CASE("A training step") {
         // The arguments are the caller's.
         const graft::value_id logits = graft::logits_of(whole);
         const std::vector<graft::parameter> parameters = graft::parameters_of(whole);
-        return making<graft::training_step>([&whole, parameters, logits, options]() -> graft::result<graft::training_step> {
-                                                graft::graph copy;
-                                                std::vector<graft::parameter> learning;
-                                                try {
-                                                    copy = whole, learning = parameters;
-                                                } catch (const std::bad_alloc&) {
-                                                    return graft::status::no_memory();
-                                                }
-                                                return graft::training_step::make(std::move(copy), logits, std::move(learning), options);
-                                            },
-                                            [](const graft::training_step& s) { return std::to_string(s.state().size()); });
+        return making<graft::training_step>(
+            [&whole, parameters, logits, options]() -> graft::result<graft::training_step> {
+                graft::graph copy;
+                std::vector<graft::parameter> learning;
+                try {
+                    copy = whole, learning = parameters;
+                } catch (const std::bad_alloc&) {
+                    return graft::status::no_memory();
+                }
+                return graft::training_step::make(std::move(copy), logits, std::move(learning), options);
+            },
+            [](const graft::training_step& s) { return std::to_string(s.state().size()); });
     });
 }
 
 TEST_CASE("Decoding pictures") {
-    const std::pair<const char*, const char*> kinds[] = {{"decode png", "png colour 2 depth 8"}, {"decode png, palette", "png palette depth 4"},
-                                                         {"decode png, interlaced", "png interlaced, rgb, 11x9"}, {"decode jpeg", "jpeg 4:2:0"},
-                                                         {"decode jpeg, progressive", "jpeg 4:4:4, progressive, exif 6"}, {"decode jpeg, cmyk", "jpeg cmyk, as Adobe writes it"},
-                                                         {"decode bmp", "bmp 24 bits"}, {"decode bmp, rle", "bmp rle8"},
-                                                         {"decode pnm", "ppm"}, {"decode pnm, plain", "pgm plain"},
+    const std::pair<const char*, const char*> kinds[] = {
+        {"decode png", "png colour 2 depth 8"},
+        {"decode png, palette", "png palette depth 4"},
+        {"decode png, interlaced", "png interlaced, rgb, 11x9"},
+        {"decode jpeg", "jpeg 4:2:0"},
+        {"decode jpeg, progressive", "jpeg 4:4:4, progressive, exif 6"},
+        {"decode jpeg, cmyk", "jpeg cmyk, as Adobe writes it"},
+        {"decode bmp", "bmp 24 bits"},
+        {"decode bmp, rle", "bmp rle8"},
+        {"decode pnm", "ppm"},
+        {"decode pnm, plain", "pgm plain"},
 #if GRAFT_HAS_LIBWEBP
-                                                         {"decode webp", "webp lossless"},
+        {"decode webp", "webp lossless"},
 #endif
     };
     const made_folder folder;
@@ -210,7 +220,8 @@ TEST_CASE("Decoding pictures") {
     const graft::image picture = noise(5, 4, 3);
     campaign("encode png", [&] { return making<std::string>([&] { return graft::encode_png(picture); }, [](const std::string& s) { return s; }); });
     const graft::preprocess_spec spec = graft::parse_preprocess("imagenet,resize=8,crop=6");
-    campaign("preprocess", [&] { return making<graft::tensor>([&] { return graft::preprocess(picture, spec, {}); }, [](const graft::tensor& t) { return bytes(t); }); });
+    campaign("preprocess",
+             [&] { return making<graft::tensor>([&] { return graft::preprocess(picture, spec, {}); }, [](const graft::tensor& t) { return bytes(t); }); });
 }
 
 namespace {
@@ -240,16 +251,18 @@ TEST_CASE("Datasets") {
     folder.put("scored/t10k-labels-idx1-ubyte.gz", from_base64("H4sIAAAAAAACA2Ng4GBkYGBgYmAEAI+cm+IKAAAA"));
     for (const char* name : {"tree", "idx", "list.csv", "cifar", "packed", "scored"}) {
         const std::string path = folder.path + "/" + name;
-        campaign((std::string("open dataset ") + name).c_str(), [&] { return making<graft::dataset>([&] { return graft::open_dataset(path); }, everything_in); });
+        campaign((std::string("open dataset ") + name).c_str(),
+                 [&] { return making<graft::dataset>([&] { return graft::open_dataset(path); }, everything_in); });
     }
     const graft::dataset data = graft::open_dataset(folder.path + "/tree");
     campaign("read a sample", [&] { return making<graft::image>([&] { return data.read(1); }, [](const graft::image& p) { return bytes(p); }); });
     campaign("find pictures", [&] {
-        return making<graft::picture_files>([&] { return graft::find_pictures(folder.path); }, [](const graft::picture_files& f) {
-            std::string all;
-            for (const std::string& p : f.paths) all += p + "\n";
-            return all + std::to_string(f.problems.size());
-        });
+        return making<graft::picture_files>([&] { return graft::find_pictures(folder.path); },
+                                            [](const graft::picture_files& f) {
+                                                std::string all;
+                                                for (const std::string& p : f.paths) all += p + "\n";
+                                                return all + std::to_string(f.problems.size());
+                                            });
     });
     graft::loader_options options;
     options.batch_size = 3;
@@ -273,7 +286,9 @@ TEST_CASE("Datasets") {
                          },
                          [=] { return *all; }};
     });
-    campaign("making a loader", [&] { return making<graft::loader>([&] { return graft::loader::make(data, options); }, [](const graft::loader& l) { return std::to_string(l.batches()); }); });
+    campaign("making a loader", [&] {
+        return making<graft::loader>([&] { return graft::loader::make(data, options); }, [](const graft::loader& l) { return std::to_string(l.batches()); });
+    });
 }
 
 namespace {
@@ -294,7 +309,8 @@ void campaign_of_writing(const char* name, const std::string& path, const std::s
                                  if (there != "old" && there != whole) return graft::fail(graft::errc::internal, path, "neither the old file nor the new one");
                                  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
                                      const std::string found = entry.path().string();
-                                     if (found != path && (beside.empty() || found != beside)) return graft::fail(graft::errc::internal, found, "it was left behind");
+                                     if (found != path && (beside.empty() || found != beside))
+                                         return graft::fail(graft::errc::internal, found, "it was left behind");
                                  }
                              }
                              *tried = true;
@@ -311,8 +327,8 @@ TEST_CASE("Writing and reading files") {
     const graft::graph g = small_steps::loaded(small_graph());
     const graft::named_tensors tensors = {{"first", small_steps::numbered(1, {3, 4})}, {"second", small_steps::numbered(2, {5})}};
     const graft::checkpoint kept{tensors, {{"batch", "16"}, {"lr", "0x1p-3"}}, {{"step", "7"}}};
-    const std::string model = folder.path + "/w/net.onnx", outside = folder.path + "/w/outside.onnx", weights = folder.path + "/w/x.safetensors", array = folder.path + "/w/x.npy",
-                      png = folder.path + "/w/x.png", point = folder.path + "/w/checkpoint.safetensors";
+    const std::string model = folder.path + "/w/net.onnx", outside = folder.path + "/w/outside.onnx", weights = folder.path + "/w/x.safetensors",
+                      array = folder.path + "/w/x.npy", png = folder.path + "/w/x.png", point = folder.path + "/w/checkpoint.safetensors";
     const graft::named_texts notes = {{"a", "b"}};
     const graft::image picture = noise(5, 4, 3);
     folder.make("w");
@@ -330,13 +346,16 @@ TEST_CASE("Writing and reading files") {
     graft::must(graft::save_checkpoint(point, kept));
     REQUIRE(file(graft::previous_checkpoint(point)) == file(point));
     campaign("load safetensors", [&] {
-        return making<graft::safetensors>([&] { return graft::read_safetensors_file(weights); }, [](const graft::safetensors& s) { return bytes(s.load(*s.find("first")).value()); });
+        return making<graft::safetensors>([&] { return graft::read_safetensors_file(weights); },
+                                          [](const graft::safetensors& s) { return bytes(s.load(*s.find("first")).value()); });
     });
     campaign("load npy", [&] { return making<graft::tensor>([&] { return graft::read_npy_file(array); }, [](const graft::tensor& t) { return bytes(t); }); });
     campaign("load checkpoint", [&] {
-        return making<graft::loaded_checkpoint>([&] { return graft::load_checkpoint(point); }, [](const graft::loaded_checkpoint& c) {
-            return std::to_string(c.found) + std::to_string(c.previous) + c.note + bytes(*c.contents.find("second")) + *c.contents.find_state("step");
-        });
+        return making<graft::loaded_checkpoint>([&] { return graft::load_checkpoint(point); },
+                                                [](const graft::loaded_checkpoint& c) {
+                                                    return std::to_string(c.found) + std::to_string(c.previous) + c.note + bytes(*c.contents.find("second")) +
+                                                           *c.contents.find_state("step");
+                                                });
     });
     campaign("read a log to go on", [&] {
         const std::string log = folder.put("w/metrics.jsonl", "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
@@ -355,11 +374,12 @@ TEST_CASE("Classifying a picture") {
     options.session.threads = 1;
     graft::classifier named = graft::classifier::load(model, options);
     campaign("classify", [&] {
-        return making<std::vector<graft::prediction>>([&] { return named.classify(path, 3); }, [](const std::vector<graft::prediction>& all) {
-            std::string said;
-            for (const graft::prediction& p : all) said += p.label + std::to_string(p.probability) + " ";
-            return said;
-        });
+        return making<std::vector<graft::prediction>>([&] { return named.classify(path, 3); },
+                                                      [](const std::vector<graft::prediction>& all) {
+                                                          std::string said;
+                                                          for (const graft::prediction& p : all) said += p.label + std::to_string(p.probability) + " ";
+                                                          return said;
+                                                      });
     });
 }
 

@@ -52,7 +52,10 @@ bool chosen(const char* name, unsigned what) noexcept {
 }
 bool short_ones() noexcept { return static_cast<shim::fault>(kind.load()) == shim::fault::pieces; }
 
-template <class F> F real(const char* name) noexcept { return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name)); }
+template <class F>
+F real(const char* name) noexcept {
+    return reinterpret_cast<F>(::dlsym(RTLD_NEXT, name));
+}
 
 }  // namespace
 
@@ -75,26 +78,27 @@ const char* last() noexcept { return last_name; }
 }  // namespace shim
 
 // A call that fails with -1.
-#define SHIM(type, name, what, parameters, arguments)                      \
-    extern "C" type name parameters {                                      \
-        static const auto next = real<type(*) parameters>(#name);          \
+#define SHIM(type, name, what, parameters, arguments) \
+    extern "C" type name parameters { \
+        static const auto next = real<type(*) parameters>(#name); \
         return chosen(#name, what) ? static_cast<type>(-1) : next arguments; \
     }
 // One that moves bytes, and may move half of them.
-#define SHIM_BYTES(name, what, parameters, whole, half)            \
-    extern "C" long name parameters {                              \
-        static const auto next = real<long(*) parameters>(#name);  \
+#define SHIM_BYTES(name, what, parameters, whole, half) \
+    extern "C" long name parameters { \
+        static const auto next = real<long(*) parameters>(#name); \
         if ((!short_ones() || bytes > 1) && chosen(#name, what)) { \
-            if (!short_ones()) return -1;                          \
-            return next half;                                      \
-        }                                                          \
-        return next whole;                                         \
+            if (!short_ones()) return -1; \
+            return next half; \
+        } \
+        return next whole; \
     }
 
 SHIM_BYTES(read, interruptible | piecewise, (int file, void* to, std::size_t bytes), (file, to, bytes), (file, to, bytes / 2))
 SHIM_BYTES(write, writes | interruptible | piecewise, (int file, const void* from, std::size_t bytes), (file, from, bytes), (file, from, bytes / 2))
 SHIM_BYTES(pread, interruptible | piecewise, (int file, void* to, std::size_t bytes, long at), (file, to, bytes, at), (file, to, bytes / 2, at))
-SHIM_BYTES(pwrite, writes | interruptible | piecewise, (int file, const void* from, std::size_t bytes, long at), (file, from, bytes, at), (file, from, bytes / 2, at))
+SHIM_BYTES(pwrite, writes | interruptible | piecewise, (int file, const void* from, std::size_t bytes, long at), (file, from, bytes, at),
+           (file, from, bytes / 2, at))
 
 SHIM(int, fsync, writes | interruptible, (int file), (file))
 SHIM(int, ftruncate, writes | interruptible, (int file, long size), (file, size))

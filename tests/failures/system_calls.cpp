@@ -54,8 +54,8 @@ std::vector<std::string> names_in(const std::string& folder) {
 
 // What an operation writes, and where; nothing for one that reads.
 struct written {
-    std::string folder;             // nothing is left behind here that a run without failures would not leave
-    std::string path;               // holds what it did, or what the operation writes, at any time
+    std::string folder;  // nothing is left behind here that a run without failures would not leave
+    std::string path;    // holds what it did, or what the operation writes, at any time
     std::string old_bytes;
     std::vector<std::string> also;  // names that may be there or not
 };
@@ -66,9 +66,15 @@ struct how_it_fails {
     bool good;
 };
 constexpr how_it_fails ways[] = {
-    {"EIO once", shim::fault::io, false},           {"EIO for good", shim::fault::io, true},         {"ENOSPC once", shim::fault::no_space, false},
-    {"ENOSPC for good", shim::fault::no_space, true}, {"EMFILE once", shim::fault::no_files, false},   {"EMFILE for good", shim::fault::no_files, true},
-    {"EINTR once", shim::fault::interrupted, false}, {"EINTR, often", shim::fault::interrupted, true}, {"short once", shim::fault::pieces, false},
+    {"EIO once", shim::fault::io, false},
+    {"EIO for good", shim::fault::io, true},
+    {"ENOSPC once", shim::fault::no_space, false},
+    {"ENOSPC for good", shim::fault::no_space, true},
+    {"EMFILE once", shim::fault::no_files, false},
+    {"EMFILE for good", shim::fault::no_files, true},
+    {"EINTR once", shim::fault::interrupted, false},
+    {"EINTR, often", shim::fault::interrupted, true},
+    {"short once", shim::fault::pieces, false},
     {"short, all", shim::fault::pieces, true},
 };
 
@@ -87,8 +93,9 @@ void campaign(const char* name, const std::function<operation()>& make, const wr
         const bool harmless = way.kind == shim::fault::interrupted || way.kind == shim::fault::pieces;
         const auto named = [harmless](const graft::error& e) {
             if (harmless) return false;
-            for (const graft::errc code : {graft::errc::file_open, graft::errc::file_write, graft::errc::image_open, graft::errc::data_open, graft::errc::checkpoint_write,
-                                           graft::errc::checkpoint_malformed, graft::errc::resume_mismatch, graft::errc::data_too_many_bad})
+            for (const graft::errc code :
+                 {graft::errc::file_open, graft::errc::file_write, graft::errc::image_open, graft::errc::data_open, graft::errc::checkpoint_write,
+                  graft::errc::checkpoint_malformed, graft::errc::resume_mismatch, graft::errc::data_too_many_bad})
                 if (e.code() == code) return e.where()[0] != 0 && e.detail()[0] != 0;
             return false;
         };
@@ -113,7 +120,8 @@ void campaign(const char* name, const std::function<operation()>& make, const wr
                     // Where removing fails as well, what was begun stays.
                     if (!way.good)
                         for (const std::string& found : names_in(out.folder))
-                            if (!std::count(there.begin(), there.end(), found) && !std::count(left.begin(), left.end(), found) && !std::count(out.also.begin(), out.also.end(), found))
+                            if (!std::count(there.begin(), there.end(), found) && !std::count(left.begin(), left.end(), found) &&
+                                !std::count(out.also.begin(), out.also.end(), found))
                                 fault = found + " is left behind";
                 }
                 if (fault.empty() && failing.reached()) fault = fault_afterwards(o, expected);
@@ -129,7 +137,8 @@ void campaign(const char* name, const std::function<operation()>& make, const wr
 std::string bytes(const graft::tensor& t) { return {reinterpret_cast<const char*>(t.raw()), t.bytes()}; }
 std::string bytes(const graft::image& p) { return {reinterpret_cast<const char*>(p.data()), static_cast<std::size_t>(p.bytes())}; }
 
-template <class T, class F, class B> operation making(const F& f, const B& bytes_of) {
+template <class T, class F, class B>
+operation making(const F& f, const B& bytes_of) {
     auto kept = std::make_shared<std::optional<T>>();
     return {[=]() -> graft::status {
                 kept->reset();
@@ -191,7 +200,8 @@ TEST_CASE("External data without openat2") {
         CHECK(opened("w.bin") == "0123");
         CHECK(opened("sub/deeper/w.bin") == "fedc");
         CHECK(opened("./sub//./deeper/w.bin") == "fedc");
-        for (const char* bad : {"soft", "softsub/deeper/w.bin", "out", "hard", "hard2", "pipe", "sub", "sub/deeper", "w.bin/x"}) CHECK_MESSAGE(opened(bad) == "external.path", bad);
+        for (const char* bad : {"soft", "softsub/deeper/w.bin", "out", "hard", "hard2", "pipe", "sub", "sub/deeper", "w.bin/x"})
+            CHECK_MESSAGE(opened(bad) == "external.path", bad);
         for (const char* absent : {"absent", "sub/absent/w.bin", "sub/deeper/absent"}) CHECK_MESSAGE(opened(absent) == "file.open", absent);
     }
     shim::refuse_openat2(EACCES);
@@ -276,9 +286,7 @@ TEST_CASE("The cache of pictures") {
         const std::string where = folder.path + "/keep";
         (void)cached(where, true);
         shim::arm(shim::fault::io, n, false);
-        {
-            const graft::result<std::shared_ptr<graft::image_cache>> none = graft::image_cache::open(where);
-        }
+        { const graft::result<std::shared_ptr<graft::image_cache>> none = graft::image_cache::open(where); }
         shim::disarm();
         const graft::result<std::shared_ptr<graft::image_cache>> cache = graft::image_cache::open(where);
         REQUIRE(cache.ok());
@@ -292,18 +300,18 @@ TEST_CASE("Writing files") {
     const graft::graph g = small_steps::loaded(small_graph());
     const graft::named_tensors tensors = {{"first", small_steps::numbered(1, {3, 4})}, {"second", small_steps::numbered(2, {5})}};
     const graft::image picture = noise(5, 4, 3);
-    const auto writing = [&](const char* name, const char* as, const std::function<graft::status(const std::string&)>& write, std::vector<std::string> also = {}) {
+    const auto writing = [&](const char* name, const char* as, const std::function<graft::status(const std::string&)>& write,
+                             std::vector<std::string> also = {}) {
         const std::string where = folder.path + "/w", path = where + "/" + as;
         for (std::string& one : also) one = where + "/" + one;
-        campaign(
-            name,
-            [=] {
-                std::filesystem::remove_all(where);
-                std::filesystem::create_directories(where);
-                std::ofstream(path, std::ios::binary) << "old";
-                return operation{[=] { return write(path); }, [=] { return file(path); }};
-            },
-            {where, path, "old", also});
+        campaign(name,
+                 [=] {
+                     std::filesystem::remove_all(where);
+                     std::filesystem::create_directories(where);
+                     std::ofstream(path, std::ios::binary) << "old";
+                     return operation{[=] { return write(path); }, [=] { return file(path); }};
+                 },
+                 {where, path, "old", also});
     };
     writing("save onnx", "net.onnx", [&](const std::string& path) { return graft::write_onnx_file(g, path); });
     writing("save onnx, weights outside", "net.onnx", [&](const std::string& path) { return graft::write_onnx_file(g, path, 16); }, {"net.onnx.data"});
@@ -327,18 +335,17 @@ TEST_CASE("Checkpoints") {
     fresh();
     const std::string second = file(path);
     for (const bool verified : {false, true})
-        campaign(
-            verified ? "save checkpoint, known" : "save checkpoint",
-            [&, verified] {
-                fresh();
-                return operation{[&, verified] { return graft::save_checkpoint(path, at_step(3), verified); },
-                                 [&] {
-                                     // Whatever happened, a resumed run finds one that is whole: the newest, or the one before.
-                                     const graft::result<graft::loaded_checkpoint> found = graft::load_checkpoint(path);
-                                     return found.ok() && found->found && !found->previous ? *found->contents.find_state("step") : std::string("none");
-                                 }};
-            },
-            {where, path, second, {}});
+        campaign(verified ? "save checkpoint, known" : "save checkpoint",
+                 [&, verified] {
+                     fresh();
+                     return operation{[&, verified] { return graft::save_checkpoint(path, at_step(3), verified); },
+                                      [&] {
+                                          // Whatever happened, a resumed run finds one that is whole: the newest, or the one before.
+                                          const graft::result<graft::loaded_checkpoint> found = graft::load_checkpoint(path);
+                                          return found.ok() && found->found && !found->previous ? *found->contents.find_state("step") : std::string("none");
+                                      }};
+                 },
+                 {where, path, second, {}});
     fresh();
     campaign("load checkpoint", [&] {
         return making<graft::loaded_checkpoint>(

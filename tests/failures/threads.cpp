@@ -97,7 +97,8 @@ std::string epoch_of(graft::loader& loader) {
 }  // namespace
 
 // A child of fork has a pool of its own, without threads yet. What it returns is what it ends with.
-template <class F> int in_child(const F& f) {
+template <class F>
+int in_child(const F& f) {
     const pid_t child = ::fork();
     if (child == 0) {
         ::alarm(60);

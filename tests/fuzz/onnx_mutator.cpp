@@ -32,7 +32,7 @@ bool loads(const bytes& file) {
     return graft::load(file.data(), file.size(), options).ok();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A model's tree is written as the bytes that it was read from") {
     const bytes file = small_network();

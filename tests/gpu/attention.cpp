@@ -33,7 +33,9 @@ struct block {
     std::int64_t length;
     value_id x = graft::no_value;
 
-    explicit block(dtype t = dtype::float32, std::int64_t tokens = 11) : b("block", 1), type(t), length(tokens) { x = b.input("x", type, {batch, length, heads * size}); }
+    explicit block(dtype t = dtype::float32, std::int64_t tokens = 11) : b("block", 1), type(t), length(tokens) {
+        x = b.input("x", type, {batch, length, heads * size});
+    }
 
     value_id weights(const char* name, const shape& extents, std::uint64_t seed) {
         tensor t = numbered(extents, seed, type);
@@ -43,7 +45,9 @@ struct block {
         }
         return b.constant(name, t);
     }
-    value_id numbers(const char* name, std::vector<std::int64_t> v) { return b.constant(name, tensor::from(v.data(), shape{static_cast<std::int64_t>(v.size())}).value()); }
+    value_id numbers(const char* name, std::vector<std::int64_t> v) {
+        return b.constant(name, tensor::from(v.data(), shape{static_cast<std::int64_t>(v.size())}).value());
+    }
     value_id number(const char* name, double v) {
         tensor t = tensor::make(type, {});
         graft::store_from_double(type, t.raw(), 0, 1, &v);
@@ -51,9 +55,12 @@ struct block {
     }
     value_id linear(value_id from, const char* name, std::int64_t out, std::uint64_t seed) {
         const std::string n = name;
-        return b.apply("Add", {b.apply("MatMul", {from, weights((n + "_w").c_str(), {heads * size, out}, seed)}), weights((n + "_b").c_str(), {out}, seed + 1)});
+        return b.apply("Add",
+                       {b.apply("MatMul", {from, weights((n + "_w").c_str(), {heads * size, out}, seed)}), weights((n + "_b").c_str(), {out}, seed + 1)});
     }
-    value_id transpose(value_id from, std::vector<std::int64_t> perm) { return b.apply("Transpose", {from}, {graft::integers_attribute("perm", std::move(perm))}); }
+    value_id transpose(value_id from, std::vector<std::int64_t> perm) {
+        return b.apply("Transpose", {from}, {graft::integers_attribute("perm", std::move(perm))});
+    }
     // [batch, heads, length, size] of a projection of its own.
     value_id head(const char* name, std::uint64_t seed) {
         const std::string n = name;
@@ -155,9 +162,12 @@ TEST_CASE("attention of exported transformers is one kernel of the simulated cuD
         for (const bool split : {false, true}) {
             CAPTURE(split);
             block n;
-            const value_id all = n.transpose(n.b.apply("Reshape", {n.linear(n.x, "qkv", 3 * block::heads * block::size, 1), n.numbers("five", {0, 0, 3, block::heads, block::size})}), {2, 0, 3, 1, 4});
+            const value_id all = n.transpose(
+                n.b.apply("Reshape", {n.linear(n.x, "qkv", 3 * block::heads * block::size, 1), n.numbers("five", {0, 0, 3, block::heads, block::size})}),
+                {2, 0, 3, 1, 4});
             value_id part[3];
-            const std::vector<value_id> parts = split ? n.b.apply_all("Split", {all, n.numbers("ones", {1, 1, 1})}, {graft::integer_attribute("axis", 0)}, 3) : std::vector<value_id>(3);
+            const std::vector<value_id> parts =
+                split ? n.b.apply_all("Split", {all, n.numbers("ones", {1, 1, 1})}, {graft::integer_attribute("axis", 0)}, 3) : std::vector<value_id>(3);
             for (int i = 0; i < 3; ++i) {
                 const std::string name = "i" + std::to_string(i);
                 tensor index = tensor::make(dtype::int64, {});
@@ -172,19 +182,24 @@ TEST_CASE("attention of exported transformers is one kernel of the simulated cuD
     }
     SUBCASE("heads in the batch: three axes") {
         block n;
-        const auto three = [&](const char* name, std::uint64_t seed) { return n.b.apply("Reshape", {n.head(name, seed), n.numbers((std::string(name) + "3").c_str(), {-1, n.length, block::size})}); };
+        const auto three = [&](const char* name, std::uint64_t seed) {
+            return n.b.apply("Reshape", {n.head(name, seed), n.numbers((std::string(name) + "3").c_str(), {-1, n.length, block::size})});
+        };
         const value_id q = three("q", 1), k = three("k", 3), v = three("v", 5);
-        const value_id y = n.b.apply("MatMul", {n.softmax(n.b.apply("Mul", {n.b.apply("MatMul", {q, n.transpose(k, {0, 2, 1})}), n.number("scale", 0.25)})), v});
+        const value_id y =
+            n.b.apply("MatMul", {n.softmax(n.b.apply("Mul", {n.b.apply("MatMul", {q, n.transpose(k, {0, 2, 1})}), n.number("scale", 0.25)})), v});
         expect_fused(n.finish(n.b.apply("Reshape", {y, n.numbers("four", {block::batch, block::heads, n.length, block::size})})));
     }
     SUBCASE("keys and values of half the length, by slices") {
         block n;
         const auto half = [&](value_id from, std::int64_t begin, const char* name) {
             const std::string s = name;
-            return n.b.apply("Slice", {from, n.numbers((s + "b").c_str(), {begin}), n.numbers((s + "e").c_str(), {begin + 5}), n.numbers((s + "a").c_str(), {2})});
+            return n.b.apply("Slice",
+                             {from, n.numbers((s + "b").c_str(), {begin}), n.numbers((s + "e").c_str(), {begin + 5}), n.numbers((s + "a").c_str(), {2})});
         };
         const value_id q = n.head("q", 1), k = half(n.head("k", 3), 2, "ks"), v = half(n.head("v", 5), 6, "vs");
-        expect_fused(n.finish(n.b.apply("MatMul", {n.softmax(n.b.apply("Div", {n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("root", 4)})), v})));
+        expect_fused(
+            n.finish(n.b.apply("MatMul", {n.softmax(n.b.apply("Div", {n.b.apply("MatMul", {q, n.transpose(k, {0, 1, 3, 2})}), n.number("root", 4)})), v})));
     }
 }
 
@@ -227,7 +242,9 @@ TEST_CASE("networks of halves have the fused attention on the simulated device t
 TEST_CASE("attention stays two products where the fused kernel would not do the same on the simulated device") {
     expect_apart(scored(unmasked), "float32");
     SUBCASE("a mask that is computed") {
-        expect_apart(scored([](block& n, value_id s) { return n.b.apply("Add", {s, n.b.apply("ReduceMax", {n.x, n.numbers("axes", {0, 2})}, {graft::integer_attribute("keepdims", 0)})}); }));
+        expect_apart(scored([](block& n, value_id s) {
+            return n.b.apply("Add", {s, n.b.apply("ReduceMax", {n.x, n.numbers("axes", {0, 2})}, {graft::integer_attribute("keepdims", 0)})});
+        }));
     }
     SUBCASE("a mask that hides every key of a query") {
         const graft::graph g = scored([](block& n, value_id s) {
@@ -255,7 +272,10 @@ TEST_CASE("attention stays two products where the fused kernel would not do the 
     SUBCASE("heads of a size that is no multiple of 8") {
         graft::builder b("sizes", 1);
         const value_id x = b.input("x", dtype::float32, {2, 3, 9, 12});
-        const value_id y = b.apply("MatMul", {b.apply("Softmax", {b.apply("MatMul", {x, b.apply("Transpose", {x}, {graft::integers_attribute("perm", {0, 1, 3, 2})})})}, {graft::integer_attribute("axis", -1)}), x});
+        const value_id y =
+            b.apply("MatMul", {b.apply("Softmax", {b.apply("MatMul", {x, b.apply("Transpose", {x}, {graft::integers_attribute("perm", {0, 1, 3, 2})})})},
+                                       {graft::integer_attribute("axis", -1)}),
+                               x});
         b.output(b.apply("Neg", {y}), "y");
         expect_apart(b.finish());
     }
@@ -295,7 +315,8 @@ TEST_CASE("the row of the fused attention refuses what would read outside of its
     CHECK(refusal({2, 3, 2, 11, 11, 16, 16}, packed, dtype::float16, 8, {}) == "its heads make no groups");
     CHECK(refusal({2, 3, 3, 11, 11, 16, 136}, packed, dtype::float16, 8, {}) != "");
     CHECK(refusal({2, 3, 3, 11, 0, 16, 16}, packed, dtype::float16, 8, {}) == "it is empty");
-    for (const shape& mask : {shape{1, 3, 11, 8}, shape{1, 3, 11, 11}, shape{1, 2, 11, 16}, shape{1, 3, 1, 16}, shape{3, 11, 16}}) CHECK(refusal(fits, packed, dtype::float16, 8, mask) == "its mask has another shape or type");
+    for (const shape& mask : {shape{1, 3, 11, 8}, shape{1, 3, 11, 11}, shape{1, 2, 11, 16}, shape{1, 3, 1, 16}, shape{3, 11, 16}})
+        CHECK(refusal(fits, packed, dtype::float16, 8, mask) == "its mask has another shape or type");
 }
 
 TEST_CASE("ONNX's Attention is the fused kernel on the simulated device where it has neither mask nor cap") {
@@ -305,7 +326,11 @@ TEST_CASE("ONNX's Attention is the fused kernel on the simulated device where it
         bool fused;
     } const cases[] = {
         {{2, 3, 11, 16}, {2, 3, 13, 16}, {2, 3, 13, 8}, {}, true},
-        {{2, 11, 48}, {2, 13, 48}, {2, 13, 48}, {graft::integer_attribute("q_num_heads", 3), graft::integer_attribute("kv_num_heads", 3), graft::real_attribute("scale", 0.3f)}, true},
+        {{2, 11, 48},
+         {2, 13, 48},
+         {2, 13, 48},
+         {graft::integer_attribute("q_num_heads", 3), graft::integer_attribute("kv_num_heads", 3), graft::real_attribute("scale", 0.3f)},
+         true},
         {{2, 11, 64}, {2, 13, 32}, {2, 13, 16}, {graft::integer_attribute("q_num_heads", 4), graft::integer_attribute("kv_num_heads", 2)}, true},
         {{2, 3, 11, 16}, {2, 3, 13, 16}, {2, 3, 13, 8}, {graft::real_attribute("softcap", 3)}, false},
         {{2, 3, 11, 16}, {2, 3, 13, 16}, {2, 3, 13, 8}, {graft::integer_attribute("is_causal", 1)}, false},
@@ -313,9 +338,11 @@ TEST_CASE("ONNX's Attention is the fused kernel on the simulated device where it
     for (const auto& c : cases) {
         graft::builder b("attention", 1);
         const shape& e = c.q;
-        const value_id q = e.rank() == 3 ? b.input("q", dtype::float32, {e[0], e[1], e[2]}) : b.input("q", dtype::float32, {e[0], e[1], e[2], e[3]}), k = b.constant("k", numbered(c.k, 2)), v = b.constant("v", numbered(c.v, 3));
+        const value_id q = e.rank() == 3 ? b.input("q", dtype::float32, {e[0], e[1], e[2]}) : b.input("q", dtype::float32, {e[0], e[1], e[2], e[3]}),
+                       k = b.constant("k", numbered(c.k, 2)), v = b.constant("v", numbered(c.v, 3));
         // Constants have no kernel that makes them: here they are computed.
-        const value_id zero = b.apply("ReduceMax", {b.apply("Mul", {q, b.constant("zero", tensor::zeros(dtype::float32, {}).value())})}, {graft::integer_attribute("keepdims", 0)});
+        const value_id zero = b.apply("ReduceMax", {b.apply("Mul", {q, b.constant("zero", tensor::zeros(dtype::float32, {}).value())})},
+                                      {graft::integer_attribute("keepdims", 0)});
         b.output(b.apply("Attention", {q, b.apply("Add", {k, zero}), b.apply("Add", {v, zero})}, c.attributes), "y");
         graft::graph g = b.finish();
         g.opsets[0].version = graft::newest_opset;

@@ -123,7 +123,8 @@ void fail_each(const calls_made& functions, Life life) {
                     CHECK_MESSAGE(lived.error().detail().size() > 20, said);
                     using graft::errc;
                     bool known = false;
-                    for (errc c : {errc::device_lost, errc::device_unavailable, errc::device_compile, errc::memory_oom, errc::op_unsupported}) known |= lived.error().code() == c;
+                    for (errc c : {errc::device_lost, errc::device_unavailable, errc::device_compile, errc::memory_oom, errc::op_unsupported})
+                        known |= lived.error().code() == c;
                     CHECK_MESSAGE(known, said);
                 }
                 const std::string report = simulated::report();
@@ -170,8 +171,9 @@ TEST_CASE("any call of the driver may fail in training on the CUDA simulator, wh
     REQUIRE(whole_training(g).ok());
     calls_made driver;
     for (const auto& f : functions_called())
-        for (const char* name : {"cuEventCreate", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamCreate", "cuStreamSynchronize", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync_v2",
-                                 "cuMemcpyDtoHAsync_v2", "cuMemAlloc_v2", "cuMemHostAlloc", "cuGraphLaunch", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuModuleLoadData"})
+        for (const char* name : {"cuEventCreate", "cuEventRecord", "cuEventSynchronize", "cuStreamWaitEvent", "cuStreamCreate", "cuStreamSynchronize",
+                                 "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemAlloc_v2", "cuMemHostAlloc", "cuGraphLaunch",
+                                 "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuModuleLoadData"})
             if (f.first == name) driver.push_back(f);
     CHECK(driver.size() == 16);
     fail_each(driver, [&] { return whole_training(g); });

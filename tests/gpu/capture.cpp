@@ -37,7 +37,8 @@ bool right(graft::session& device, graft::session& host, const graft::tensor& x)
 TEST_CASE("a run of which no CUDA graph can be made goes on launch by launch, and one warning says so") {
     simulated::prepare();
     graft::session host(graft::load(GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx"), {1, nullptr});
-    for (const char* rule : {"cuStreamBeginCapture_v2:1:900", "cuStreamEndCapture:1:901", "cuGraphInstantiateWithFlags:1:2", "cuGraphLaunch:1:2", "cudnnBackendExecute:2:5000", "cuLaunchKernel:3:900"}) {
+    for (const char* rule : {"cuStreamBeginCapture_v2:1:900", "cuStreamEndCapture:1:901", "cuGraphInstantiateWithFlags:1:2", "cuGraphLaunch:1:2",
+                             "cudnnBackendExecute:2:5000", "cuLaunchKernel:3:900"}) {
         CAPTURE(std::string(rule));
         warnings().clear();
         const graft::model m = demo_on_device();

@@ -19,7 +19,9 @@ graft::graph graph_of(const network& net) {
     for (std::size_t i = 0; i < net.inputs.size(); ++i) {
         const graft::shape& s = net.inputs[i];
         const std::string name = "x" + std::to_string(i);
-        x.push_back(s.rank() == 1 ? b.input(name, graft::dtype::float32, {s[0]}) : s.rank() == 2 ? b.input(name, graft::dtype::float32, {s[0], s[1]}) : b.input(name, graft::dtype::float32, {s[0], s[1], s[2]}));
+        x.push_back(s.rank() == 1   ? b.input(name, graft::dtype::float32, {s[0]})
+                    : s.rank() == 2 ? b.input(name, graft::dtype::float32, {s[0], s[1]})
+                                    : b.input(name, graft::dtype::float32, {s[0], s[1], s[2]}));
     }
     net.write(b, x);
     return b.finish();
@@ -34,7 +36,8 @@ answer run(const graft::model& m, const network& net) {
     answer a{graft::session(m, {1, nullptr}), {}};
     for (std::size_t i = 0; i < net.inputs.size(); ++i) {
         graft::tensor t = graft::tensor::make(graft::dtype::float32, net.inputs[i]);
-        for (std::int64_t k = 0; k < t.elements(); ++k) t.data<float>()[k] = static_cast<float>((k * 2654435761 + static_cast<std::int64_t>(i) * 40503) % 1000) / 400.0f - 1.25f;
+        for (std::int64_t k = 0; k < t.elements(); ++k)
+            t.data<float>()[k] = static_cast<float>((k * 2654435761 + static_cast<std::int64_t>(i) * 40503) % 1000) / 400.0f - 1.25f;
         REQUIRE(a.session.set_input(i, t).ok());
     }
     const graft::status ran = a.session.run();

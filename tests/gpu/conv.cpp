@@ -62,7 +62,9 @@ problem fused(const char* text, dtype type, activation a, int residual, float al
     return p;
 }
 
-graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) { return simulated::make(graft::gpu::conv_rows(), p, on, options); }
+graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) {
+    return simulated::make(graft::gpu::conv_rows(), p, on, options);
+}
 double answered(const problem& p, const device& on, std::string& why, kernel_options options = {}, std::string* note = nullptr) {
     return simulated::answered(graft::gpu::conv_rows(), p, on, why, options, note);
 }
@@ -128,8 +130,9 @@ TEST_CASE("bias, residual and activation go into the convolution's graph") {
     const struct {
         activation a;
         float alpha, beta;
-    } functions[] = {{activation::none, 0, 0}, {activation::relu, 0, 0},         {activation::clip, -0.5f, 6}, {activation::leaky_relu, 0.1f, 0}, {activation::sigmoid, 0, 0}, {activation::silu, 0, 0},
-                     {activation::tanh, 0, 0}, {activation::gelu, 0, 0}, {activation::gelu_tanh, 0, 0}, {activation::elu, 0.7f, 0},        {activation::softplus, 0, 0}};
+    } functions[] = {{activation::none, 0, 0},      {activation::relu, 0, 0},   {activation::clip, -0.5f, 6}, {activation::leaky_relu, 0.1f, 0},
+                     {activation::sigmoid, 0, 0},   {activation::silu, 0, 0},   {activation::tanh, 0, 0},     {activation::gelu, 0, 0},
+                     {activation::gelu_tanh, 0, 0}, {activation::elu, 0.7f, 0}, {activation::softplus, 0, 0}};
     for (const auto& f : functions)
         for (int residual = 0; residual < 3; ++residual)
             for (const char* text : {aligned, "f32[1,8,4,4] f32[8,2,3,2] group=4 strides=2,1 pads=0,1,1,0"}) {
@@ -240,7 +243,8 @@ TEST_CASE("the fastest of the measured engines is taken, kept, and found again")
     CHECK(book.timed.size() == timed);
     CHECK(book.kept[key].find("plan {") == 0);  // the engine's kernel was compiled
     // an engine with a knob, then texts that are no choices of this library
-    for (const char* kept : {"1 25=0", "1 25=7", "1 99=0", "4711", "-1", "8 ", "8 x=1", "8 2=", "none", "99999999999999999999", "plan ", "plan {}", "plan {\"simulated plan\":9999}"}) {
+    for (const char* kept : {"1 25=0", "1 25=7", "1 99=0", "4711", "-1", "8 ", "8 x=1", "8 2=", "none", "99999999999999999999", "plan ", "plan {}",
+                             "plan {\"simulated plan\":9999}"}) {
         book.kept[key] = kept;
         kernel = make(p, on);
         REQUIRE(kernel.ok());

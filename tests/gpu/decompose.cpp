@@ -61,7 +61,8 @@ const char* const attentions[] = {
 TEST_CASE("Attention runs on the CUDA simulator in every form that it has") {
     for (const char* text : attentions) {
         const bool cached = std::string(text).find(" - - -") == std::string::npos;
-        for (const char* mode : {"", " qk_matmul_output_mode=1", " qk_matmul_output_mode=2", " qk_matmul_output_mode=3"}) expect("Attention", std::string(text) + mode, 2e-5, cached ? 4 : 1);
+        for (const char* mode : {"", " qk_matmul_output_mode=1", " qk_matmul_output_mode=2", " qk_matmul_output_mode=3"})
+            expect("Attention", std::string(text) + mode, 2e-5, cached ? 4 : 1);
     }
 }
 
@@ -179,8 +180,9 @@ TEST_CASE("Gemm runs on the CUDA simulator with any C, and as one product where 
 
 TEST_CASE("losses of classifiers and Hardmax run on the CUDA simulator") {
     for (const char* loss : {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"}) {
-        for (const char* text : {"f32[300,10] i64[300]~0:10", "f32[40,1000] i32[40]~0:1000 f32[1000]~0.1:1", "f32[2,6,9,11] i64[2,9,11]~0:6 f32[6]~0.1:1 ignore_index=3",
-                                 "f32[2,6,9,11] i64[2,9,11]~-1:6 ignore_index=-1", "f32[5,6] i64{9,9,9,9,9} ignore_index=9"})
+        for (const char* text :
+             {"f32[300,10] i64[300]~0:10", "f32[40,1000] i32[40]~0:1000 f32[1000]~0.1:1", "f32[2,6,9,11] i64[2,9,11]~0:6 f32[6]~0.1:1 ignore_index=3",
+              "f32[2,6,9,11] i64[2,9,11]~-1:6 ignore_index=-1", "f32[5,6] i64{9,9,9,9,9} ignore_index=9"})
             for (const char* reduction : {"", " reduction=sum", " reduction=none"}) {
                 const int outputs = loss[0] == 'S' ? 2 : 1;
                 expect(loss, std::string(text) + reduction, 2e-5, outputs);
@@ -188,7 +190,8 @@ TEST_CASE("losses of classifiers and Hardmax run on the CUDA simulator") {
                 expect(loss, in_type(std::string(text) + reduction, "f64"), 1e-6, outputs);
                 expect(loss, in_type(std::string(text) + reduction, "f16"), 2e-3, outputs);
             }
-        const placed::answer wrong = placed::run(read(loss, "f32[4,3] i64{0,3,1,2}"), simulated::exact_device()), on_host = placed::run(read(loss, "f32[4,3] i64{0,3,1,2}"), nullptr);
+        const placed::answer wrong = placed::run(read(loss, "f32[4,3] i64{0,3,1,2}"), simulated::exact_device()),
+                             on_host = placed::run(read(loss, "f32[4,3] i64{0,3,1,2}"), nullptr);
         CHECK(wrong.error == on_host.error);
         CHECK(wrong.error.find("target 3 is out of range for 3 classes") != std::string::npos);
     }
@@ -204,14 +207,18 @@ TEST_CASE("losses of classifiers and Hardmax run on the CUDA simulator") {
 TEST_CASE("recurrent layers run on the CUDA simulator, step after step") {
     const char* const layers[][2] = {
         {"RNN", "f32[7,3,5] f32[1,6,5] f32[1,6,6] f32[1,12] hidden_size=6"},
-        {"RNN", "f32[7,3,5] f32[2,6,5] f32[2,6,6] - i32{7,0,3} f32[2,3,6] hidden_size=6 direction=bidirectional activations=LeakyRelu,Affine activation_alpha=0.1,0.5 activation_beta=0.2"},
-        {"RNN", "f32[3,7,5] f32[1,6,5] f32[1,6,6] - - f32[3,1,6] hidden_size=6 layout=1 direction=reverse clip=0.4 activations=ThresholdedRelu activation_alpha=0.1"},
+        {"RNN", "f32[7,3,5] f32[2,6,5] f32[2,6,6] - i32{7,0,3} f32[2,3,6] hidden_size=6 direction=bidirectional activations=LeakyRelu,Affine "
+                "activation_alpha=0.1,0.5 activation_beta=0.2"},
+        {"RNN",
+         "f32[3,7,5] f32[1,6,5] f32[1,6,6] - - f32[3,1,6] hidden_size=6 layout=1 direction=reverse clip=0.4 activations=ThresholdedRelu activation_alpha=0.1"},
         {"GRU", "f32[7,3,5] f32[1,18,5] f32[1,18,6] f32[1,36] hidden_size=6"},
         {"GRU", "f32[3,7,5] f32[2,18,5] f32[2,18,6] f32[2,36] i32{7,1,4} f32[3,2,6] hidden_size=6 direction=bidirectional layout=1 linear_before_reset=1"},
-        {"GRU", "f32[1,3,5] f32[1,18,5] f32[1,18,6] hidden_size=6 linear_before_reset=1 activations=HardSigmoid,ScaledTanh activation_alpha=0.3,0.9 activation_beta=0.4,1.1"},
+        {"GRU", "f32[1,3,5] f32[1,18,5] f32[1,18,6] hidden_size=6 linear_before_reset=1 activations=HardSigmoid,ScaledTanh activation_alpha=0.3,0.9 "
+                "activation_beta=0.4,1.1"},
         {"LSTM", "f32[7,3,5] f32[1,24,5] f32[1,24,6] f32[1,48] hidden_size=6"},
         {"LSTM", "f32[7,3,5] f32[2,24,5] f32[2,24,6] f32[2,48] i32{5,7,2} f32[2,3,6] f32[2,3,6] f32[2,18] hidden_size=6 direction=bidirectional"},
-        {"LSTM", "f32[2,64,9] f32[1,64,9] f32[1,64,16] f32[1,128] hidden_size=16 layout=1 direction=reverse input_forget=1 clip=0.7 activations=Sigmoid,Softsign,Elu"},
+        {"LSTM",
+         "f32[2,64,9] f32[1,64,9] f32[1,64,16] f32[1,128] hidden_size=16 layout=1 direction=reverse input_forget=1 clip=0.7 activations=Sigmoid,Softsign,Elu"},
     };
     graft::device_options halves;
     halves.precision = "float16";
@@ -230,22 +237,25 @@ TEST_CASE("recurrent layers run on the CUDA simulator, step after step") {
 }
 
 TEST_CASE("RotaryEmbedding and LinearAttention run on the CUDA simulator") {
-    for (const char* text : {"f32[2,3,40,8] f32[2,40,4] f32[2,40,4]", "f32[2,40,24] f32[2,40,3] f32[2,40,3] num_heads=3 rotary_embedding_dim=6", "f32[2,3,40,8] f32[2,40,4] f32[2,40,4] interleaved=1",
-                             "f32[2,40,24] f32[2,40,3] f32[2,40,3] num_heads=3 rotary_embedding_dim=6 interleaved=1"}) {
+    for (const char* text :
+         {"f32[2,3,40,8] f32[2,40,4] f32[2,40,4]", "f32[2,40,24] f32[2,40,3] f32[2,40,3] num_heads=3 rotary_embedding_dim=6",
+          "f32[2,3,40,8] f32[2,40,4] f32[2,40,4] interleaved=1", "f32[2,40,24] f32[2,40,3] f32[2,40,3] num_heads=3 rotary_embedding_dim=6 interleaved=1"}) {
         expect("RotaryEmbedding", text);
         expect("RotaryEmbedding", in_type(text, "f64"), 1e-12);
         expect("RotaryEmbedding", in_type(text, "f16"), 2e-3);
     }
-    for (const char* text : {"f32[2,9,8] f32[2,9,8] f32[2,9,6] q_num_heads=2 kv_num_heads=2 update_rule=linear", "f32[2,9,16] f32[2,9,8] f32[2,9,6] f32[2,2,4,3] f32[2,9,2]~-1:0 f32[2,9,1] q_num_heads=4 kv_num_heads=2",
-                             "f32[1,40,8] f32[1,40,8]~-0.4:0.4 f32[1,40,6] - - f32[1,40,2]~0:1 q_num_heads=2 kv_num_heads=2 update_rule=delta", "f32[2,5,8] f32[2,5,4] f32[2,5,4] - f32[2,5,4]~-1:0 q_num_heads=2 kv_num_heads=1 update_rule=gated scale=0.7"}) {
+    for (const char* text : {"f32[2,9,8] f32[2,9,8] f32[2,9,6] q_num_heads=2 kv_num_heads=2 update_rule=linear",
+                             "f32[2,9,16] f32[2,9,8] f32[2,9,6] f32[2,2,4,3] f32[2,9,2]~-1:0 f32[2,9,1] q_num_heads=4 kv_num_heads=2",
+                             "f32[1,40,8] f32[1,40,8]~-0.4:0.4 f32[1,40,6] - - f32[1,40,2]~0:1 q_num_heads=2 kv_num_heads=2 update_rule=delta",
+                             "f32[2,5,8] f32[2,5,4] f32[2,5,4] - f32[2,5,4]~-1:0 q_num_heads=2 kv_num_heads=1 update_rule=gated scale=0.7"}) {
         expect("LinearAttention", text, 2e-5, 2);
         expect("LinearAttention", in_type(text, "f16"), 1e-2, 2);
     }
 }
 
 TEST_CASE("CausalConvWithState runs on the CUDA simulator as a depthwise convolution") {
-    for (const char* text : {"f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu", "f32[2,16,40] f32[16,1,4] - f32[2,16,3]", "f32[2,8,1] f32[8,1,3] f32[8] f32[2,8,2] activation=swish", "f32[1,8,50] f32[8,1,1] f32[8]",
-                             "f32[2,9,30] f32[9,1,12] f32[9]"}) {
+    for (const char* text : {"f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu", "f32[2,16,40] f32[16,1,4] - f32[2,16,3]",
+                             "f32[2,8,1] f32[8,1,3] f32[8] f32[2,8,2] activation=swish", "f32[1,8,50] f32[8,1,1] f32[8]", "f32[2,9,30] f32[9,1,12] f32[9]"}) {
         const int outputs = std::string(text).find(",1,1]") == std::string::npos ? 2 : 1;
         expect("CausalConvWithState", text, 2e-5, outputs);
         expect("CausalConvWithState", in_type(text, "f16"), 3e-3, outputs);
@@ -347,7 +357,9 @@ namespace {
 
 // Pictures [3, 8, 8] as 16 tokens that look at each other, a product of all of them, and a classifier.
 graft::graph small_transformer() {
-    const auto integers = [](const std::vector<std::int64_t>& v) { return graft::tensor::from(v.data(), graft::shape{static_cast<std::int64_t>(v.size())}).value(); };
+    const auto integers = [](const std::vector<std::int64_t>& v) {
+        return graft::tensor::from(v.data(), graft::shape{static_cast<std::int64_t>(v.size())}).value();
+    };
     graft::builder b("tokens", 5);
     graft::conv2d_options conv;
     conv.kernel = conv.stride = 2, conv.name = "conv1";
@@ -355,9 +367,12 @@ graft::graph small_transformer() {
     x = b.apply("Transpose", {b.apply("Reshape", {x, b.constant("tokens", integers({0, 12, 16}))})}, {graft::integers_attribute("perm", {0, 2, 1})});
     const graft::value_id k = b.apply("MatMul", {x, b.constant("key.weight", small_steps::numbered(60, {12, 6}))});
     const graft::value_id v = b.apply("MatMul", {x, b.constant("value.weight", small_steps::numbered(61, {12, 6}))});
-    x = b.apply("Attention", {x, k, v}, {graft::integer_attribute("q_num_heads", 4), graft::integer_attribute("kv_num_heads", 2), graft::integer_attribute("is_causal", 1), graft::real_attribute("softcap", 4.0f)});
+    x = b.apply("Attention", {x, k, v},
+                {graft::integer_attribute("q_num_heads", 4), graft::integer_attribute("kv_num_heads", 2), graft::integer_attribute("is_causal", 1),
+                 graft::real_attribute("softcap", 4.0f)});
     x = b.apply("Einsum", {x, b.constant("mix.weight", small_steps::numbered(62, {16, 12, 7}, 0.2))}, {graft::string_attribute("equation", "ntc,tcd->nd")});
-    x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(63, {5, 7}, 0.5)), b.constant("fc.bias", small_steps::numbered(64, {5}))}, {graft::integer_attribute("transB", 1)});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(63, {5, 7}, 0.5)), b.constant("fc.bias", small_steps::numbered(64, {5}))},
+                {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
     graft::value& logits = g.at(x);
@@ -418,7 +433,8 @@ TEST_CASE("the real NVRTC compiles what Attention, steps and losses become") {
         options.precision = precision;
         const auto device = simulated::open(options);
         for (const char* text : attentions) add_texts(read("Attention", text), device, texts);
-        add_texts(read("LSTM", "f32[7,3,5] f32[2,24,5] f32[2,24,6] f32[2,48] i32{5,7,2} f32[2,3,6] f32[2,3,6] f32[2,18] hidden_size=6 direction=bidirectional"), device, texts);
+        add_texts(read("LSTM", "f32[7,3,5] f32[2,24,5] f32[2,24,6] f32[2,48] i32{5,7,2} f32[2,3,6] f32[2,3,6] f32[2,18] hidden_size=6 direction=bidirectional"),
+                  device, texts);
         add_texts(read("SoftmaxCrossEntropyLoss", "f32[2,6,9,11] i64[2,9,11]~0:6 f32[6]~0.1:1 ignore_index=3"), device, texts);
         add_texts(read("Hardmax", "f32[30,77]"), device, texts);
     }

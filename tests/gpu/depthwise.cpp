@@ -40,13 +40,15 @@ double activated(double x, const ending& e) {
     return x;
 }
 
-const ending endings[] = {{activation::relu, 0, 0, 0},  {activation::clip, -0.5f, 6, 1},      {activation::leaky_relu, 0.1f, 0, 2},     {activation::sigmoid, 0, 0, 1},
-                          {activation::silu, 0, 0, 0},  {activation::hard_sigmoid, 0.2f, 0.5f, 0}, {activation::hard_swish, 0, 0, 2}, {activation::tanh, 0, 0, 0},
-                          {activation::gelu, 0, 0, 1},  {activation::gelu_tanh, 0, 0, 0},     {activation::elu, 0.7f, 0, 2},            {activation::softplus, 0, 0, 0},
-                          {activation::mish, 0, 0, 1},  {activation::none, 0, 0, 1}};
+const ending endings[] = {{activation::relu, 0, 0, 0},       {activation::clip, -0.5f, 6, 1}, {activation::leaky_relu, 0.1f, 0, 2},
+                          {activation::sigmoid, 0, 0, 1},    {activation::silu, 0, 0, 0},     {activation::hard_sigmoid, 0.2f, 0.5f, 0},
+                          {activation::hard_swish, 0, 0, 2}, {activation::tanh, 0, 0, 0},     {activation::gelu, 0, 0, 1},
+                          {activation::gelu_tanh, 0, 0, 0},  {activation::elu, 0.7f, 0, 2},   {activation::softplus, 0, 0, 0},
+                          {activation::mish, 0, 0, 1},       {activation::none, 0, 0, 1}};
 
 // A problem in `type`, with what double precision makes of it; for a device of so many multiprocessors: the larger, the shorter the strips.
-void add_depthwise(std::vector<example>& all, const std::string& op, const std::string& problem, dtype type, dtype result, const ending& e = {}, int multiprocessors = 0) {
+void add_depthwise(std::vector<example>& all, const std::string& op, const std::string& problem, dtype type, dtype result, const ending& e = {},
+                   int multiprocessors = 0) {
     std::string error;
     const bool conv = op == "Conv";
     const graft::op_row* row = row_of(op.c_str(), conv ? "" : "graft");
@@ -95,7 +97,8 @@ std::string filter(const geometry& g) { return "[" + std::to_string(g.channels) 
 std::string bare(const std::string& text) { return text.substr(1, text.size() - 2); }
 
 std::string forward(const geometry& g) {
-    return "f32" + list(g, g.inputs) + " f32" + filter(g) + (g.bias ? " f32[" + std::to_string(g.channels) + "]" : "") + " group=" + std::to_string(g.channels) + " " + g.attributes;
+    return "f32" + list(g, g.inputs) + " f32" + filter(g) + (g.bias ? " f32[" + std::to_string(g.channels) + "]" : "") +
+           " group=" + std::to_string(g.channels) + " " + g.attributes;
 }
 std::string grad_input(const geometry& g) {
     return "f32" + list(g, g.outputs) + " f32" + filter(g) + " shape=" + bare(list(g, g.inputs)) + " group=" + std::to_string(g.channels) + " " + g.attributes;
@@ -151,7 +154,8 @@ TEST_CASE("depthwise convolutions of many geometries give the reference's answer
 TEST_CASE("depthwise convolutions with every activation and residual give the reference's answers") {
     std::vector<example> all;
     for (ending e : endings)
-        for (e.residual = 0; e.residual < 3; ++e.residual) add_depthwise(all, "Conv", forward(geometries[0]), e.residual == 1 ? dtype::float16 : dtype::float32, dtype::float32, e);
+        for (e.residual = 0; e.residual < 3; ++e.residual)
+            add_depthwise(all, "Conv", forward(geometries[0]), e.residual == 1 ? dtype::float16 : dtype::float32, dtype::float32, e);
     MESSAGE(all.size(), " programs");
     expect_all(all);
     expect_some_compiled(all);

@@ -72,7 +72,8 @@ TEST_CASE("sums of depthwise weights are stored in float32 where they are made, 
     const auto device = simulated::open(options);
     const graft::op_row& row = *graft::ops::find_training_op("graft", "ConvGradWeight", 1);
     for (const bool depthwise : {true, false}) {
-        problems::problem p = problems::read(row, depthwise ? "f32[2,16,7,9] f32[2,16,7,9] shape=16,1,3,3 group=16 pads=1,1,1,1" : "f32[2,16,7,9] f32[2,16,7,9] shape=16,2,3,3 group=8 pads=1,1,1,1");
+        problems::problem p = problems::read(row, depthwise ? "f32[2,16,7,9] f32[2,16,7,9] shape=16,1,3,3 group=16 pads=1,1,1,1"
+                                                            : "f32[2,16,7,9] f32[2,16,7,9] shape=16,2,3,3 group=8 pads=1,1,1,1");
         REQUIRE(p.error.empty());
         const graft::value_id made = p.g.outputs[0];
         graft::value& y = p.g.at(made);

@@ -74,7 +74,7 @@ done with(const made_folder& folder, const std::string& verb, const std::string&
     return graft_program(verb, "env -u CUDA_VISIBLE_DEVICES " + more + " GRAFT_CUDA_PATH=" + folder.path + " ");
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("devices have the driver's numbers, and those of nvidia-smi by UUID or bus") {
     const made_folder folder;

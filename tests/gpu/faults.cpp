@@ -165,9 +165,11 @@ TEST_CASE("a fused kernel on the CUDA simulator tells which of its operators ref
 
 TEST_CASE("an index whose element nobody reads is refused on the CUDA simulator all the same") {
     builder b("net", 2);
-    const value_id x = b.input("x", graft::dtype::float32, {12, 16}), i = b.input("i", graft::dtype::int64, {6}), mask = b.input("mask", graft::dtype::float32, {6, 16});
+    const value_id x = b.input("x", graft::dtype::float32, {12, 16}), i = b.input("i", graft::dtype::int64, {6}),
+                   mask = b.input("mask", graft::dtype::float32, {6, 16});
     const value_id taken = b.apply("Gather", {x, i});
-    const value_id part = b.apply("Slice", {b.apply("Relu", {taken}), b.constant("from", integers({0})), b.constant("to", integers({3})), b.constant("axes", integers({0}))});
+    const value_id part =
+        b.apply("Slice", {b.apply("Relu", {taken}), b.constant("from", integers({0})), b.constant("to", integers({3})), b.constant("axes", integers({0}))});
     const value_id never = b.apply("Less", {mask, b.constant("none", tensor::zeros(graft::dtype::float32, {}))});
     const value_id nowhere = b.apply("Where", {never, b.apply("Gather", {x, i}), mask});
     b.output(b.apply("Neg", {part}), "y");
@@ -182,7 +184,8 @@ TEST_CASE("an index that is computed on the CUDA simulator is refused there") {
     const value_id x = b.input("x", graft::dtype::float32, {4, 32});
     const value_id top = b.apply_all("TopK", {x, b.constant("k", integers({3}))}, {}, 2)[1];
     const value_id places = b.apply("Mul", {top, b.constant("two", tensor::from(std::vector<std::int64_t>{2}.data(), {}))});
-    const value_id some = b.apply("Concat", {x, b.apply("GatherElements", {x, places}, {graft::integer_attribute("axis", 1)}), x}, {graft::integer_attribute("axis", 1)});
+    const value_id some =
+        b.apply("Concat", {x, b.apply("GatherElements", {x, places}, {graft::integer_attribute("axis", 1)}), x}, {graft::integer_attribute("axis", 1)});
     b.output(b.apply("Sqrt", {b.apply("Abs", {some})}), "y");
     const auto peaks = [](std::int64_t at) {
         tensor t = tensor::zeros(graft::dtype::float32, {4, 32});
@@ -238,8 +241,9 @@ TEST_CASE("a training step that refuses an index on the CUDA simulator leaves we
     const value_id table = b.constant("table", tensor::from(std::vector<std::int64_t>{1, 2, 3, 1}.data(), {4, 1}));
     const value_id factor = b.apply("Cast", {b.apply("Gather", {table, place})}, {graft::integer_attribute("to", 1)});
     value_id y = b.apply("Mul", {b.apply("Sigmoid", {x}), factor});
-    y = b.apply("BatchNormalization", {y, b.constant("bn.weight", small_steps::numbered(74, {6}, 0.1, 1)), b.constant("bn.bias", small_steps::numbered(75, {6}, 0.1)),
-                                      b.constant("bn.mean", small_steps::numbered(76, {6}, 0.1)), b.constant("bn.variance", small_steps::numbered(77, {6}, 0.1, 1))});
+    y = b.apply("BatchNormalization",
+                {y, b.constant("bn.weight", small_steps::numbered(74, {6}, 0.1, 1)), b.constant("bn.bias", small_steps::numbered(75, {6}, 0.1)),
+                 b.constant("bn.mean", small_steps::numbered(76, {6}, 0.1)), b.constant("bn.variance", small_steps::numbered(77, {6}, 0.1, 1))});
     const value_id weight = b.constant("fc.weight", small_steps::numbered(72, {5, 6}, 0.3)), bias = b.constant("fc.bias", small_steps::numbered(73, {5}));
     y = b.apply("Gemm", {y, weight, bias}, {graft::integer_attribute("transB", 1)});
     b.output(y, "logits");

@@ -96,7 +96,8 @@ TEST_CASE("A reduction takes in what is computed before it and behind it") {
             {  // a bias's gradient behind an activation: relu's mask, summed to the channels
                 body b(type);
                 const value_id dy = b.input({3, 16, 9, 8}), y = b.input({3, 16, 9, 8});
-                const value_id mask = b.e.apply("Cast", {b.e.apply("Greater", {y, b.e.number(0, y)})}, {integer_attribute("to", static_cast<std::int64_t>(type))});
+                const value_id mask =
+                    b.e.apply("Cast", {b.e.apply("Greater", {y, b.e.number(0, y)})}, {integer_attribute("to", static_cast<std::int64_t>(type))});
                 const value_id sum = b.e.apply_graft("SumTo", {b.e.mul(dy, mask)}, {integers_attribute("shape", {1, 16, 1, 1})});
                 keep(all, b.finish({b.e.mul(sum, b.e.number(0.5, sum))}, order, plain));
             }
@@ -138,7 +139,8 @@ TEST_CASE("A reduction takes in what is computed before it and behind it") {
     {  // so many that parts are summed up apart
         body b(graft::dtype::float32);
         const value_id x = b.input({1, 60000}), y = b.input({1, 60000});
-        keep(all, b.finish({b.e.apply("Sqrt", {b.e.apply("ReduceSum", {b.e.mul(b.e.sub(x, y), b.e.sub(x, y))}, {integer_attribute("keepdims", 0)})})}, plain, plain));
+        keep(all, b.finish({b.e.apply("Sqrt", {b.e.apply("ReduceSum", {b.e.mul(b.e.sub(x, y), b.e.sub(x, y))}, {integer_attribute("keepdims", 0)})})}, plain,
+                           plain));
     }
     MESSAGE(all.size(), " programs");
     expect_all(all);

@@ -30,11 +30,11 @@ inline std::size_t at(graft::value_id id) { return static_cast<std::size_t>(id);
 struct example {
     std::string name;
     graft::node n;
-    std::vector<tensor> in, want;           ///< empty tensors: left out
-    std::vector<bool> constant;             ///< by input: whether the generator sees its contents
+    std::vector<tensor> in, want;  ///< empty tensors: left out
+    std::vector<bool> constant;    ///< by input: whether the generator sees its contents
     std::vector<layout> in_layout, out_layout;
-    double near = 0;                        ///< allowed difference over the range of what is wanted; 0: by the type
-    bool faulty = false;                    ///< the kernels are to report a fault
+    double near = 0;      ///< allowed difference over the range of what is wanted; 0: by the type
+    bool faulty = false;  ///< the kernels are to report a fault
     graft::gpu::program made;
     const char* refused = nullptr;
 };
@@ -55,7 +55,8 @@ inline void generate(example& x, int multiprocessors) {
     graft::gpu::device_traits on;
     on.multiprocessors = multiprocessors;
     std::vector<graft::tensor_view> in, out;
-    for (std::size_t i = 0; i < x.in.size(); ++i) in.push_back(x.in[i] ? graft::tensor_view{x.in[i].type(), x.in[i].shape(), x.constant[i] ? x.in[i].raw() : nullptr} : graft::tensor_view{});
+    for (std::size_t i = 0; i < x.in.size(); ++i)
+        in.push_back(x.in[i] ? graft::tensor_view{x.in[i].type(), x.in[i].shape(), x.constant[i] ? x.in[i].raw() : nullptr} : graft::tensor_view{});
     for (const tensor& t : x.want) out.push_back(t ? graft::tensor_view{t.type(), t.shape(), nullptr} : graft::tensor_view{});
     const graft::op_context c{x.n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), limit};
     const graft::gpu::generated_row row = graft::gpu::find_generated(x.n.op_type.c_str(), x.n.domain.c_str());
@@ -69,7 +70,8 @@ inline std::string renamed(const graft::gpu::program& p, const std::string& pref
     std::set<std::string> entries;  // one may be launched several times
     for (const graft::gpu::launch& l : p.launches) entries.insert(l.entry);
     for (const std::string& entry : entries)
-        for (std::size_t i = text.find(" " + entry + "("); i != std::string::npos; i = text.find(" " + entry + "(", i + prefix.size() + entry.size())) text.insert(i + 1, prefix);
+        for (std::size_t i = text.find(" " + entry + "("); i != std::string::npos; i = text.find(" " + entry + "(", i + prefix.size() + entry.size()))
+            text.insert(i + 1, prefix);
     const std::string open = "namespace graft {\n";
     if (text.compare(0, open.size(), open) != 0) return text;
     text = "namespace graft { namespace " + prefix + " {\n" + text.substr(open.size()) + "}\n";
@@ -134,7 +136,8 @@ inline double nearness(graft::dtype type) {
 
 /// Runs what was generated, from a text that holds it under `prefix`; gives what is wrong, or nothing. In place: output 0 lies where
 /// input 0 lies. `got`: takes the outputs.
-inline std::string run(const example& x, const std::shared_ptr<graft_simulator::kernel_module>& module, const std::string& prefix, bool in_place, std::vector<tensor>* got = nullptr) {
+inline std::string run(const example& x, const std::shared_ptr<graft_simulator::kernel_module>& module, const std::string& prefix, bool in_place,
+                       std::vector<tensor>* got = nullptr) {
     std::vector<device_tensor> in, out;
     std::vector<unsigned char> workspace(static_cast<std::size_t>(x.made.workspace_bytes) + 256);
     for (std::size_t i = 0; i < x.in.size(); ++i) {
@@ -161,7 +164,8 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
         std::vector<void*> parameters;
         if (l.table) addresses.resize(graft::gpu::most_arguments);
         for (void*& address : addresses) parameters.push_back(&address);
-        const graft_simulator::outcome o = graft_simulator::launch(graft_simulator::find(module, prefix + l.entry), l.grid, l.block, l.shared_bytes, parameters.data());
+        const graft_simulator::outcome o =
+            graft_simulator::launch(graft_simulator::find(module, prefix + l.entry), l.grid, l.block, l.shared_bytes, parameters.data());
         if (o.kind != graft_simulator::outcome::done) return x.name + ": " + o.message;
     }
     if ((faults[0] != 0) != x.faulty) return x.name + (x.faulty ? ": reports no fault" : ": reports a fault");
@@ -173,7 +177,8 @@ inline std::string run(const example& x, const std::shared_ptr<graft_simulator::
         if (got) got->push_back(out[i].get());
         if (!x.want[i].elements()) continue;
         const double d = difference(out[i].get(), x.want[i]);
-        if (!(d <= (x.near > 0 ? x.near : nearness(x.want[i].type())))) return x.name + ": output " + std::to_string(i) + " is off by " + std::to_string(d) + "\n" + x.made.source;
+        if (!(d <= (x.near > 0 ? x.near : nearness(x.want[i].type()))))
+            return x.name + ": output " + std::to_string(i) + " is off by " + std::to_string(d) + "\n" + x.made.source;
     }
     return {};
 }

@@ -30,7 +30,7 @@ struct named_folder {
     }
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("kernels are kept in a folder that nobody else can write to, under whole paths alone") {
     using namespace graft::gpu;

@@ -16,10 +16,9 @@ namespace {
 
 // doctor --json, with nothing that this machine's user has set.
 done doctor(const std::string& environment) {
-    return graft_program(
-        "doctor --json",
-        "env -u GRAFT_CUDA_PATH -u CUDA_HOME -u CUDA_PATH -u VIRTUAL_ENV -u CONDA_PREFIX -u LD_LIBRARY_PATH -u CUDA_VISIBLE_DEVICES " + environment +
-            " ");
+    return graft_program("doctor --json",
+                         "env -u GRAFT_CUDA_PATH -u CUDA_HOME -u CUDA_PATH -u VIRTUAL_ENV -u CONDA_PREFIX -u LD_LIBRARY_PATH -u CUDA_VISIBLE_DEVICES " +
+                             environment + " ");
 }
 done doctor_of(const made_folder& folder) { return doctor("GRAFT_CUDA_PATH=" + folder.path); }
 
@@ -36,7 +35,7 @@ bool said(const done& d, const std::string& library, const std::string& text) {
 }
 bool used(const done& d, const std::string& library) { return contains(about(d, library), "\"used\":true"); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a whole set in GRAFT_CUDA_PATH is used, each library from there") {
     const made_folder folder;
@@ -126,8 +125,7 @@ TEST_CASE("libraries that do not go together are refused, and both are named") {
     REQUIRE(build(newer, "libcudnn.so.9", "cudnn", cudnn(91300, 13000)));
     const done old_driver = doctor_of(newer);
     CHECK_FALSE(used(old_driver, "cuDNN"));
-    CHECK(said(old_driver, "cuDNN",
-               "cuDNN 9.13.0 is for CUDA 13, but the driver is for CUDA 12.4: update the NVIDIA driver to 580 or newer"));
+    CHECK(said(old_driver, "cuDNN", "cuDNN 9.13.0 is for CUDA 13, but the driver is for CUDA 12.4: update the NVIDIA driver to 580 or newer"));
 
     const made_folder mixed;
     REQUIRE(build(mixed, "libcuda.so.1", "driver", driver(13000)));
@@ -136,9 +134,7 @@ TEST_CASE("libraries that do not go together are refused, and both are named") {
     const done d = doctor_of(mixed);
     CHECK(used(d, "cuDNN"));
     CHECK_FALSE(used(d, "cuBLASLt"));
-    CHECK(said(d, "cuBLASLt",
-               "cuBLASLt 13.0.0 is for CUDA 13, but cuDNN (" + mixed.path +
-                   "/libcudnn.so.9) is for CUDA 12: install both for the same CUDA"));
+    CHECK(said(d, "cuBLASLt", "cuBLASLt 13.0.0 is for CUDA 13, but cuDNN (" + mixed.path + "/libcudnn.so.9) is for CUDA 12: install both for the same CUDA"));
 }
 
 TEST_CASE("a driver that does not start is refused, and why is said") {
@@ -147,8 +143,7 @@ TEST_CASE("a driver that does not start is refused, and why is said") {
     CHECK(said(doctor_of(folder), "CUDA driver", "the CUDA driver is a stub: " + folder.path + "/libcuda.so.1"));
     REQUIRE(build(folder, "libcuda.so.1", "driver", driver(13000, 100)));
     CHECK(said(doctor_of(folder), "CUDA driver", "the driver finds no NVIDIA GPU: see whether nvidia-smi lists one"));
-    CHECK(said(doctor("CUDA_VISIBLE_DEVICES=7 GRAFT_CUDA_PATH=" + folder.path), "CUDA driver",
-               "and CUDA_VISIBLE_DEVICES is \\\"7\\\": unset it"));
+    CHECK(said(doctor("CUDA_VISIBLE_DEVICES=7 GRAFT_CUDA_PATH=" + folder.path), "CUDA driver", "and CUDA_VISIBLE_DEVICES is \\\"7\\\": unset it"));
     REQUIRE(build(folder, "libcuda.so.1", "driver",
                   driver(13000, 999) + "extern \"C\" int cuGetErrorName(int e, const char** text) { *text = e == 999 ? "
                                        "\"CUDA_ERROR_UNKNOWN\" : 0; return 0; }"));
@@ -189,8 +184,7 @@ TEST_CASE("the loader's path, CUDA_HOME, and pip's folders are searched") {
     CHECK(said(doctor(with + "CUDA_HOME=" + root.path + "/home VIRTUAL_ENV=" + root.path + "/venv"), "NVRTC", home));
     CHECK(said(doctor(with + "CUDA_PATH=" + root.path + "/home"), "NVRTC", home));
     const std::string near = place("near");
-    CHECK(said(doctor("LD_LIBRARY_PATH=" + loader.path + ":" + root.path + "/near CUDA_HOME=" + root.path + "/home"), "NVRTC",
-               near));
+    CHECK(said(doctor("LD_LIBRARY_PATH=" + loader.path + ":" + root.path + "/near CUDA_HOME=" + root.path + "/home"), "NVRTC", near));
 }
 
 // NVIDIA's NVRTC asks the system's loader for it, which does not know pip's folders.

@@ -52,7 +52,8 @@ inline std::vector<unsigned char> laid_out(const tensor& t, graft::layout l, boo
     for (std::int64_t n = 0; n < s[0]; ++n)
         for (std::int64_t c = 0; c < channels; ++c)
             for (std::int64_t i = 0; i < plane; ++i) {
-                const std::size_t rows = static_cast<std::size_t>((n * channels + c) * plane + i) * size, last = static_cast<std::size_t>((n * plane + i) * channels + c) * size;
+                const std::size_t rows = static_cast<std::size_t>((n * channels + c) * plane + i) * size,
+                                  last = static_cast<std::size_t>((n * plane + i) * channels + c) * size;
                 std::memcpy(bytes.data() + (back ? rows : last), from + (back ? last : rows), size);
             }
     return bytes;
@@ -113,7 +114,11 @@ struct asked {
     graft::gpu::kernel_query query;
 
     asked(const problem& p, const graft::gpu::device_traits& device, graft::gpu::kernel_options options)
-        : in(views(p)), out(results(p)), query{{p.n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), limit}, p.in_layout, p.out_layout, device, options} {}
+        : in(views(p)), out(results(p)), query{{p.n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), limit},
+                                               p.in_layout,
+                                               p.out_layout,
+                                               device,
+                                               options} {}
 
     static std::vector<graft::tensor_view> views(const problem& p) {
         std::vector<graft::tensor_view> v;

@@ -32,8 +32,12 @@ std::string refusal(const problem& p, const device& on) {
     const char* why = simulated::row_of(graft::gpu::matmul_rows(), p.n.op_type.c_str(), p.n.domain.c_str())->refuse(a.query);
     return why ? why : "";
 }
-graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) { return simulated::make(graft::gpu::matmul_rows(), p, on, options); }
-double answered(const problem& p, const device& on, std::string& why, kernel_options options = {}) { return simulated::answered(graft::gpu::matmul_rows(), p, on, why, options); }
+graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(const problem& p, const device& on, kernel_options options = {}) {
+    return simulated::make(graft::gpu::matmul_rows(), p, on, options);
+}
+double answered(const problem& p, const device& on, std::string& why, kernel_options options = {}) {
+    return simulated::answered(graft::gpu::matmul_rows(), p, on, why, options);
+}
 
 // A MatMul of the domain graft from matrices as they lie in memory: [m, k] or, transposed, [k, m]; with bias, activation, residual.
 problem fused(dtype type, bool trans_a, bool trans_b, bool bias, activation act, int residual) {
@@ -42,12 +46,13 @@ problem fused(dtype type, bool trans_a, bool trans_b, bool bias, activation act,
     p.n.op_type = "MatMul";
     p.n.domain = "graft";
     p.n.outputs = {100};
-    p.inputs = {library_problem::numbers(type, trans_a ? graft::shape{k, m} : graft::shape{m, k}, 1), library_problem::numbers(type, trans_b ? graft::shape{n, k} : graft::shape{k, n}, 2), tensor(), tensor()};
+    p.inputs = {library_problem::numbers(type, trans_a ? graft::shape{k, m} : graft::shape{m, k}, 1),
+                library_problem::numbers(type, trans_b ? graft::shape{n, k} : graft::shape{k, n}, 2), tensor(), tensor()};
     p.n.inputs = {0, 1, graft::no_value, graft::no_value};
     if (bias) p.inputs[2] = library_problem::numbers(type, {n}, 3), p.n.inputs[2] = 2;
     if (residual) p.inputs[3] = library_problem::numbers(type, {m, n}, 4), p.n.inputs[3] = 3;
-    p.n.attributes = {graft::integer_attribute("transA", trans_a), graft::integer_attribute("transB", trans_b), graft::integer_attribute("activation", static_cast<std::int64_t>(act)),
-                      graft::integer_attribute("residual", residual)};
+    p.n.attributes = {graft::integer_attribute("transA", trans_a), graft::integer_attribute("transB", trans_b),
+                      graft::integer_attribute("activation", static_cast<std::int64_t>(act)), graft::integer_attribute("residual", residual)};
     p.result = type;
     p.wanted = {tensor::make(dtype::float64, {m, n}).value()};
     const auto at = [&](int input, std::int64_t i) { return graft::element_as_double(type, p.inputs[static_cast<std::size_t>(input)].raw(), i); };
@@ -99,8 +104,9 @@ TEST_CASE("the test problems of matrix products give the reference's answers by 
 
 TEST_CASE("batches are strides, rows of one product, or a few products") {
     device on;
-    const char* texts[] = {"f32[2,3,4,5] f32[2,3,5,6]", "f32[2,3,4,5] f32[5,6]",     "f32[4,5] f32[2,3,5,6]", "f32[2,1,4,5] f32[1,3,5,6]", "f32[2,3,4,5] f32[3,5,6]",
-                           "f32[2,3,4,5] f32[2,1,5,6]", "f32[2,1,1,5] f32[2,3,5,6]", "f32[5] f32[3,5,6]",     "f32[3,4,5] f32[5]",         "f32[1,1,5] f32[5,1]"};
+    const char* texts[] = {"f32[2,3,4,5] f32[2,3,5,6]", "f32[2,3,4,5] f32[5,6]",     "f32[4,5] f32[2,3,5,6]",     "f32[2,1,4,5] f32[1,3,5,6]",
+                           "f32[2,3,4,5] f32[3,5,6]",   "f32[2,3,4,5] f32[2,1,5,6]", "f32[2,1,1,5] f32[2,3,5,6]", "f32[5] f32[3,5,6]",
+                           "f32[3,4,5] f32[5]",         "f32[1,1,5] f32[5,1]"};
     for (const char* text : texts) {
         INFO(text);
         std::string why;
@@ -151,8 +157,9 @@ TEST_CASE("epilogues and values that cuBLASLt has not are refused with the reaso
 
 TEST_CASE("alpha, beta, and C as a matrix or a row, are the product's own") {
     device on;
-    for (const char* text : {"f32[3,5] f32[5,4] f32[3,4] alpha=0.5 beta=-2", "f32[3,5] f32[5,4] f32[4] alpha=-3", "f32[5,3] f32[4,5] f32[1,4] transA=1 transB=1", "f32[3,5] f32[5,1] f32[3,1] beta=0.25",
-                             "f32[3,5] f32[5,4] f32[3,1] beta=0", "f32[1,5] f32[5,4] f32[4] beta=7"}) {
+    for (const char* text :
+         {"f32[3,5] f32[5,4] f32[3,4] alpha=0.5 beta=-2", "f32[3,5] f32[5,4] f32[4] alpha=-3", "f32[5,3] f32[4,5] f32[1,4] transA=1 transB=1",
+          "f32[3,5] f32[5,1] f32[3,1] beta=0.25", "f32[3,5] f32[5,4] f32[3,1] beta=0", "f32[1,5] f32[5,4] f32[4] beta=7"}) {
         INFO(text);
         std::string why;
         const double d = answered(product("Gemm", text, dtype::float32), on, why);

@@ -97,7 +97,8 @@ TEST_CASE("a network of halves has on the CUDA simulator the kernels that it has
         };
         graft::builder b("halves", 4);
         const graft::value_id x = b.input("x", type, {2, 3, 12, 12});
-        const graft::value_id y = b.apply("Conv", {x, b.constant("w", typed(numbered({8, 3, 3, 3}, 1))), b.constant("b", typed(numbered({8}, 2)))}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
+        const graft::value_id y = b.apply("Conv", {x, b.constant("w", typed(numbered({8, 3, 3, 3}, 1))), b.constant("b", typed(numbered({8}, 2)))},
+                                          {graft::integers_attribute("pads", {1, 1, 1, 1})});
         std::vector<graft::value_id> normalised{y};
         for (int i = 0; i < 4; ++i) {
             graft::tensor t = numbered({8}, static_cast<std::uint64_t>(3 + i));
@@ -105,7 +106,8 @@ TEST_CASE("a network of halves has on the CUDA simulator the kernels that it has
             normalised.push_back(b.constant("n" + std::to_string(i), typed(t)));
         }
         const graft::value_id z = b.apply("Relu", {b.apply("BatchNormalization", normalised)});
-        const graft::value_id again = b.apply("Conv", {z, b.constant("w2", typed(numbered({8, 8, 3, 3}, 8)))}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
+        const graft::value_id again =
+            b.apply("Conv", {z, b.constant("w2", typed(numbered({8, 8, 3, 3}, 8)))}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
         b.output(b.apply("Relu", {b.apply("Add", {again, z})}), "y");
         return b.finish();
     };
@@ -136,7 +138,7 @@ TEST_CASE("a network of halves has on the CUDA simulator the kernels that it has
 TEST_CASE("another shape of a value that has its type alone on the simulated device is a copy of it") {
     const std::int64_t extents[] = {-1};
     graft::builder b("views", 3);
-    graft::value_id x = b.apply("Flatten", {b.input("x", graft::dtype::float32, {3, 4, 5})});  // float32 to float16
+    graft::value_id x = b.apply("Flatten", {b.input("x", graft::dtype::float32, {3, 4, 5})});                                 // float32 to float16
     x = b.apply("Reshape", {b.apply("Sigmoid", {x}), b.constant("extents", graft::tensor::from(extents, graft::shape{1}))});  // and back
     b.output(b.apply("Neg", {x}), "y");
     const graft::graph g = b.finish();

@@ -18,7 +18,8 @@ inline const graft::gpu::api::nvrtc_functions* functions(std::string& why) {
     static const bool found = [] {
         std::vector<std::string> names;
         if (const char* folder = std::getenv("CUDA_HOME")) names.push_back(std::string(folder) + "/lib64/libnvrtc.so");
-        for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"}) names.push_back(name);
+        for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "/usr/local/cuda/lib64/libnvrtc.so.13", "/usr/local/cuda/lib64/libnvrtc.so.12"})
+            names.push_back(name);
         void* library = nullptr;
         for (const std::string& name : names)
             if (!library) library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -47,7 +48,8 @@ inline std::string compile(const graft::gpu::api::nvrtc_functions& f, const std:
         log.resize(bytes - 1);
     }
     std::size_t cubin = 0;
-    if (log.empty() && (result != 0 || f.nvrtcGetCUBINSize(program, &cubin) != 0 || cubin == 0)) log = std::string("NVRTC says ") + f.nvrtcGetErrorString(result);
+    if (log.empty() && (result != 0 || f.nvrtcGetCUBINSize(program, &cubin) != 0 || cubin == 0))
+        log = std::string("NVRTC says ") + f.nvrtcGetErrorString(result);
     f.nvrtcDestroyProgram(&program);
     return log;
 }

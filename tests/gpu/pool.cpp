@@ -30,7 +30,8 @@ TEST_CASE("Pools of vectorised channels and odd windows give the reference's ans
             add(all, "graft", "MaxPoolGrad", "f32[1,4,4,4] f32[1,4,9,9] f32[1,4,4,4] kernel_shape=3,3 strides=2,2 dilations=2,2 pads=1,1,1,1", in, out);
             add(all, "graft", "MaxPoolGrad", "f32[1,4,2,2] f32[1,4,40,40]~0:0 f32[1,4,2,2] kernel_shape=20,20 strides=20,20", in, out);
             add(all, "graft", "AveragePoolGrad", "f32[2,8,1,1] shape=2,8,7,5 kernel_shape=7,5", in, out);
-            add(all, "graft", "AveragePoolGrad", "bf16[2,8,4,4] shape=2,8,9,9 kernel_shape=3,3 strides=2,2 dilations=2,2 pads=1,1,1,1 count_include_pad=1", in, out);
+            add(all, "graft", "AveragePoolGrad", "bf16[2,8,4,4] shape=2,8,9,9 kernel_shape=3,3 strides=2,2 dilations=2,2 pads=1,1,1,1 count_include_pad=1", in,
+                out);
         }
     // a gradient whose windows leave pixels out
     add(all, "graft", "MaxPoolGrad", "f32[1,2,2,2] f32[1,2,7,7] f32[1,2,2,2] kernel_shape=2,2 strides=4,4");

@@ -35,14 +35,18 @@ TEST_CASE("quantized products and convolutions are exact on the CUDA simulator, 
     for (const char* precision : {"float32", "tf32", "bfloat16", "float16"}) {
         CAPTURE(precision);
         const auto device = device_of(precision);
-        expect(read("MatMulInteger", "u8[70,300] u8[300,5] u8(12) u8(250)"), device);          // in two parts
+        expect(read("MatMulInteger", "u8[70,300] u8[300,5] u8(12) u8(250)"), device);  // in two parts
         expect(read("MatMulInteger", "i8[2,30,40] i8[40,9] i8(1) i8[9]"), device);
         expect(read("MatMulInteger", "u8[2,30,4] i8[2,4,5] u8[2,30,1]"), device);
         expect(read("QLinearMatMul", "u8[90,700] f32(0.02) u8(113) u8[700,6] f32(0.001) u8(114) f32(0.5) u8(118)"), device);
         expect(read("ConvInteger", "u8[2,70,9,7] i8[8,70,3,3] u8(128) pads=1,1,1,1 strides=2,1"), device);
         expect(read("QLinearConv", "u8[1,64,9,7] f32(0.02) u8(128) i8[16,64,3,3] f32[16]~0.001:0.002 i8[16] f32(0.05) u8(100) i32[16] pads=1,1,1,1"), device);
         expect(with_constant(read("QLinearConv", "i8[1,12,9,7] f32(0.02) i8(3) i8[12,1,3,3] f32[12]~0.01:0.02 i8(0) f32(0.05) i8(0) group=12"), 3), device);
-        expect(with_constant(with_constant(read("QLinearConv", "u8[1,200,9,9] f32(0.02) u8(128) i8[4,200,3,3] f32[4]~0.0001:0.0002 i8[4] f32(0.05) u8(100) pads=1,1,1,1"), 3), 5), device);
+        expect(with_constant(
+                   with_constant(read("QLinearConv", "u8[1,200,9,9] f32(0.02) u8(128) i8[4,200,3,3] f32[4]~0.0001:0.0002 i8[4] f32(0.05) u8(100) pads=1,1,1,1"),
+                                 3),
+                   5),
+               device);
     }
 }
 

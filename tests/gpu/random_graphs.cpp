@@ -186,8 +186,7 @@ std::vector<tensor> answers(const graft::graph& g, const graft::load_options& ho
     std::vector<tensor> all;
     // Twice: the second run finds in its arena what the first one left there.
     for (std::uint64_t run = 0; run < 2; ++run) {
-        for (std::size_t i = 0; i < g.inputs.size(); ++i)
-            REQUIRE(session.set_input(i, small_steps::numbered(10 * run + i, g.at(g.inputs[i]).extents, 2)).ok());
+        for (std::size_t i = 0; i < g.inputs.size(); ++i) REQUIRE(session.set_input(i, small_steps::numbered(10 * run + i, g.at(g.inputs[i]).extents, 2)).ok());
         const graft::status ran = session.run();
         REQUIRE_MESSAGE(ran.ok(), std::string(ran.ok() ? "" : ran.error().what()));
         for (std::size_t i = 0; i < model->outputs().size(); ++i) all.push_back(session.output(i));
@@ -231,8 +230,9 @@ public:
             h = b_.apply("MatMul", {h, w});
             if (layers > 1 && draw(2)) h = b_.apply("Tanh", {h});
         }
-        for (value_id p : parameters) // each of them learns
-            h = b_.apply("Add", {h, b_.apply("ReduceMean", {b_.apply("Mul", {itself(p), rearranged(p)})}, {graft::integers_attribute("axes", {0}), graft::integer_attribute("keepdims", 1)})});
+        for (value_id p : parameters)  // each of them learns
+            h = b_.apply("Add", {h, b_.apply("ReduceMean", {b_.apply("Mul", {itself(p), rearranged(p)})},
+                                             {graft::integers_attribute("axes", {0}), graft::integer_attribute("keepdims", 1)})});
         b_.output(h, "logits");
         graft::graph g = b_.finish();
         graft::value& logits = g.at(g.outputs[0]);

@@ -63,7 +63,8 @@ TEST_CASE("Reductions of many sizes give the reference's answers in both layouts
 
 TEST_CASE("What is summed up, and in which order, does not depend on the device") {
     int launches = 0;
-    for (const char* problem : {"BatchNormalizationTraining f32[9,24,20,19] f32[24] f32[24] f32[24] f32[24]", "SumTo f32[128,200,30] shape=30", "SumTo f32[2,90000] shape="}) {
+    for (const char* problem :
+         {"BatchNormalizationTraining f32[9,24,20,19] f32[24] f32[24] f32[24] f32[24]", "SumTo f32[128,200,30] shape=30", "SumTo f32[2,90000] shape="}) {
         const std::string text = problem;
         std::vector<example> all;
         add(all, "graft", text.substr(0, text.find(' ')).c_str(), text.substr(text.find(' ') + 1), last, last, text[0] == 'B' ? 5 : 1);

@@ -63,11 +63,16 @@ TEST_CASE("RoiAlign, its gradient and MaxRoiPool give the reference's answers on
     std::vector<example> all;
     for (const std::string type : {"f32", "f16", "bf16", "f64"}) {
         add_laid_out(all, "", "RoiAlign", type + "[2,8,12,14] " + type + "[9,4]~-2:16 i64[9]~0:2 output_height=3 output_width=4");
-        add_laid_out(all, "", "RoiAlign", type + "[2,8,12,14] " + type + "[9,4]~0:30 i64[9]~0:2 output_height=3 output_width=2 sampling_ratio=2 spatial_scale=0.5 mode=max");
-        add_laid_out(all, "", "RoiAlign", type + "[2,8,12,14] " + type + "[9,4]~0:30 i64[9]~0:2 output_height=3 output_width=2 spatial_scale=0.5 coordinate_transformation_mode=output_half_pixel");
+        add_laid_out(all, "", "RoiAlign",
+                     type + "[2,8,12,14] " + type + "[9,4]~0:30 i64[9]~0:2 output_height=3 output_width=2 sampling_ratio=2 spatial_scale=0.5 mode=max");
+        add_laid_out(all, "", "RoiAlign",
+                     type + "[2,8,12,14] " + type +
+                         "[9,4]~0:30 i64[9]~0:2 output_height=3 output_width=2 spatial_scale=0.5 coordinate_transformation_mode=output_half_pixel");
         add_laid_out(all, "", "MaxRoiPool", type + "[2,8,12,14] " + type + "[9,5]~0:1.9 pooled_shape=3,2 spatial_scale=7");
         add_laid_out(all, "graft", "RoiAlignGrad", type + "[9,8,3,4] " + type + "[9,4]~-2:16 i64[9]~0:2 shape=2,8,12,14");
-        add_laid_out(all, "graft", "RoiAlignGrad", type + "[9,8,2,2] " + type + "[9,4]~0:30 i64[9]~0:2 shape=2,8,12,14 sampling_ratio=3 spatial_scale=0.5 coordinate_transformation_mode=output_half_pixel");
+        add_laid_out(all, "graft", "RoiAlignGrad",
+                     type + "[9,8,2,2] " + type +
+                         "[9,4]~0:30 i64[9]~0:2 shape=2,8,12,14 sampling_ratio=3 spatial_scale=0.5 coordinate_transformation_mode=output_half_pixel");
     }
     MESSAGE(all.size(), " programs");
     expect_all(all);
@@ -78,7 +83,8 @@ TEST_CASE("DeformConv gives the reference's answers, with more pixels, maps and 
     std::vector<example> all;
     add_rows(all, graft::gpu::deform_conv_rows());
     for (const std::string t : {"f32", "f16", "bf16", "f64"}) {
-        add_laid_out(all, "", "DeformConv", t + "[2,4,9,11] " + t + "[6,2,3,3] " + t + "[2,36,9,11] " + t + "[6] " + t + "[2,18,9,11] group=2 offset_group=2 pads=1,1,1,1");
+        add_laid_out(all, "", "DeformConv",
+                     t + "[2,4,9,11] " + t + "[6,2,3,3] " + t + "[2,36,9,11] " + t + "[6] " + t + "[2,18,9,11] group=2 offset_group=2 pads=1,1,1,1");
         add_laid_out(all, "", "DeformConv", t + "[1,24,7,7] " + t + "[70,24,2,3] " + t + "[1,12,3,2]~-9:9 strides=2,2 dilations=1,2");
     }
     MESSAGE(all.size(), " programs");
@@ -90,7 +96,8 @@ TEST_CASE("The gradients of DeformConv are the reference's, at whole offsets and
     std::vector<example> all;
     add_rows(all, graft::gpu::deform_conv_rows());
     for (const std::string t : {"f32", "f16", "bf16", "f64"}) {
-        const auto add_gradients = [&](const std::string& dy, const std::string& x, const std::string& w, const std::string& offset, const std::string& mask, const std::string& how) {
+        const auto add_gradients = [&](const std::string& dy, const std::string& x, const std::string& w, const std::string& offset, const std::string& mask,
+                                       const std::string& how) {
             const std::string text = t + dy + " " + t + x + " " + t + w + " " + t + offset + (mask.empty() ? "" : " " + t + mask) + " " + how;
             add_laid_out(all, "graft", "DeformConvGrad", text, mask.empty() ? 3 : 4);
         };

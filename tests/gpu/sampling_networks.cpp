@@ -30,8 +30,10 @@ graft::graph spatial_transformer() {
     graft::conv2d_options conv;
     conv.kernel = 3, conv.padding = 1, conv.name = "localise";
     value_id theta = b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Relu", {b.conv2d(x, 8, conv)})})});
-    theta = b.apply("Gemm", {theta, b.constant("theta.weight", numbered(72, {6, 8}, 0.1)), b.constant("theta.bias", graft::tensor::from(std::vector<float>{0.9f, 0.1f, 0.05f, -0.1f, 0.8f, -0.05f}.data(), {6}))},
-                   {graft::integer_attribute("transB", 1)});
+    theta = b.apply("Gemm",
+                    {theta, b.constant("theta.weight", numbered(72, {6, 8}, 0.1)),
+                     b.constant("theta.bias", graft::tensor::from(std::vector<float>{0.9f, 0.1f, 0.05f, -0.1f, 0.8f, -0.05f}.data(), {6}))},
+                    {graft::integer_attribute("transB", 1)});
     const value_id grid = b.apply("AffineGrid", {b.apply("Reshape", {theta, integers(b, "two_by_three", {4, 2, 3})}), integers(b, "size", {4, 3, 12, 12})});
     const value_id kernel = b.constant("classify.weight", numbered(75, {8, 3, 3, 3}, 0.3));
     value_id y = b.apply("Relu", {b.apply("Conv", {b.apply("GridSample", {x, grid}), kernel}, {graft::integers_attribute("pads", {1, 1, 1, 1})})});
@@ -44,7 +46,8 @@ graft::graph spatial_transformer() {
     for (std::int64_t i = 0; i < 40; ++i) listed.push_back(i % 3 ? 29 * i - 1152 : 5);
     const value_id some = b.apply("Gather", {y, integers(b, "listed", listed)}, {graft::integer_attribute("axis", 1)});
     y = b.apply("Add", {b.apply("Add", {top[0], opposite}), some});
-    y = b.apply("Gemm", {y, b.constant("fc.weight", numbered(73, {5, 40}, 0.1)), b.constant("fc.bias", numbered(74, {5}))}, {graft::integer_attribute("transB", 1)});
+    y = b.apply("Gemm", {y, b.constant("fc.weight", numbered(73, {5, 40}, 0.1)), b.constant("fc.bias", numbered(74, {5}))},
+                {graft::integer_attribute("transB", 1)});
     return finished(b, y, {4, 5});
 }
 
@@ -61,8 +64,12 @@ graft::graph deformable() {
     std::vector<graft::attribute> attributes = pads;
     attributes.push_back(graft::integer_attribute("offset_group", 2));
     const value_id kernel = b.constant("deform.weight", numbered(82, {12, 8, 3, 3}, 0.3)), bias = b.constant("deform.bias", numbered(83, {12}, 0.1));
-    const value_id y = b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Relu", {b.apply("DeformConv", {features, kernel, offset, bias, mask}, attributes)})})});
-    return finished(b, b.apply("Gemm", {y, b.constant("fc.weight", numbered(84, {5, 12}, 0.5)), b.constant("fc.bias", numbered(85, {5}))}, {graft::integer_attribute("transB", 1)}), {4, 5});
+    const value_id y =
+        b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Relu", {b.apply("DeformConv", {features, kernel, offset, bias, mask}, attributes)})})});
+    return finished(b,
+                    b.apply("Gemm", {y, b.constant("fc.weight", numbered(84, {5, 12}, 0.5)), b.constant("fc.bias", numbered(85, {5}))},
+                            {graft::integer_attribute("transB", 1)}),
+                    {4, 5});
 }
 
 // Regions of a picture's features: two by two bins each, and their sum.
@@ -74,7 +81,9 @@ graft::graph regions_of_features() {
     const value_id features = b.apply("Relu", {b.conv2d(x, 8, conv)});
     const value_id boxes = b.apply("Reshape", {b.apply("Mul", {scores, b.constant("side", numbered(1, {1}, 0, 15.0))}), integers(b, "rows", {12, 4})});
     const value_id of = integers(b, "of", {0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1});
-    const value_id bins = b.apply("RoiAlign", {features, boxes, of}, {graft::integer_attribute("output_height", 2), graft::integer_attribute("output_width", 2), graft::integer_attribute("sampling_ratio", 2)});
+    const value_id bins =
+        b.apply("RoiAlign", {features, boxes, of},
+                {graft::integer_attribute("output_height", 2), graft::integer_attribute("output_width", 2), graft::integer_attribute("sampling_ratio", 2)});
     return finished(b, b.apply("Softmax", {b.apply("Flatten", {bins})}), {12, 32});
 }
 

@@ -105,7 +105,8 @@ inline graft::result<std::unique_ptr<graft::gpu::library_kernel>> make(graft::gp
     return row->make(a.query, on.with);
 }
 /// The difference of its answer, or the reason why there is none.
-inline double answered(graft::gpu::library_table rows, const library_problem::problem& p, const device& on, std::string& why, graft::gpu::kernel_options options, std::string* note = nullptr) {
+inline double answered(graft::gpu::library_table rows, const library_problem::problem& p, const device& on, std::string& why,
+                       graft::gpu::kernel_options options, std::string* note = nullptr) {
     auto kernel = make(rows, p, on, options);
     if (!kernel.ok()) {
         why = kernel.error().what();

@@ -31,7 +31,8 @@ inline void set_layouts(example& x, layout in, layout out) {
 }
 
 /// Adds a problem; `outputs`: how many the node has, where that is more than the row's least.
-inline void add(std::vector<example>& all, const char* domain, const char* op, const std::string& problem, layout in = plain, layout out = plain, int outputs = 1) {
+inline void add(std::vector<example>& all, const char* domain, const char* op, const std::string& problem, layout in = plain, layout out = plain,
+                int outputs = 1) {
     std::string error;
     const graft::op_row* row = row_of(op, domain);
     REQUIRE(row);
@@ -90,7 +91,8 @@ inline void expect_compiled(const std::vector<example>& examples) {
     std::set<std::string> seen;
     std::vector<std::string> texts;
     for (std::size_t i = 0; i < examples.size(); ++i)
-        if (!examples[i].made.launches.empty() && seen.insert(examples[i].made.source).second) texts.push_back(renamed(examples[i].made, "e" + std::to_string(i) + "_"));
+        if (!examples[i].made.launches.empty() && seen.insert(examples[i].made.source).second)
+            texts.push_back(renamed(examples[i].made, "e" + std::to_string(i) + "_"));
     const auto expect_all_compiled = [&](const std::string& arch, std::size_t first, std::size_t step) {
         std::size_t count = 0;
         std::string source;

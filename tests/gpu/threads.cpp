@@ -139,7 +139,8 @@ TEST_CASE("two trainings on one device of the CUDA simulator learn the bits that
     for (std::uint64_t i = 0; i < 5; ++i) batches.push_back(small_steps::numbered(400 + i, all[0]->batch_shape(4)));
     const auto train = [&](std::size_t k) {
         bool ran = true;
-        for (std::size_t i = 0; i < batches.size(); ++i) ran = ran && all[k]->run(static_cast<std::int64_t>(i), batches[i], 1, 0.01, i + 1 < batches.size() ? &batches[i + 1] : nullptr);
+        for (std::size_t i = 0; i < batches.size(); ++i)
+            ran = ran && all[k]->run(static_cast<std::int64_t>(i), batches[i], 1, 0.01, i + 1 < batches.size() ? &batches[i + 1] : nullptr);
         return ran && all[k]->step.read_state().ok();
     };
     REQUIRE(train(0));

@@ -97,11 +97,13 @@ std::vector<example> update_examples() {
             std::vector<value_id> made;
             if (kind > 7) gradient = t.e.mul(gradient, rate);
             if (kind < 2 || kind == 8)
-                made = t.e.apply_all("graft", "SGD", {w, gradient, t.input(s), rate, loss}, {real_attribute("momentum", 0.9f), integer_attribute("nesterov", kind), real_attribute("weight_decay", 0.01f)}, 2);
+                made = t.e.apply_all("graft", "SGD", {w, gradient, t.input(s), rate, loss},
+                                     {real_attribute("momentum", 0.9f), integer_attribute("nesterov", kind), real_attribute("weight_decay", 0.01f)}, 2);
             else if (kind == 2)
                 t.e.apply_all("graft", "SGD", {w, gradient, graft::no_value, rate, loss}, {}, 1);
             else if (kind < 5 || kind == 9)
-                made = t.e.apply_all("graft", "Adam", {w, gradient, t.input(s), t.input(s, 0, 1), rate, step, loss}, {integer_attribute("decoupled", kind % 2), real_attribute("weight_decay", 0.01f)}, 3);
+                made = t.e.apply_all("graft", "Adam", {w, gradient, t.input(s), t.input(s, 0, 1), rate, step, loss},
+                                     {integer_attribute("decoupled", kind % 2), real_attribute("weight_decay", 0.01f)}, 3);
             else if (kind == 5)
                 t.e.apply_graft("ExponentialMovingAverage", {w, gradient, loss, step}, {real_attribute("decay", 0.9f)});
             else if (kind == 6)
@@ -169,7 +171,8 @@ TEST_CASE("Kernels of many tensors give the bits that each tensor's own loop giv
                 one.in.push_back(place == body.inputs.end() ? tensor() : many.in[static_cast<std::size_t>(place - body.inputs.begin())]);
             }
             one.constant.assign(one.in.size(), false);
-            one.want.assign(many.want.begin() + static_cast<std::ptrdiff_t>(output), many.want.begin() + static_cast<std::ptrdiff_t>(output + n.outputs.size()));
+            one.want.assign(many.want.begin() + static_cast<std::ptrdiff_t>(output),
+                            many.want.begin() + static_cast<std::ptrdiff_t>(output + n.outputs.size()));
             one.in_layout.assign(one.in.size() + 1, plain);
             one.out_layout.assign(one.want.size() + 1, plain);
             generate(one, 132);
@@ -187,7 +190,8 @@ TEST_CASE("a step's launches do not grow with the parameters that its optimizer 
     const auto device = simulated::exact_device();
     const long plain_steps = run_steps(g, optimizer(graft::optimizer_kind::sgd, 0, 0, device), 2).launches;
     const long all = run_steps(g, optimizer(graft::optimizer_kind::adamw, 1, 0.9, device), 2).launches;
-    MESSAGE(graft::parameters_of(g).size() << " parameters: " << plain_steps << " launches a step with SGD, " << all << " with AdamW, clipping and a running average");
+    MESSAGE(graft::parameters_of(g).size() << " parameters: " << plain_steps << " launches a step with SGD, " << all
+                                           << " with AdamW, clipping and a running average");
     CHECK(all - plain_steps <= 10);
 }
 

@@ -67,11 +67,14 @@ struct described_device {
             return;
         }
         // Properties of an H100; of others only the capability differs here.
-        const std::string json = "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"multiProcessorCount\":132,\"warpSize\":32,"
-                                 "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":166912,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,\"maxCtasPerSM\":32,"
-                                 "\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":1755000,"
-                                 "\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,\"deviceName\":\"described\",\"cudaDeviceId\":0,\"totalGlobalMem\":85000000000,\"driverVer\":13000,\"deviceVer\":" +
-                                 capability + "}";
+        const std::string json =
+            "{\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],\"regsPerBlock\":65536,\"multiProcessorCount\":132,\"warpSize\":32,"
+            "\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":166912,\"reservedSharedMemoryPerBlock\":1024,\"maxRegistersPerSM\":65536,"
+            "\"maxCtasPerSM\":32,"
+            "\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"pciDeviceId\":0,\"isTccDriver\":0,\"supportCoopLaunch\":1,\"smClockRateKHz\":1755000,"
+            "\"memClockRateKHz\":2619000,\"l2CacheSize\":52428800,\"deviceName\":\"described\",\"cudaDeviceId\":0,\"totalGlobalMem\":85000000000,\"driverVer\":"
+            "13000,\"deviceVer\":" +
+            capability + "}";
         REQUIRE(description.create(functions, cudnn::device_descriptor, "a device").ok());
         REQUIRE(description.set(attribute::device_json, type::text, static_cast<std::int64_t>(json.size()), json.data()).ok());
         const graft::status s = description.finalize();
@@ -102,7 +105,8 @@ struct attention_question {
     graft::limits limit;
     std::vector<graft::layout> rows{5, graft::layout::row_major};
 
-    attention_question(dtype type, std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t queries, std::int64_t keys, std::int64_t size, bool transposed, const graft::shape& mask) {
+    attention_question(dtype type, std::int64_t batch, std::int64_t heads, std::int64_t kv_heads, std::int64_t queries, std::int64_t keys, std::int64_t size,
+                       bool transposed, const graft::shape& mask) {
         const auto place = [&](const char* name, std::int64_t part, std::int64_t of, std::int64_t length) {
             const std::int64_t inner = transposed ? (name[0] == 'y' ? 1 : 3) * heads * size : size;
             const std::int64_t first = transposed && name[0] != 'y' ? part * heads * size : 0, head = transposed ? size : length * size;
@@ -116,7 +120,9 @@ struct attention_question {
         place("v", 2, kv_heads, keys);
         place("y", 0, heads, queries);
         n.attributes.push_back(graft::real_attribute("scale", 0.125f));
-        const auto value = [&](std::int64_t of, std::int64_t length) { return graft::tensor_view{type, transposed ? graft::shape{batch, length, 3, of, size} : graft::shape{batch, of, length, size}, nullptr}; };
+        const auto value = [&](std::int64_t of, std::int64_t length) {
+            return graft::tensor_view{type, transposed ? graft::shape{batch, length, 3, of, size} : graft::shape{batch, of, length, size}, nullptr};
+        };
         in = {value(heads, queries), value(kv_heads, keys), value(kv_heads, keys)};
         if (mask.rank()) in.push_back({type, mask, nullptr});
         out = {{type, transposed ? graft::shape{batch, queries, heads, size} : graft::shape{batch, heads, queries, size}, nullptr}};
@@ -144,12 +150,13 @@ int proposed_for_attention(const graft::gpu::libraries& with, std::int64_t key_h
         return g.add_pointwise(o, x, b, y).ok();
     };
     const graft::shape full{2, heads, rows, keys}, row{2, heads, rows, 1};
-    bool ok = add(1, dtype::float16, {2, heads, rows, size}, false) && add(2, dtype::float16, {2, key_heads, size, keys}, false, true) && add(3, dtype::float16, {2, key_heads, keys, size}, false) &&
-              add(4, dtype::float16, {2, heads, rows, size}, false) && g.add_scalar(5, 0.5f).ok();
+    bool ok = add(1, dtype::float16, {2, heads, rows, size}, false) && add(2, dtype::float16, {2, key_heads, size, keys}, false, true) &&
+              add(3, dtype::float16, {2, key_heads, keys, size}, false) && add(4, dtype::float16, {2, heads, rows, size}, false) && g.add_scalar(5, 0.5f).ok();
     for (std::int64_t id = 10; id < 14; ++id) ok = ok && add(id, dtype::float32, full, true);
     for (std::int64_t id = 14; id < 18; ++id) ok = ok && add(id, dtype::float32, row, true);
-    ok = ok && add(18, dtype::float16, full, true) && g.add_matmul(1, 2, 10).ok() && pointwise(mode::multiply, 10, 5, 11) && g.add_reduction(api::cudnn::reduce::maximum, 11, 14).ok() &&
-         pointwise(mode::subtract, 11, 14, 12) && pointwise(mode::exp, 12, 0, 13) && g.add_reduction(api::cudnn::reduce::add, 13, 15).ok();
+    ok = ok && add(18, dtype::float16, full, true) && g.add_matmul(1, 2, 10).ok() && pointwise(mode::multiply, 10, 5, 11) &&
+         g.add_reduction(api::cudnn::reduce::maximum, 11, 14).ok() && pointwise(mode::subtract, 11, 14, 12) && pointwise(mode::exp, 12, 0, 13) &&
+         g.add_reduction(api::cudnn::reduce::add, 13, 15).ok();
     if (statistic) ok = ok && pointwise(mode::log, 15, 0, 16) && pointwise(mode::add, 14, 16, 17);
     ok = ok && pointwise(mode::divide, 13, 15, 18) && g.add_matmul(18, 3, 4).ok() && g.finalize().ok();
     std::vector<graft::gpu::cudnn_descriptor> configs;
@@ -192,7 +199,8 @@ struct raw_descriptor {
 };
 
 struct raw_tensor : raw_descriptor {
-    raw_tensor(const api::cudnn_functions& functions, std::int64_t id, std::vector<std::int64_t> extents, std::vector<std::int64_t> strides, std::int64_t alignment = 16, bool is_virtual = false)
+    raw_tensor(const api::cudnn_functions& functions, std::int64_t id, std::vector<std::int64_t> extents, std::vector<std::int64_t> strides,
+               std::int64_t alignment = 16, bool is_virtual = false)
         : raw_descriptor(functions, cudnn::tensor_descriptor) {
         enumerator(attribute::tensor_data_type, type::data_type, cudnn::data::float32);
         integers(attribute::tensor_dimensions, std::move(extents)).integers(attribute::tensor_strides, std::move(strides));
@@ -204,9 +212,12 @@ struct raw_tensor : raw_descriptor {
         : raw_tensor(functions, id, {n, c, h, w}, {h * w * c, 1, w * c, c}, 16, is_virtual) {}
 };
 struct raw_convolution : raw_descriptor {
-    raw_convolution(const api::cudnn_functions& functions, std::vector<std::int64_t> pads, std::vector<std::int64_t> strides, std::vector<std::int64_t> dilations, std::int64_t rank = 2)
+    raw_convolution(const api::cudnn_functions& functions, std::vector<std::int64_t> pads, std::vector<std::int64_t> strides,
+                    std::vector<std::int64_t> dilations, std::int64_t rank = 2)
         : raw_descriptor(functions, cudnn::convolution_descriptor) {
-        integers(attribute::convolution_spatial_dims, {rank}).integers(attribute::convolution_pre_paddings, pads).integers(attribute::convolution_post_paddings, pads);
+        integers(attribute::convolution_spatial_dims, {rank})
+            .integers(attribute::convolution_pre_paddings, pads)
+            .integers(attribute::convolution_post_paddings, pads);
         integers(attribute::convolution_dilations, std::move(dilations)).integers(attribute::convolution_strides, std::move(strides));
         enumerator(attribute::convolution_mode, type::convolution_mode, cudnn::convolution::cross_correlation);
         enumerator(attribute::convolution_compute_type, type::data_type, cudnn::data::float32);
@@ -237,33 +248,95 @@ std::vector<misuse> misuses() {
     using F = const api::cudnn_functions&;
     return {
         {"a tensor as it should be", [](F f) { return raw_tensor(f, 1, 2, 8, 4, 4).first; }},
-        {"an alignment that is no multiple of the elements", [](F f) { return raw_tensor(f, 1, {2, 8}, {8, 1}, 3).first; }},
-        {"an alignment of 0", [](F f) { return raw_tensor(f, 1, {2, 8}, {8, 1}, 0).first; }},
-        {"a negative extent", [](F f) { return raw_tensor(f, 1, {2, -8}, {8, 1}).first; }},
-        {"a negative stride", [](F f) { return raw_tensor(f, 1, {2, 8}, {8, -1}).first; }},
-        {"too few strides", [](F f) { return raw_tensor(f, 1, {2, 8}, {8}).first; }},
+        {"an alignment that is no multiple of the elements",
+         [](F f) {
+             return raw_tensor(f, 1, {2, 8}, {8, 1}, 3).first;
+         }},
+        {"an alignment of 0",
+         [](F f) {
+             return raw_tensor(f, 1, {2, 8}, {8, 1}, 0).first;
+         }},
+        {"a negative extent",
+         [](F f) {
+             return raw_tensor(f, 1, {2, -8}, {8, 1}).first;
+         }},
+        {"a negative stride",
+         [](F f) {
+             return raw_tensor(f, 1, {2, 8}, {8, -1}).first;
+         }},
+        {"too few strides",
+         [](F f) {
+             return raw_tensor(f, 1, {2, 8}, {8}).first;
+         }},
         {"no extents", [](F f) { return raw_tensor(f, 1, {}, {}).first; }},
-        {"an attribute of another type", [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).enumerator(attribute::tensor_unique_id, type::data_type, 1).first; }},
-        {"an attribute of another descriptor", [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).integers(attribute::convolution_strides, {1, 1}).first; }},
+        {"an attribute of another type",
+         [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).enumerator(attribute::tensor_unique_id, type::data_type, 1).first; }},
+        {"an attribute of another descriptor",
+         [](F f) {
+             return raw_descriptor(f, cudnn::tensor_descriptor).integers(attribute::convolution_strides, {1, 1}).first;
+         }},
         {"an attribute that nobody has", [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).integers(99999, {1}).first; }},
-        {"two ids", [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).integers(attribute::tensor_unique_id, {1, 2}).first; }},
-        {"an attribute from nowhere", [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).set(attribute::tensor_dimensions, type::int64, 4, nullptr).first; }},
+        {"two ids",
+         [](F f) {
+             return raw_descriptor(f, cudnn::tensor_descriptor).integers(attribute::tensor_unique_id, {1, 2}).first;
+         }},
+        {"an attribute from nowhere",
+         [](F f) { return raw_descriptor(f, cudnn::tensor_descriptor).set(attribute::tensor_dimensions, type::int64, 4, nullptr).first; }},
         {"an attribute behind completion", [](F f) { return raw_tensor(f, 1, 2, 8, 4, 4).integers(attribute::tensor_unique_id, {2}).first; }},
         {"completing twice", [](F f) { return raw_tensor(f, 1, 2, 8, 4, 4).finish(); }},
         {"a descriptor that is none", [](F f) { return f.cudnnBackendDestroyDescriptor(nullptr); }},
-        {"a convolution as it should be", [](F f) { return raw_convolution(f, {1, 1}, {1, 1}, {1, 1}).first; }},
-        {"a stride of 0", [](F f) { return raw_convolution(f, {1, 1}, {0, 1}, {1, 1}).first; }},
-        {"a dilation of 0", [](F f) { return raw_convolution(f, {1, 1}, {1, 1}, {0, 1}).first; }},
-        {"a negative padding", [](F f) { return raw_convolution(f, {-1, 1}, {1, 1}, {1, 1}).first; }},
-        {"three pads for two axes", [](F f) { return raw_convolution(f, {1, 1, 1}, {1, 1}, {1, 1}).first; }},
-        {"three strides for two axes", [](F f) { return raw_convolution(f, {1, 1}, {1, 1, 1}, {1, 1}).first; }},
-        {"a forward convolution as it should be", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 2, 6, 4, 4}); }},
-        {"groups", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 8, 2, 3, 3}, {f, 3, 2, 8, 4, 4}); }},
-        {"an output of another height", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 2, 6, 5, 4}); }},
-        {"an output of another batch", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 1, 6, 4, 4}); }},
-        {"an output of other channels", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 2, 5, 4, 4}); }},
-        {"channels that make no groups", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 3, 3, 3}, {f, 3, 2, 6, 4, 4}); }},
-        {"filters that make no groups", [](F f) { return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 2, 3, 3}, {f, 3, 2, 6, 4, 4}); }},
+        {"a convolution as it should be",
+         [](F f) {
+             return raw_convolution(f, {1, 1}, {1, 1}, {1, 1}).first;
+         }},
+        {"a stride of 0",
+         [](F f) {
+             return raw_convolution(f, {1, 1}, {0, 1}, {1, 1}).first;
+         }},
+        {"a dilation of 0",
+         [](F f) {
+             return raw_convolution(f, {1, 1}, {1, 1}, {0, 1}).first;
+         }},
+        {"a negative padding",
+         [](F f) {
+             return raw_convolution(f, {-1, 1}, {1, 1}, {1, 1}).first;
+         }},
+        {"three pads for two axes",
+         [](F f) {
+             return raw_convolution(f, {1, 1, 1}, {1, 1}, {1, 1}).first;
+         }},
+        {"three strides for two axes",
+         [](F f) {
+             return raw_convolution(f, {1, 1}, {1, 1, 1}, {1, 1}).first;
+         }},
+        {"a forward convolution as it should be",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 2, 6, 4, 4});
+         }},
+        {"groups",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 8, 2, 3, 3}, {f, 3, 2, 8, 4, 4});
+         }},
+        {"an output of another height",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 2, 6, 5, 4});
+         }},
+        {"an output of another batch",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 1, 6, 4, 4});
+         }},
+        {"an output of other channels",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 8, 3, 3}, {f, 3, 2, 5, 4, 4});
+         }},
+        {"channels that make no groups",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 3, 3, 3}, {f, 3, 2, 6, 4, 4});
+         }},
+        {"filters that make no groups",
+         [](F f) {
+             return forward(f, {f, 1, 2, 8, 4, 4}, {f, 2, 6, 2, 3, 3}, {f, 3, 2, 6, 4, 4});
+         }},
         {"an operation without its tensors", [](F f) { return raw_descriptor(f, cudnn::convolution_forward_descriptor).finish(); }},
         {"a graph of nothing", [](F f) { return raw_descriptor(f, cudnn::operation_graph_descriptor).finish(); }},
         {"a graph as it should be",
@@ -288,7 +361,11 @@ std::vector<misuse> misuses() {
         {"a pack with fewer ids than pointers",
          [](F f) {
              const void* two[] = {f.cudnnGetVersion ? &f : nullptr, &f};
-             return raw_descriptor(f, cudnn::variant_pack_descriptor).set(attribute::variant_pack_data_pointers, type::void_pointer, 2, two).set(attribute::variant_pack_workspace, type::void_pointer, 1, two).integers(attribute::variant_pack_unique_ids, {1}).finish();
+             return raw_descriptor(f, cudnn::variant_pack_descriptor)
+                 .set(attribute::variant_pack_data_pointers, type::void_pointer, 2, two)
+                 .set(attribute::variant_pack_workspace, type::void_pointer, 1, two)
+                 .integers(attribute::variant_pack_unique_ids, {1})
+                 .finish();
          }},
     };
 }
@@ -335,7 +412,9 @@ TEST_CASE("bias and residual and ReLU are one graph in NVIDIA's cuDNN and its en
     std::map<std::string, std::string> kept;
     on.with.choices.context = &kept;
     on.with.choices.recall = [](void* self, const std::string& key) { return (*static_cast<std::map<std::string, std::string>*>(self))[key]; };
-    on.with.choices.remember = [](void* self, const std::string& key, const std::string& choice) { (*static_cast<std::map<std::string, std::string>*>(self))[key] = choice; };
+    on.with.choices.remember = [](void* self, const std::string& key, const std::string& choice) {
+        (*static_cast<std::map<std::string, std::string>*>(self))[key] = choice;
+    };
     std::vector<std::string> notes;
     for (const dtype t : {dtype::float32, dtype::float16, dtype::bfloat16})
         for (const bool tf32 : {true, false}) {
@@ -372,7 +451,9 @@ TEST_CASE("the attention of vision transformers has fused engines in NVIDIA's cu
     std::map<std::string, std::string> kept;
     on.with.choices.context = &kept;
     on.with.choices.recall = [](void* self, const std::string& key) { return (*static_cast<std::map<std::string, std::string>*>(self))[key]; };
-    on.with.choices.remember = [](void* self, const std::string& key, const std::string& choice) { (*static_cast<std::map<std::string, std::string>*>(self))[key] += choice; };
+    on.with.choices.remember = [](void* self, const std::string& key, const std::string& choice) {
+        (*static_cast<std::map<std::string, std::string>*>(self))[key] += choice;
+    };
     const auto expect = [&](attention_question a) {
         const graft::gpu::kernel_query q = a.query(on.traits);
         const char* refused = row.refuse(q);
@@ -451,8 +532,10 @@ TEST_CASE("NVIDIA's cuBLASLt takes the descriptions of products" * doctest::skip
     GRAFT_CUBLASLT_FUNCTIONS(GRAFT_BIND)
 #undef GRAFT_BIND
     namespace lt = api::cublaslt;
-    const int types[][3] = {{lt::data::float32, lt::compute::float32_fast_tf32, lt::data::float32}, {lt::data::float32, lt::compute::float32, lt::data::float32},
-                            {lt::data::float16, lt::compute::float32, lt::data::float32}, {lt::data::bfloat16, lt::compute::float32, lt::data::float32},
+    const int types[][3] = {{lt::data::float32, lt::compute::float32_fast_tf32, lt::data::float32},
+                            {lt::data::float32, lt::compute::float32, lt::data::float32},
+                            {lt::data::float16, lt::compute::float32, lt::data::float32},
+                            {lt::data::bfloat16, lt::compute::float32, lt::data::float32},
                             {lt::data::float64, lt::compute::float64, lt::data::float64}};
     for (const auto& t : types) {
         graft::gpu::cublaslt_object layout, operation, wishes;
@@ -466,14 +549,16 @@ TEST_CASE("NVIDIA's cuBLASLt takes the descriptions of products" * doctest::skip
             CHECK(operation.set(lt::matmul::transpose_a, way).ok());
             CHECK(operation.set(lt::matmul::transpose_b, way).ok());
         }
-        for (const int epilogue : {lt::epilogue::none, lt::epilogue::bias, lt::epilogue::relu, lt::epilogue::relu_bias, lt::epilogue::gelu, lt::epilogue::gelu_bias})
+        for (const int epilogue :
+             {lt::epilogue::none, lt::epilogue::bias, lt::epilogue::relu, lt::epilogue::relu_bias, lt::epilogue::gelu, lt::epilogue::gelu_bias})
             CHECK(operation.set(lt::matmul::epilogue, static_cast<std::uint32_t>(epilogue)).ok());
         CHECK(operation.set(lt::matmul::bias_type, static_cast<std::int32_t>(t[0])).ok());
         CHECK(operation.set(lt::matmul::bias_pointer, static_cast<const void*>(&f)).ok());
         CHECK(!operation.set(lt::matmul::epilogue, std::uint8_t(1)).ok());
         REQUIRE(wishes.create_preference(f).ok());
         CHECK(wishes.set(lt::preference::max_workspace_bytes, std::uint64_t(1 << 20)).ok());
-        for (const int which : {lt::preference::min_alignment_a, lt::preference::min_alignment_b, lt::preference::min_alignment_c, lt::preference::min_alignment_d})
+        for (const int which :
+             {lt::preference::min_alignment_a, lt::preference::min_alignment_b, lt::preference::min_alignment_c, lt::preference::min_alignment_d})
             CHECK(wishes.set(which, std::uint32_t(16)).ok());
     }
 }

@@ -14,7 +14,7 @@ graft::conv2d_options three(std::int64_t stride = 1, std::int64_t padding = 0, s
     return o;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A network is built with its shapes") {
     graft::builder b("net", 1);

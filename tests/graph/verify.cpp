@@ -47,13 +47,12 @@ graft::graph chain(int length, bool backwards) {
         g.nodes.push_back(n);
     }
     if (backwards)
-        for (int i = 0; i < length / 2; ++i)
-            std::swap(g.nodes[static_cast<std::size_t>(i)], g.nodes[static_cast<std::size_t>(length - 1 - i)]);
+        for (int i = 0; i < length / 2; ++i) std::swap(g.nodes[static_cast<std::size_t>(i)], g.nodes[static_cast<std::size_t>(length - 1 - i)]);
     g.outputs.push_back(length);
     return g;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Nodes are bound to their rows") {
     graft::graph g = relu();

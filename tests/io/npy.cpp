@@ -30,12 +30,12 @@ std::string verdict(const std::string& file) {
     return array.ok() ? "ok" : text(array.error().code());
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the header is the one that numpy writes") {
     // np.save of np.zeros((2, 3), 'f4'), up to the data.
-    const std::string expected = std::string("\x93NUMPY\x01\x00v\x00", 10) +
-                                 "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" + std::string(58, ' ') + "\n";
+    const std::string expected =
+        std::string("\x93NUMPY\x01\x00v\x00", 10) + "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }" + std::string(58, ' ') + "\n";
     CHECK(npy_header(dtype::float32, {2, 3}).value() == expected);
     CHECK(npy_header(dtype::float32, {}).value().find("'shape': (), }") != std::string::npos);
     CHECK(npy_header(dtype::boolean, {4}).value().find("'|b1', 'fortran_order': False, 'shape': (4,), }") != std::string::npos);
@@ -66,8 +66,7 @@ TEST_CASE("an array comes back from its file as it went") {
 }
 
 TEST_CASE("Fortran order becomes C order") {
-    const tensor array =
-        read(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\0\1\2\3\4\5", 6))).value();
+    const tensor array = read(npy("{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }", std::string("\0\1\2\3\4\5", 6))).value();
     const std::uint8_t expected[6] = {0, 2, 4, 1, 3, 5};
     CHECK(std::memcmp(array.raw(), expected, 6) == 0);
 }
@@ -98,10 +97,8 @@ TEST_CASE("malformed files are refused, whatever they claim") {
     for (const char* dictionary :
          {"", "{}", "{'descr': '<f4', 'shape': (2,), }", "{'descr': '<f4', 'fortran_order': 1, 'shape': (2,), }",
           "{'descr': '<f4', 'fortran_order': False, 'shape': 2, }", "{'descr': '<f4', 'fortran_order': False, 'shape': (2), }",
-          "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
-          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}",
-          "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }",
-          "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } more",
+          "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'x': 1}",
+          "{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } more",
           "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
           "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }",
           "{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1), }",
@@ -118,7 +115,6 @@ TEST_CASE("malformed files are refused, whatever they claim") {
     CHECK(told(std::string("\x93NUMPY\2\0\1\0\0", 11)) == "npy.malformed: test: the file ends within its header");
     for (const char* type : {"'>f4'", "'<c8'", "'|O'", "'<U4'", "'|S3'", "'<M8[s]'", "[('a', '<f4')]", "''"}) {
         CAPTURE(type);
-        CHECK(verdict(npy(std::string("{'descr': ") + type + ", 'fortran_order': False, 'shape': (2,), }",
-                          std::string(16, 'x'))) == "npy.dtype");
+        CHECK(verdict(npy(std::string("{'descr': ") + type + ", 'fortran_order': False, 'shape': (2,), }", std::string(16, 'x'))) == "npy.dtype");
     }
 }

@@ -36,8 +36,7 @@ struct folder {
         CHECK(::mkfifo((path + "/in/pipe").c_str(), 0600) == 0);
     }
     ~folder() {
-        for (const char* file :
-             {"/secret", "/in/w.bin", "/in/w", "/in/sub/w.bin", "/in/hard", "/in/hard2", "/in/soft", "/in/softsub", "/in/out", "/in/pipe"})
+        for (const char* file : {"/secret", "/in/w.bin", "/in/w", "/in/sub/w.bin", "/in/hard", "/in/hard2", "/in/soft", "/in/softsub", "/in/out", "/in/pipe"})
             ::unlink((path + file).c_str());
         for (const char* sub : {"/in/sub", "/in", ""}) ::rmdir((path + sub).c_str());
     }
@@ -53,12 +52,9 @@ std::string opened(const folder& f, const std::string& location) {
     return file.ok() ? "" : graft::text(file.error().code());
 }
 
-message entry(const std::string& key, const std::string& value) {
-    return message().text(schema::entry::key, key).text(schema::entry::value, value);
-}
+message entry(const std::string& key, const std::string& value) { return message().text(schema::entry::key, key).text(schema::entry::value, value); }
 
-std::string read(const folder& f, std::initializer_list<message> entries, const std::string& directory = "/in",
-                 bool also_raw = false) {
+std::string read(const folder& f, std::initializer_list<message> entries, const std::string& directory = "/in", bool also_raw = false) {
     using t = schema::tensor;
     message w = message().integer(t::dims, 2).integer(t::data_type, 1).text(t::name, "w").integer(t::data_location, 1);
     for (const message& e : entries) w.part(t::external_data, e);
@@ -69,7 +65,7 @@ std::string read(const folder& f, std::initializer_list<message> entries, const 
     return std::string(reinterpret_cast<const char*>(g->values[1].constant.raw()), 8);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Only regular files below the model's folder are opened, and no link is followed") {
     const folder f;
@@ -77,8 +73,8 @@ TEST_CASE("Only regular files below the model's folder are opened, and no link i
     CHECK(opened(f, "w") == "");
     CHECK(opened(f, "sub/w.bin") == "");
     CHECK(opened(f, "./sub//w.bin") == "");
-    for (const char* bad : {"", "/etc/passwd", "../secret", "sub/../../secret", "sub/../w.bin", "..", "sub\\w.bin", "C:w.bin",
-                            "soft", "softsub/w.bin", "out", "hard", "hard2", "pipe", "sub", "sub/", "w.bin/x"})
+    for (const char* bad : {"", "/etc/passwd", "../secret", "sub/../../secret", "sub/../w.bin", "..", "sub\\w.bin", "C:w.bin", "soft", "softsub/w.bin", "out",
+                            "hard", "hard2", "pipe", "sub", "sub/", "w.bin/x"})
         CHECK_MESSAGE(opened(f, bad) == "external.path", bad);
     CHECK(opened(f, std::string("w.bin\0x", 7)) == "external.path");
     CHECK(opened(f, std::string(5000, 'a')) == "external.path");
@@ -97,8 +93,7 @@ TEST_CASE("Ranges of external data are plain numbers inside the file") {
     CHECK(read(f, {at, entry("offset", "2"), entry("length", "8"), entry("checksum", "x")}) == "23456789");
     CHECK(read(f, {at}) == "01234567");
     CHECK(read(f, {at, entry("offset", "8")}) == "89abcdef");
-    for (const char* offset :
-         {"9", "17", "-1", "+1", " 1", "1 ", "0x1", "1e0", "", "99999999999999999999", "9223372036854775807"})
+    for (const char* offset : {"9", "17", "-1", "+1", " 1", "1 ", "0x1", "1e0", "", "99999999999999999999", "9223372036854775807"})
         CHECK_MESSAGE(read(f, {at, entry("offset", offset)}) == "external.range", offset);
     CHECK(read(f, {at, entry("length", "17")}) == "external.range");
     for (const char* length : {"-1", "8 ", "0x8", "", "9223372036854775808"}) CHECK_MESSAGE(read(f, {at, entry("length", length)}) == "external.range", length);

@@ -24,7 +24,7 @@ message with_functions(const message& call, std::initializer_list<message> funct
     return m;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Functions are written out: names stay apart, an input can be an output, outputs can be left out") {
     const message twice = function("twice", {"a"}, {"b", "a"}, {node("Add", {"a", "a"}, {"t"}), node("Neg", {"t"}, {"b"})});
@@ -37,8 +37,7 @@ TEST_CASE("Functions are written out: names stay apart, an input can be an outpu
     CHECK(verdict(with_functions(node("twice", {}, {"z"}, "own"), {twice})) != "op.unsupported");
     CHECK(verdict(with_functions(node("twice", {"x"}, {"z"}, "own"), {twice, twice})) == "graph.duplicate");
     CHECK(verdict(with_functions(node("f", {"x"}, {"z"}, "own"), {function("f", {"a"}, {"b"}, {})})) == "graph.no_output");
-    CHECK(verdict(with_functions(node("f", {"x"}, {"z"}, "own"), {function("f", {"a"}, {"b"}, {node("Neg", {"x"}, {"b"})})})) ==
-          "graph.dangling");
+    CHECK(verdict(with_functions(node("f", {"x"}, {"z"}, "own"), {function("f", {"a"}, {"b"}, {node("Neg", {"x"}, {"b"})})})) == "graph.dangling");
 }
 
 TEST_CASE("Attributes of functions: what a call gives, what it leaves to the default, what it leaves out") {
@@ -82,16 +81,20 @@ TEST_CASE("Attributes of functions: what a call gives, what it leaves to the def
     message many = function("f", {"p"}, {"r"}, {neg});
     for (int i = 0; i < 1024; ++i) many.part(f::attribute_proto, attribute("k" + std::to_string(i), a::is_int));
     CHECK(told(with_functions(call, {many})) == "");
-    CHECK(tells(with_functions(call, {many.part(f::attribute_proto, attribute("one more", a::is_int))}), "model.too_large", "function 'f': more than 1024 attributes"));
+    CHECK(tells(with_functions(call, {many.part(f::attribute_proto, attribute("one more", a::is_int))}), "model.too_large",
+                "function 'f': more than 1024 attributes"));
 }
 
 TEST_CASE("Functions whose inputs or outputs share a name are refused, and inputs that a call leaves out are left out inside of bodies too") {
     const message call = node("f", {"x"}, {"z"}, "own");
-    CHECK(tells(with_functions(call, {function("f", {"p", "p"}, {"r"}, {node("Neg", {"p"}, {"r"})})}), "graph.duplicate", "two inputs of the function have one name"));
-    CHECK(tells(with_functions(call, {function("f", {"p"}, {"r", "r"}, {node("Neg", {"p"}, {"r"})})}), "graph.duplicate", "two outputs of the function have one name"));
+    CHECK(tells(with_functions(call, {function("f", {"p", "p"}, {"r"}, {node("Neg", {"p"}, {"r"})})}), "graph.duplicate",
+                "two inputs of the function have one name"));
+    CHECK(tells(with_functions(call, {function("f", {"p"}, {"r", "r"}, {node("Neg", {"p"}, {"r"})})}), "graph.duplicate",
+                "two outputs of the function have one name"));
     // What a function makes inside gets a name that the graph does not have.
     const message steps = function("f", {"p"}, {"r"}, {node("Neg", {"p"}, {"t"}), node("Neg", {"t"}, {"r"})});
-    const auto g = read(model(relu_graph().part(schema::graph::input, value_info("f_1/t", {2})).part(schema::graph::node, call)).part(schema::model::functions, steps));
+    const auto g =
+        read(model(relu_graph().part(schema::graph::input, value_info("f_1/t", {2})).part(schema::graph::node, call)).part(schema::model::functions, steps));
     REQUIRE_MESSAGE(g.ok(), std::string(g.ok() ? "" : g.error().what()));
     REQUIRE(g->nodes.size() == 3);
     CHECK(g->at(g->nodes[1].outputs[0]).name == "f_1/t_2");
@@ -110,9 +113,17 @@ TEST_CASE("Functions whose inputs or outputs share a name are refused, and input
     CHECK(inner.captures[0].outer == left_out->inputs[0]);
 
     // Nobody says which version of Identity hands an input through: the newest is one that there is.
-    message own = message().integer(schema::model::ir_version, 8).part(schema::model::graph, message().part(schema::graph::node, call).part(schema::graph::input, value_info("x", {2})).part(schema::graph::output, value_info("z", {2})));
+    message own =
+        message()
+            .integer(schema::model::ir_version, 8)
+            .part(schema::model::graph,
+                  message().part(schema::graph::node, call).part(schema::graph::input, value_info("x", {2})).part(schema::graph::output, value_info("z", {2})));
     own.part(schema::model::opset_import, message().text(schema::operator_set::domain, "own").integer(schema::operator_set::version, 1));
-    const message through = message().text(schema::function::name, "f").text(schema::function::domain, "own").text(schema::function::input, "p").text(schema::function::output, "p");
+    const message through = message()
+                                .text(schema::function::name, "f")
+                                .text(schema::function::domain, "own")
+                                .text(schema::function::input, "p")
+                                .text(schema::function::output, "p");
     const auto handed = read(own.part(schema::model::functions, through));
     REQUIRE_MESSAGE(handed.ok(), std::string(handed.ok() ? "" : handed.error().what()));
     REQUIRE(handed->nodes.size() == 1);
@@ -154,20 +165,17 @@ TEST_CASE("Graphs in graphs beside functions, and what functions copy when they 
 TEST_CASE("Functions that call themselves, or each other without end, are refused before they are written out") {
     const message self = function("f", {"a"}, {"b"}, {node("f", {"a"}, {"b"}, "own")});
     CHECK(verdict(with_functions(node("f", {"x"}, {"z"}, "own"), {self})) == "model.recursion");
-    const message one = function("f", {"a"}, {"b"}, {node("g", {"a"}, {"b"}, "own")}),
-                  two = function("g", {"a"}, {"b"}, {node("f", {"a"}, {"b"}, "own")});
+    const message one = function("f", {"a"}, {"b"}, {node("g", {"a"}, {"b"}, "own")}), two = function("g", {"a"}, {"b"}, {node("f", {"a"}, {"b"}, "own")});
     CHECK(verdict(with_functions(node("f", {"x"}, {"z"}, "own"), {one, two})) == "model.recursion");
     message doubling = model(relu_graph().part(schema::graph::node, node("f0", {"x"}, {"z"}, "own"))), chain = doubling;
     for (int i = 0; i < 30; ++i) {
         const std::string next = "f" + std::to_string(i + 1), name = "f" + std::to_string(i);
         const message last = node("Neg", {"a"}, {"b"});
-        doubling.part(schema::model::functions,
-                      i == 29 ? function(name, {"a"}, {"b"}, {last})
-                              : function(name, {"a"}, {"b"}, {node(next, {"a"}, {"t"}, "own"), node(next, {"t"}, {"b"}, "own")}));
+        doubling.part(schema::model::functions, i == 29 ? function(name, {"a"}, {"b"}, {last})
+                                                        : function(name, {"a"}, {"b"}, {node(next, {"a"}, {"t"}, "own"), node(next, {"t"}, {"b"}, "own")}));
     }
     for (int i = 0; i < 40; ++i)
-        chain.part(schema::model::functions,
-                   function("f" + std::to_string(i), {"a"}, {"b"}, {node("f" + std::to_string(i + 1), {"a"}, {"b"}, "own")}));
+        chain.part(schema::model::functions, function("f" + std::to_string(i), {"a"}, {"b"}, {node("f" + std::to_string(i + 1), {"a"}, {"b"}, "own")}));
     CHECK(verdict(doubling) == "model.too_large");
     CHECK(verdict(chain) == "model.too_deep");
 }

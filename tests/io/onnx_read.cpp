@@ -15,10 +15,8 @@
 using namespace wire_model;
 
 TEST_CASE("A model is read with its names, types and versions") {
-    auto g = read(model(relu_graph())
-                      .text(schema::model::producer_name, "p")
-                      .part(schema::model::metadata_props, message().text(1, "k").text(2, "v"))
-                      .integer(99, 1));
+    auto g = read(
+        model(relu_graph()).text(schema::model::producer_name, "p").part(schema::model::metadata_props, message().text(1, "k").text(2, "v")).integer(99, 1));
     REQUIRE(g.ok());
     CHECK(g->nodes.size() == 1);
     CHECK(g->nodes[0].op_type == "Relu");
@@ -41,8 +39,7 @@ TEST_CASE("A model that is cut anywhere is refused") {
 }
 
 TEST_CASE("A graph given in two parts is merged") {
-    const message first =
-        message().part(schema::graph::node, node("Relu", {"x"}, {"y"})).part(schema::graph::input, value_info("x", {2}));
+    const message first = message().part(schema::graph::node, node("Relu", {"x"}, {"y"})).part(schema::graph::input, value_info("x", {2}));
     CHECK(verdict(model(first).part(schema::model::graph, message().part(schema::graph::output, value_info("y", {2})))) == "");
 }
 
@@ -68,9 +65,13 @@ TEST_CASE("An operator set is imported in one version, and a thousand sets at mo
         return message().text(schema::operator_set::domain, domain).integer(schema::operator_set::version, version);
     };
     using m = schema::model;
-    CHECK(told(model(relu_graph()).part(m::opset_import, import("ai.onnx", 17)).part(m::opset_import, import("own", 3)).part(m::opset_import, import("own", 3))) == "");
+    CHECK(
+        told(
+            model(relu_graph()).part(m::opset_import, import("ai.onnx", 17)).part(m::opset_import, import("own", 3)).part(m::opset_import, import("own", 3))) ==
+        "");
     CHECK(tells(model(relu_graph()).part(m::opset_import, import("", 18)), "model.version", "operator set 'ai.onnx': imported in two versions"));
-    CHECK(tells(model(relu_graph()).part(m::opset_import, import("own", 1)).part(m::opset_import, import("own", 2)), "model.version", "operator set 'own': imported in two versions"));
+    CHECK(tells(model(relu_graph()).part(m::opset_import, import("own", 1)).part(m::opset_import, import("own", 2)), "model.version",
+                "operator set 'own': imported in two versions"));
     message many = model(relu_graph());
     for (int i = 0; i < 999; ++i) many.part(m::opset_import, import("own" + std::to_string(i), 1));
     CHECK(told(many) == "");
@@ -118,19 +119,17 @@ TEST_CASE("Inputs must be tensors of a type and shape that can be") {
     CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {-1, 0, 3})))) == "");
     CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {-2})))) == "tensor.shape");
     CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {1LL << 31, 1LL << 31, 4})))) == "tensor.overflow");
-    CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})))) ==
-          "tensor.shape");
+    CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1})))) == "tensor.shape");
     CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {1}, 0)))) == "tensor.dtype");
     CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {1}, 8)))) == "tensor.dtype");
     CHECK(verdict(model(relu_graph().part(g::input, value_info("a", {1}, 99)))) == "tensor.dtype");
-    const message sequence = message()
-                                 .text(schema::value_info::name, "a")
-                                 .part(schema::value_info::type, message().part(schema::type::sequence, message()));
+    const message sequence = message().text(schema::value_info::name, "a").part(schema::value_info::type, message().part(schema::type::sequence, message()));
     CHECK(verdict(model(relu_graph().part(g::input, sequence))) == "op.unsupported");
     CHECK(verdict(model(relu_graph().part(g::sparse_initializer, message()))) == "op.unsupported");
     CHECK(tells(model(relu_graph().part(g::input, value_info("a", {1}, -1))), "tensor.dtype", "value 'a': element type -1 does not exist"));
     const auto other = [](std::uint32_t field) {
-        return model(relu_graph().part(g::input, message().text(schema::value_info::name, "a").part(schema::value_info::type, message().part(field, message()))));
+        return model(
+            relu_graph().part(g::input, message().text(schema::value_info::name, "a").part(schema::value_info::type, message().part(field, message()))));
     };
     using t = schema::type;
     CHECK(tells(other(t::sequence), "op.unsupported", "value 'a': it is a sequence; only tensors are supported"));
@@ -141,7 +140,11 @@ TEST_CASE("Inputs must be tensors of a type and shape that can be") {
     // Of the fields of an extent the last one counts; one of a wire type that is not the schema's is a fault, and so is an output of a node.
     const auto extent = [](const message& dimension) {
         const message shape = message().part(schema::tensor_shape::dim, dimension);
-        return model(relu_graph().part(g::input, message().text(schema::value_info::name, "a").part(schema::value_info::type, message().part(t::tensor, message().integer(schema::tensor_type::elem_type, 1).part(schema::tensor_type::shape, shape)))));
+        return model(relu_graph().part(
+            g::input, message()
+                          .text(schema::value_info::name, "a")
+                          .part(schema::value_info::type,
+                                message().part(t::tensor, message().integer(schema::tensor_type::elem_type, 1).part(schema::tensor_type::shape, shape)))));
     };
     using d = schema::dimension;
     const auto read_extent = [&](const message& dimension) {
@@ -177,23 +180,29 @@ TEST_CASE("Tensors have the bytes that their shape and type need, in the field o
     CHECK(verdict(with_tensor(tensor("w", dims({1}, 8).text(t::string_data, "s")))) == "");
     CHECK(verdict(with_tensor(tensor("x", dims({2}, 8).text(t::string_data, "s").text(t::string_data, "s")))) != "");
     // As an input it is float32.
-    CHECK(verdict(model(relu_graph().part(schema::graph::input, value_info("a", {0}, 1)).part(schema::graph::initializer, tensor("a", dims({0}, 8))))) == "tensor.dtype");
+    CHECK(verdict(model(relu_graph().part(schema::graph::input, value_info("a", {0}, 1)).part(schema::graph::initializer, tensor("a", dims({0}, 8))))) ==
+          "tensor.dtype");
     CHECK(verdict(with_tensor(tensor("w", dims({1}, 8).text(t::raw_data, "s")))) == "tensor.dtype");
-    CHECK(tells(with_tensor(tensor("w", dims({1}, 8).text(t::string_data, "s").integer(t::data_location, 1))), "tensor.dtype", "strings can only be given in string_data"));
-    CHECK(tells(with_tensor(tensor("w", dims({1}, 1).text(t::raw_data, "1234").integer(t::data_location, 2))), "tensor.bytes", "data_location is neither here nor external"));
+    CHECK(tells(with_tensor(tensor("w", dims({1}, 8).text(t::string_data, "s").integer(t::data_location, 1))), "tensor.dtype",
+                "strings can only be given in string_data"));
+    CHECK(tells(with_tensor(tensor("w", dims({1}, 1).text(t::raw_data, "1234").integer(t::data_location, 2))), "tensor.bytes",
+                "data_location is neither here nor external"));
     CHECK(tells(with_tensor(tensor("w", dims({1}, 3).integer(t::int32_data, -129))), "tensor.bytes", "value -129 does not fit int8"));
     CHECK(tells(with_tensor(tensor("w", dims({1}, 2).integer(t::int32_data, 256))), "tensor.bytes", "value 256 does not fit uint8"));
     // As many bytes end a number as there are elements, but the last number has no end.
-    CHECK(tells(with_tensor(tensor("w", dims({1}, 7).part(t::int64_data, message().raw({5, 0x80})))), "model.malformed", "a packed list of numbers is cut or holds one that is too long"));
+    CHECK(tells(with_tensor(tensor("w", dims({1}, 7).part(t::int64_data, message().raw({5, 0x80})))), "model.malformed",
+                "a packed list of numbers is cut or holds one that is too long"));
     CHECK(verdict(with_tensor(tensor("", dims({0}, 1)))) == "model.malformed");
     CHECK(verdict(with_tensor(tensor("y", dims({0}, 1)))) == "graph.duplicate");
     const message twice = tensor("w", dims({0}, 1));
-    CHECK(verdict(model(relu_graph().part(schema::graph::initializer, twice).part(schema::graph::initializer, twice))) ==
-          "graph.duplicate");
+    CHECK(verdict(model(relu_graph().part(schema::graph::initializer, twice).part(schema::graph::initializer, twice))) == "graph.duplicate");
     const message text = tensor("w", dims({1}, 8).text(t::string_data, "s"));
-    CHECK(tells(model(relu_graph().part(schema::graph::initializer, text).part(schema::graph::initializer, text)), "graph.duplicate", "initializer 'w': two initializers have this name"));
-    CHECK(tells(model(relu_graph().part(schema::graph::initializer, text).part(schema::graph::output, value_info("w", {1}, 8))), "tensor.dtype", "output 'w': strings are not supported"));
-    CHECK(tells(model(relu_graph().part(schema::graph::initializer, text).part(schema::graph::node, node("Relu", {"w"}, {"z"}))), "tensor.dtype", "input 'w' holds strings"));
+    CHECK(tells(model(relu_graph().part(schema::graph::initializer, text).part(schema::graph::initializer, text)), "graph.duplicate",
+                "initializer 'w': two initializers have this name"));
+    CHECK(tells(model(relu_graph().part(schema::graph::initializer, text).part(schema::graph::output, value_info("w", {1}, 8))), "tensor.dtype",
+                "output 'w': strings are not supported"));
+    CHECK(tells(model(relu_graph().part(schema::graph::initializer, text).part(schema::graph::node, node("Relu", {"w"}, {"z"}))), "tensor.dtype",
+                "input 'w' holds strings"));
 }
 
 TEST_CASE("Tensors of a file that stays are not copied, but for those whose elements are not as they have to be in memory") {
@@ -236,7 +245,8 @@ TEST_CASE("A tensor's fields may come in any order, its numbers packed or one by
     const message numbers = message().integer(t::int64_data, 5).integer(t::int64_data, -6), name = message().text(t::name, "w");
     for (const bool name_first : {true, false}) {
         message m = dims({2}, 7);
-        for (const message* part : {name_first ? &name : &numbers, name_first ? &numbers : &name}) m.data.insert(m.data.end(), part->data.begin(), part->data.end());
+        for (const message* part : {name_first ? &name : &numbers, name_first ? &numbers : &name})
+            m.data.insert(m.data.end(), part->data.begin(), part->data.end());
         const auto g = read(with_tensor(m));
         REQUIRE_MESSAGE(g.ok(), std::string(g.ok() ? "" : g.error().what()));
         bool found = false;
@@ -268,15 +278,18 @@ TEST_CASE("An initializer that is an input as well is its default") {
     CHECK(g->inputs.size() == 1);
     CHECK(g->at(g->inputs[0]).constant);
     // An extent that is open fits any.
-    const message open = message().part(schema::graph::node, node("Relu", {"x"}, {"y"})).part(schema::graph::input, value_info("x", {-1})).part(schema::graph::output, value_info("y", {-1})).part(schema::graph::initializer, w);
+    const message open = message()
+                             .part(schema::graph::node, node("Relu", {"x"}, {"y"}))
+                             .part(schema::graph::input, value_info("x", {-1}))
+                             .part(schema::graph::output, value_info("y", {-1}))
+                             .part(schema::graph::initializer, w);
     g = read(model(open, 8, 3));
     REQUIRE(g.ok());
     CHECK(g->at(g->inputs[0]).constant.shape() == graft::shape{2});
     CHECK(g->at(g->inputs[0]).extents == graft::shape{-1});
     const message other = tensor("x", dims({3}, 1).text(schema::tensor::raw_data, "123456789012"));
     CHECK(verdict(model(relu_graph().part(schema::graph::initializer, other))) == "tensor.shape");
-    CHECK(verdict(model(relu_graph().part(schema::graph::initializer,
-                                          tensor("x", dims({1}, 7).integer(schema::tensor::int64_data, 1))))) == "tensor.dtype");
+    CHECK(verdict(model(relu_graph().part(schema::graph::initializer, tensor("x", dims({1}, 7).integer(schema::tensor::int64_data, 1))))) == "tensor.dtype");
 }
 
 TEST_CASE("Attributes say what they are, and hold it") {
@@ -301,20 +314,19 @@ TEST_CASE("Attributes say what they are, and hold it") {
         CHECK(tells(with(attribute("k", 0).part(field, message())), "op.unsupported", "attribute 'k': attributes of this kind are not supported"));
     }
     CHECK(tells(with(attribute("k", -1)), "op.attribute", "attribute 'k': its type and its value do not go together"));
-    CHECK(tells(with(attribute("k", a::is_int).integer(a::i, 1).text(a::ref_attr_name, "q")), "op.attribute", "attribute 'k': it has a value and a reference at once"));
-    CHECK(tells(with(attribute("k", a::is_tensor).part(a::t, dims({1}, 8).text(schema::tensor::string_data, "s"))), "op.unsupported", "attribute 'k': tensors of strings are not supported"));
+    CHECK(tells(with(attribute("k", a::is_int).integer(a::i, 1).text(a::ref_attr_name, "q")), "op.attribute",
+                "attribute 'k': it has a value and a reference at once"));
+    CHECK(tells(with(attribute("k", a::is_tensor).part(a::t, dims({1}, 8).text(schema::tensor::string_data, "s"))), "op.unsupported",
+                "attribute 'k': tensors of strings are not supported"));
 }
 
 TEST_CASE("Bodies capture what they read around them, to the limit of nesting") {
     using a = schema::attribute;
-    message graph = message()
-                        .part(schema::graph::node, node("Add", {"x", "x"}, {"inner"}))
-                        .part(schema::graph::output, value_info("inner", {2}));
+    message graph = message().part(schema::graph::node, node("Add", {"x", "x"}, {"inner"})).part(schema::graph::output, value_info("inner", {2}));
     for (int depth = 0; depth < 3; ++depth) {
         message n = node("If", {"x"}, {("made" + std::to_string(depth)).c_str()});
         n.part(schema::node::attribute, attribute("then_branch", a::is_graph).part(a::g, graph));
-        graph =
-            message().part(schema::graph::node, n).part(schema::graph::output, value_info("made" + std::to_string(depth), {2}));
+        graph = message().part(schema::graph::node, n).part(schema::graph::output, value_info("made" + std::to_string(depth), {2}));
     }
     message whole = graph;
     whole.part(schema::graph::input, value_info("x", {2}));
@@ -331,10 +343,9 @@ TEST_CASE("Bodies capture what they read around them, to the limit of nesting") 
     shallow.nesting = 3;
     CHECK(verdict(model(whole), shallow) == "model.too_deep");
     message shadow = node("If", {"x"}, {"z"});
-    shadow.part(schema::node::attribute, attribute("then_branch", a::is_graph)
-                                             .part(a::g, message()
-                                                             .part(schema::graph::node, node("Neg", {"y"}, {"x"}))
-                                                             .part(schema::graph::output, value_info("x", {2}))));
+    shadow.part(schema::node::attribute,
+                attribute("then_branch", a::is_graph)
+                    .part(a::g, message().part(schema::graph::node, node("Neg", {"y"}, {"x"})).part(schema::graph::output, value_info("x", {2}))));
     CHECK(verdict(model(relu_graph().part(schema::graph::node, shadow))) == "graph.duplicate");
 }
 

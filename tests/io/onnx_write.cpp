@@ -55,7 +55,7 @@ std::string verdict(const graft::graph& g) {
     return s.ok() ? "" : graft::text(s.error().code());
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A graph that is written and read is written again as the same bytes") {
     const graft::graph g = small_network();
@@ -153,7 +153,14 @@ TEST_CASE("A node of another version of its operator set is written where the op
         const char* op;
         std::size_t inputs;
         int last, first;
-    } changes[] = {{"Squeeze", 1, 12, 13}, {"Softmax", 1, 12, 13}, {"LogSoftmax", 1, 12, 13}, {"Hardmax", 1, 12, 13}, {"BatchNormalization", 5, 8, 9}, {"BatchNormalization", 5, 13, 14}, {"GroupNormalization", 3, 20, 21}, {"RoiAlign", 3, 15, 16}};
+    } changes[] = {{"Squeeze", 1, 12, 13},
+                   {"Softmax", 1, 12, 13},
+                   {"LogSoftmax", 1, 12, 13},
+                   {"Hardmax", 1, 12, 13},
+                   {"BatchNormalization", 5, 8, 9},
+                   {"BatchNormalization", 5, 13, 14},
+                   {"GroupNormalization", 3, 20, 21},
+                   {"RoiAlign", 3, 15, 16}};
     for (const auto& c : changes) {
         CAPTURE(c.op);
         CAPTURE(c.first);
@@ -185,7 +192,9 @@ TEST_CASE("The IR version rises to what the graph needs") {
     CHECK(graft::read_onnx(out.data(), out.size(), "m", "", {}, nullptr)->ir_version == 10);
     // Types that came later, each with the version of the format that brought it.
     using t = graft::dtype;
-    const std::pair<t, int> types[] = {{t::float32, 3}, {t::bfloat16, 4}, {t::float8e4m3fn, 9}, {t::float8e4m3fnuz, 9}, {t::float8e5m2, 9}, {t::float8e5m2fnuz, 9}, {t::uint4, 10}, {t::int4, 10}, {t::float4e2m1, 11}, {t::float8e8m0, 12}, {t::uint2, 13}, {t::int2, 13}};
+    const std::pair<t, int> types[] = {{t::float32, 3},     {t::bfloat16, 4},       {t::float8e4m3fn, 9}, {t::float8e4m3fnuz, 9},
+                                       {t::float8e5m2, 9},  {t::float8e5m2fnuz, 9}, {t::uint4, 10},       {t::int4, 10},
+                                       {t::float4e2m1, 11}, {t::float8e8m0, 12},    {t::uint2, 13},       {t::int2, 13}};
     for (const auto& type : types) {
         CAPTURE(graft::name(type.first));
         graft::graph one;

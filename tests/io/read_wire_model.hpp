@@ -41,8 +41,6 @@ inline message dims(std::initializer_list<std::int64_t> extents, int type) {
     return m.integer(schema::tensor::data_type, type);
 }
 
-inline message attribute(const std::string& name, int type) {
-    return message().text(schema::attribute::name, name).integer(schema::attribute::type, type);
-}
+inline message attribute(const std::string& name, int type) { return message().text(schema::attribute::name, name).integer(schema::attribute::type, type); }
 
-} // namespace wire_model
+}  // namespace wire_model

@@ -28,7 +28,7 @@ std::string verdict(const std::string& file) {
 
 std::string entry(const std::string& name, const std::string& rest) { return "\"" + name + "\":{" + rest + "}"; }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Tensors and metadata come back as they were written, in bytes that do not depend on their order") {
     const float weights[] = {1, -2, 3, 4, 5, 6};
@@ -39,9 +39,7 @@ TEST_CASE("Tensors and metadata come back as they were written, in bytes that do
                                        {"scalar", graft::tensor::scalar(std::int64_t(-7)).value()}};
     std::vector<std::uint8_t> bytes, again;
     REQUIRE(graft::write_safetensors(tensors, {{"step", "12"}, {"\xc3\xa9\n", "x"}}, bytes).ok());
-    REQUIRE(
-        graft::write_safetensors({tensors[3], tensors[2], tensors[1], tensors[0]}, {{"step", "12"}, {"\xc3\xa9\n", "x"}}, again)
-            .ok());
+    REQUIRE(graft::write_safetensors({tensors[3], tensors[2], tensors[1], tensors[0]}, {{"step", "12"}, {"\xc3\xa9\n", "x"}}, again).ok());
     CHECK(bytes == again);
     auto read = graft::read_safetensors(bytes.data(), bytes.size(), "f", {}, nullptr);
     REQUIRE(read.ok());
@@ -87,8 +85,7 @@ TEST_CASE("Headers that lie are refused") {
     CHECK(verdict(with_header("{" + entry("a", type + "," + shape) + "}")) == malformed);
     CHECK(verdict(with_header("{" + entry("a", whole + "," + type) + "}", 2)) == malformed);
     CHECK(verdict(with_header("{" + entry("a", whole) + "," + entry("b", whole) + "}", 2)) == malformed);
-    CHECK(verdict(with_header("{" + entry("a", whole) + "," + entry("b", type + "," + shape + ",\"data_offsets\":[3,5]") + "}",
-                              5)) == malformed);
+    CHECK(verdict(with_header("{" + entry("a", whole) + "," + entry("b", type + "," + shape + ",\"data_offsets\":[3,5]") + "}", 5)) == malformed);
     CHECK(verdict(with_header("{\"a\":1}")) == malformed);
     CHECK(verdict(with_header("{\"__metadata__\":{\"a\":1}}")) == malformed);
     CHECK(verdict(with_header("{\"__metadata__\":{},\"__metadata__\":{}}")) == malformed);
@@ -97,15 +94,13 @@ TEST_CASE("Headers that lie are refused") {
     CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[2e0]," + offsets) + "}", 2)) == malformed);
     CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[-2]," + offsets) + "}", 2)) == malformed);
     CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[3]," + offsets) + "}", 2)) == "tensor.bytes");
-    CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[4294967296,4294967296,4294967296]," + offsets) + "}", 2)) ==
-          "tensor.overflow");
+    CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[4294967296,4294967296,4294967296]," + offsets) + "}", 2)) == "tensor.overflow");
     // Elements of four bits: two are a byte, and one alone is none.
     CHECK(verdict(with_header("{" + entry("a", "\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]") + "}", 1)) == "");
     CHECK(verdict(with_header("{" + entry("a", "\"dtype\":\"F4\",\"shape\":[1],\"data_offsets\":[0,0]") + "}")) == "tensor.bytes");
     CHECK(verdict(with_header("{" + entry("a", "\"dtype\":8," + shape + "," + offsets) + "}", 2)) == "tensor.dtype");
     CHECK(verdict(with_header("{" + entry("a", "\"dtype\":\"Q8\"," + shape + "," + offsets) + "}", 2)) == "tensor.dtype");
-    CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[0],\"data_offsets\":[0,0]") + "," + entry("a", whole) + "}",
-                              2)) == "graph.duplicate");
+    CHECK(verdict(with_header("{" + entry("a", type + ",\"shape\":[0],\"data_offsets\":[0,0]") + "," + entry("a", whole) + "}", 2)) == "graph.duplicate");
     CHECK(verdict(with_header("{\"a\"}")) == "json.malformed");
     std::string longer = with_header("{}");
     longer[7] = 127;

@@ -18,9 +18,7 @@ struct message {
     message& text(std::uint32_t field, const std::string& value) { return graft::wire_writer(data).text(field, value), *this; }
     message& integer(std::uint32_t field, std::int64_t value) { return graft::wire_writer(data).integer(field, value), *this; }
     message& real(std::uint32_t field, float value) { return graft::wire_writer(data).real(field, value), *this; }
-    message& part(std::uint32_t field, const message& m) {
-        return graft::wire_writer(data).bytes(field, m.data.data(), m.data.size()), *this;
-    }
+    message& part(std::uint32_t field, const message& m) { return graft::wire_writer(data).bytes(field, m.data.data(), m.data.size()), *this; }
     message& raw(std::initializer_list<int> values) {
         for (const int v : values) data.push_back(static_cast<std::uint8_t>(v));
         return *this;
@@ -31,9 +29,7 @@ inline message value_info(const std::string& name, std::initializer_list<std::in
     message shape;
     for (const std::int64_t e : extents) shape.part(schema::tensor_shape::dim, message().integer(schema::dimension::value, e));
     const message tensor = message().integer(schema::tensor_type::elem_type, type).part(schema::tensor_type::shape, shape);
-    return message()
-        .text(schema::value_info::name, name)
-        .part(schema::value_info::type, message().part(schema::type::tensor, tensor));
+    return message().text(schema::value_info::name, name).part(schema::value_info::type, message().part(schema::type::tensor, tensor));
 }
 
 inline message node(const std::string& op, std::initializer_list<const char*> inputs, std::initializer_list<const char*> outputs,
@@ -68,4 +64,4 @@ inline message model(const message& graph, int opset = 17, int ir = 8) {
         .part(schema::model::opset_import, message().integer(schema::operator_set::version, opset));
 }
 
-} // namespace wire_model
+}  // namespace wire_model

@@ -61,9 +61,7 @@ TEST_CASE("what the rewriter knows is what it would find if it looked anew, afte
             if (!n || !other) break;
             CAPTURE(change);
             switch (random.next() % 6) {
-            case 0:
-                r.edit(*n, [&] { n->inputs[random.next() % n->inputs.size()] = static_cast<value_id>(random.next() % g.values.size()); });
-                break;
+            case 0: r.edit(*n, [&] { n->inputs[random.next() % n->inputs.size()] = static_cast<value_id>(random.next() % g.values.size()); }); break;
             case 1: r.drop(*n); break;
             case 2:
                 if (n == other) break;

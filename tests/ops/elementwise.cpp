@@ -41,14 +41,12 @@ TEST_CASE("NaN passes through maxima, clipping and rectifiers") {
     }
     CHECK(std::isnan(run("Clip", 13, {x, tensor(dtype::float32, {}, {-1}), tensor(dtype::float32, {}, {1})}).values()[0]));
     CHECK(std::isnan(run("Relu", 13, {x}).values()[0]));
-    CHECK(run("Clip", 13,
-              {tensor(dtype::float32, {3}, {-5, 0, 5}), tensor(dtype::float32, {}, {2}), tensor(dtype::float32, {}, {1})})
-              .values() == list{1, 1, 1});
+    CHECK(run("Clip", 13, {tensor(dtype::float32, {3}, {-5, 0, 5}), tensor(dtype::float32, {}, {2}), tensor(dtype::float32, {}, {1})}).values() ==
+          list{1, 1, 1});
 }
 
 TEST_CASE("before opset 7 the second input is broadcast at an axis, and only if asked for") {
-    const graft::tensor x = tensor(dtype::float32, {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}),
-                        y = tensor(dtype::float32, {2}, {10, 20});
+    const graft::tensor x = tensor(dtype::float32, {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}), y = tensor(dtype::float32, {2}, {10, 20});
     CHECK(run("Add", 6, {x, y}, {integer("broadcast", 1), integer("axis", 1)}).values() == list{10, 11, 22, 23, 14, 15, 26, 27});
     CHECK(run("Add", 6, {x, y}, {integer("broadcast", 1)}).values() == list{10, 21, 12, 23, 14, 25, 16, 27});
     CHECK(run("Add", 6, {x, y}).error == "op.shape");
@@ -57,8 +55,7 @@ TEST_CASE("before opset 7 the second input is broadcast at an axis, and only if 
 }
 
 TEST_CASE("inputs that do not fit are refused by name") {
-    const graft::tensor x = tensor(dtype::float32, {2, 3}, {1, 2, 3, 4, 5, 6}),
-                        i = tensor(dtype::int32, {2, 3}, {1, 2, 3, 4, 5, 6});
+    const graft::tensor x = tensor(dtype::float32, {2, 3}, {1, 2, 3, 4, 5, 6}), i = tensor(dtype::int32, {2, 3}, {1, 2, 3, 4, 5, 6});
     CHECK(run("Add", 14, {x, tensor(dtype::float32, {2}, {1, 2})}).error == "op.shape");
     CHECK(run("Add", 14, {x, i}).error == "op.type");
     CHECK(run("Exp", 13, {i}).error == "op.type");
@@ -76,8 +73,7 @@ TEST_CASE("inputs that do not fit are refused by name") {
 TEST_CASE("powers keep the type of the base") {
     const graft::tensor x = tensor(dtype::int32, {5}, {2, -1, -1, 0, 3}), y = tensor(dtype::int64, {5}, {-1, -3, -4, 0, 40});
     const list v = run("Pow", 13, {x, y}).values();
-    CHECK(v ==
-          list{0, -1, 1, 1, static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint32_t>(12157665459056928801ull)))});
+    CHECK(v == list{0, -1, 1, 1, static_cast<double>(static_cast<std::int32_t>(static_cast<std::uint32_t>(12157665459056928801ull)))});
     CHECK(run("Pow", 13, {x, tensor(dtype::float32, {1}, {2})}).values() == list{4, 1, 1, 0, 9});
 }
 
@@ -88,7 +84,6 @@ TEST_CASE("operands of many shapes are broadcast as numpy does") {
     CHECK(o.values() == list{10, 11, 12, 20, 21, 22, 13, 14, 15, 23, 24, 25});
     CHECK(run("Add", 14, {x, tensor(dtype::float32, {0, 1, 1, 3}, {})}).outputs[0].shape() == graft::shape{0, 2, 1, 3});
     CHECK(run("Mul", 14, {tensor(dtype::float32, {}, {3}), tensor(dtype::float32, {}, {4})}).values() == list{12});
-    CHECK(run("Where", 16,
-              {tensor(dtype::boolean, {2, 1}, {1, 0}), tensor(dtype::int64, {3}, {1, 2, 3}), tensor(dtype::int64, {}, {9})})
-              .values() == list{1, 2, 3, 9, 9, 9});
+    CHECK(run("Where", 16, {tensor(dtype::boolean, {2, 1}, {1, 0}), tensor(dtype::int64, {3}, {1, 2, 3}), tensor(dtype::int64, {}, {9})}).values() ==
+          list{1, 2, 3, 9, 9, 9});
 }

@@ -24,7 +24,7 @@ nets::answer answer_of(const graft::graph& g, const std::vector<graft::tensor>& 
     return model.ok() ? nets::run(*model, inputs, 1) : nets::answer{{}, model.error().what()};
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Every operator makes the same where one of its outputs is left out, and does nothing where all are") {
     const graft::ops::table_list all = graft::ops::all_op_tables();
@@ -39,14 +39,14 @@ TEST_CASE("Every operator makes the same where one of its outputs is left out, a
                 // Before opset 14 its outputs behind the first are what says that it trains.
                 if (std::string(row.name) == "BatchNormalization" && p.g.version_of("") < 14) continue;
                 for (const bool constant : {false, true}) {
-                    if (constant) { // folded while the model is loaded
+                    if (constant) {  // folded while the model is loaded
                         for (std::size_t i = 0; i < p.inputs.size(); ++i) p.g.at(p.g.inputs[i]).constant = p.inputs[i];
                         p.g.inputs.clear();
                         p.inputs.clear();
                     }
                     for (int count = given; count <= std::max(given, row.max_outputs); ++count) {
                         const nets::answer whole = answer_of(with_outputs(p, count, -1), p.inputs);
-                        if (!whole.error.empty()) continue; // an output that these attributes do not have
+                        if (!whole.error.empty()) continue;  // an output that these attributes do not have
                         for (int out = 0; out < count; ++out) {
                             INFO(std::string(row.name), " ", text, ": output ", out, " of ", count, std::string(constant ? ", folded" : ""));
                             const nets::answer part = answer_of(with_outputs(p, count, out), p.inputs);

@@ -12,7 +12,7 @@ namespace one_node {
 
 struct outcome {
     std::vector<graft::tensor> outputs;
-    std::string error; // the code, such as "op.shape"; empty where it ran
+    std::string error;  // the code, such as "op.shape"; empty where it ran
     std::vector<double> values(std::size_t output = 0) const {
         std::vector<double> v;
         if (output >= outputs.size()) return v;
@@ -58,8 +58,7 @@ inline graft::tensor tensor(graft::dtype type, const graft::shape& extents, cons
 }
 
 /// Runs `op` at an opset version; a default-made tensor among the inputs is one left out.
-inline outcome run(const char* op, int version, const std::vector<graft::tensor>& inputs,
-                   std::vector<graft::attribute> attributes = {}, int outputs = 1) {
+inline outcome run(const char* op, int version, const std::vector<graft::tensor>& inputs, std::vector<graft::attribute> attributes = {}, int outputs = 1) {
     graft::node n;
     n.op_type = op;
     n.version = version;
@@ -93,4 +92,4 @@ inline outcome run(const char* op, int version, const std::vector<graft::tensor>
     return o;
 }
 
-} // namespace one_node
+}  // namespace one_node

@@ -127,7 +127,8 @@ TEST_CASE("quantised integers go through it where its row says that it only move
     builder b("net");
     const float scale = 0.05f;
     const std::int8_t zero = 3;
-    const value_id x = b.input("x", dtype::float32, {2, 3, 2, 2}), s = b.constant("s", graft::tensor::from(&scale, {})), z = b.constant("z", graft::tensor::from(&zero, {}));
+    const value_id x = b.input("x", dtype::float32, {2, 3, 2, 2}), s = b.constant("s", graft::tensor::from(&scale, {})),
+                   z = b.constant("z", graft::tensor::from(&zero, {}));
     const value_id rows = own(b, "Rows", b.apply("QuantizeLinear", {x, s, z}));
     b.output(b.apply("DequantizeLinear", {rows, s, z}), "y");
     const graft::graph g = finish(b);
@@ -146,7 +147,8 @@ TEST_CASE("a batch that was fixed goes through it where its row says how") {
     auto refused = graft::open_batch(loaded(g, bare), {2, 3, 4, 4}, serial, {});
     REQUIRE(!refused.ok());
     CHECK(refused.error().code() == graft::errc::graph_fixed_batch);
-    const graft::model fixed = graft::load(g, with(carrying)), open = graft::load(graft::open_batch(loaded(g, carrying), {2, 3, 4, 4}, serial, {}).value(), with(carrying));
+    const graft::model fixed = graft::load(g, with(carrying)),
+                       open = graft::load(graft::open_batch(loaded(g, carrying), {2, 3, 4, 4}, serial, {}).value(), with(carrying));
     const graft::tensor x = drawn({2, 3, 4, 4}, 3);
     CHECK(nets::difference(nets::run(open, {x}, 1), nets::run(fixed, {x}, 1)) == 0);
     CHECK(nets::run(open, {drawn({5, 3, 4, 4}, 3)}, 1).error.empty());

@@ -11,38 +11,32 @@ using one_node::run;
 using one_node::tensor;
 using one_node::text;
 const std::vector<double> six = {1, 5, 2, 4, 3, 6};
-} // namespace
+}  // namespace
 
 TEST_CASE("MaxPool tells the largest element and where it is") {
     const auto x = tensor(dtype::float32, {1, 1, 2, 3}, six);
     const auto o = run("MaxPool", 22, {x}, {integers("kernel_shape", {2, 2})}, 2);
     CHECK(o.values(0) == std::vector<double>{5, 6});
     CHECK(o.values(1) == std::vector<double>{1, 5});
-    CHECK(run("MaxPool", 22, {x}, {integers("kernel_shape", {2, 2}), integer("storage_order", 1)}, 2).values(1) ==
-          std::vector<double>{2, 5});
+    CHECK(run("MaxPool", 22, {x}, {integers("kernel_shape", {2, 2}), integer("storage_order", 1)}, 2).values(1) == std::vector<double>{2, 5});
 }
 
 TEST_CASE("ceil_mode adds a window that starts inside the input, and no other") {
     const auto x = tensor(dtype::float32, {1, 1, 6}, six);
-    CHECK(run("MaxPool", 22, {x}, {integers("kernel_shape", {3}), integers("strides", {2})}).values() ==
-          std::vector<double>{5, 4});
-    CHECK(run("MaxPool", 22, {x}, {integers("kernel_shape", {3}), integers("strides", {2}), integer("ceil_mode", 1)}).values() ==
-          std::vector<double>{5, 4, 6});
+    CHECK(run("MaxPool", 22, {x}, {integers("kernel_shape", {3}), integers("strides", {2})}).values() == std::vector<double>{5, 4});
+    CHECK(run("MaxPool", 22, {x}, {integers("kernel_shape", {3}), integers("strides", {2}), integer("ceil_mode", 1)}).values() == std::vector<double>{5, 4, 6});
     const auto five = tensor(dtype::float32, {1, 1, 2}, {7, 8});
-    CHECK(
-        run("MaxPool", 22, {five}, {integers("kernel_shape", {1}), integers("strides", {2}), integer("ceil_mode", 1)}).values() ==
-        std::vector<double>{7});
+    CHECK(run("MaxPool", 22, {five}, {integers("kernel_shape", {1}), integers("strides", {2}), integer("ceil_mode", 1)}).values() == std::vector<double>{7});
 }
 
 TEST_CASE("AveragePool divides by what the window covers, with the padding or without") {
     const auto x = tensor(dtype::float32, {1, 1, 3}, {2, 4, 6});
     const auto window = integers("kernel_shape", {3}), pads = integers("pads", {1, 1});
     CHECK(run("AveragePool", 22, {x}, {window, pads}).values() == std::vector<double>{3, 4, 5});
-    CHECK(run("AveragePool", 22, {x}, {integers("kernel_shape", {2}), integers("pads", {1, 0}), integer("count_include_pad", 1)})
-              .values() == std::vector<double>{1, 3, 5});
+    CHECK(run("AveragePool", 22, {x}, {integers("kernel_shape", {2}), integers("pads", {1, 0}), integer("count_include_pad", 1)}).values() ==
+          std::vector<double>{1, 3, 5});
     // The part of a last window that ceil_mode lets run past the padding counts in no case.
-    CHECK(run("AveragePool", 22, {x},
-              {integers("kernel_shape", {2}), integers("strides", {2}), integer("ceil_mode", 1), integer("count_include_pad", 1)})
+    CHECK(run("AveragePool", 22, {x}, {integers("kernel_shape", {2}), integers("strides", {2}), integer("ceil_mode", 1), integer("count_include_pad", 1)})
               .values() == std::vector<double>{3, 6});
 }
 

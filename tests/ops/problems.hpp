@@ -42,8 +42,8 @@ inline graft::dtype type_named(const std::string& name) {
         const char* name;
         dtype type;
     } types[] = {{"f32", dtype::float32}, {"f64", dtype::float64}, {"f16", dtype::float16}, {"bf16", dtype::bfloat16}, {"i8", dtype::int8},
-                 {"u8", dtype::uint8}, {"i16", dtype::int16}, {"u16", dtype::uint16}, {"i32", dtype::int32}, {"u32", dtype::uint32},
-                 {"i64", dtype::int64}, {"u64", dtype::uint64}, {"b", dtype::boolean}};
+                 {"u8", dtype::uint8},    {"i16", dtype::int16},   {"u16", dtype::uint16},  {"i32", dtype::int32},     {"u32", dtype::uint32},
+                 {"i64", dtype::int64},   {"u64", dtype::uint64},  {"b", dtype::boolean}};
     for (const auto& t : types)
         if (name == t.name) return t.type;
     return dtype::undefined;
@@ -75,7 +75,12 @@ inline bool add_input(problem& p, graft::node& n, const std::string& text, numbe
         if (text[open] == '{') shape.push_back(static_cast<std::int64_t>(items.size()));
         for (const std::string& item : items) values.push_back(std::atof(item.c_str()));
     }
-    double low = graft::is_float(type) ? -2 : graft::is_unsigned(type) || type == graft::dtype::boolean ? 0 : -5, high = type == graft::dtype::boolean ? 2 : graft::is_float(type) ? 2 : 6;
+    double low = graft::is_float(type)                                       ? -2
+                 : graft::is_unsigned(type) || type == graft::dtype::boolean ? 0
+                                                                             : -5,
+           high = type == graft::dtype::boolean ? 2
+                  : graft::is_float(type)       ? 2
+                                                : 6;
     const std::size_t range = text.find('~', close);
     if (range != std::string::npos) {
         low = std::atof(text.c_str() + range + 1);

@@ -27,8 +27,7 @@ TEST_CASE("without axes everything is reduced, or nothing if that is asked for")
     const graft::tensor x = tensor(dtype::float32, {2, 2}, {1, 2, 3, 4});
     CHECK(run("ReduceSum", 13, {x}).values() == list{10});
     CHECK(run("ReduceSum", 13, {x}, {integer("noop_with_empty_axes", 1)}).values() == list{1, 2, 3, 4});
-    CHECK(run("ReduceSumSquare", 18, {x, tensor(dtype::int64, {0}, {})}, {integer("noop_with_empty_axes", 1)}).values() ==
-          list{1, 4, 9, 16});
+    CHECK(run("ReduceSumSquare", 18, {x, tensor(dtype::int64, {0}, {})}, {integer("noop_with_empty_axes", 1)}).values() == list{1, 4, 9, 16});
     CHECK(run("ReduceSum", 11, {x}, {integers("axes", {-1}), integer("keepdims", 0)}).values() == list{3, 7});
 }
 
@@ -74,9 +73,8 @@ TEST_CASE("interleaved axes are summed in every layout") {
             sums[static_cast<std::size_t>(at)] += i;
         }
         sums.resize(static_cast<std::size_t>(places));
-        CHECK(run("ReduceSum", 13, {x, tensor(dtype::int64, {static_cast<std::int64_t>(axes.size())}, axes)},
-                  {integer("noop_with_empty_axes", 1)})
-                  .values() == sums);
+        CHECK(run("ReduceSum", 13, {x, tensor(dtype::int64, {static_cast<std::int64_t>(axes.size())}, axes)}, {integer("noop_with_empty_axes", 1)}).values() ==
+              sums);
     }
 }
 

@@ -59,14 +59,17 @@ TEST_CASE("What no schema of ONNX allows is refused") {
         {"QuantizeLinear", "f16[4] f16(0.1) u8(3)", "f64[4] f32(0.1) u8(3)", "op.type"},
         {"QuantizeLinear", "f32[4] f32(0.1) u8(3)", "f32[4] f64(0.1) u8(3)", "op.type"},
         {"DequantizeLinear", "u8[4] f32(0.1) u8(3)", "u8[4] f64(0.1) u8(3)", "op.type"},
-        {"QLinearMatMul", "u8[3,4] f32(0.1) u8(0) i8[4,2] f32(0.1) i8(0) f32(0.1) u8(9)", "u8[3,4] f32(0.1) u8(0) i8[4,2] f16(0.1) i8(0) f32(0.1) u8(9)", "op.type"},
-        {"QLinearMatMul", "u8[3,4] f16(0.1) u8(0) i8[4,2] f16(0.1) i8(0) f16(0.1) u8(9)", "u8[3,4] f64(0.1) u8(0) i8[4,2] f64(0.1) i8(0) f64(0.1) u8(9)", "op.type"},
+        {"QLinearMatMul", "u8[3,4] f32(0.1) u8(0) i8[4,2] f32(0.1) i8(0) f32(0.1) u8(9)", "u8[3,4] f32(0.1) u8(0) i8[4,2] f16(0.1) i8(0) f32(0.1) u8(9)",
+         "op.type"},
+        {"QLinearMatMul", "u8[3,4] f16(0.1) u8(0) i8[4,2] f16(0.1) i8(0) f16(0.1) u8(9)", "u8[3,4] f64(0.1) u8(0) i8[4,2] f64(0.1) i8(0) f64(0.1) u8(9)",
+         "op.type"},
         {"Compress", "f32[3] b{1,0,1}", "f32(3) b{1}", "op.shape"},
         {"TfIdfVectorizer", "i64{1} mode=TF min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=0 ngram_indexes=0 pool_int64s=2",
          "i64(1) mode=TF min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=0 ngram_indexes=0 pool_int64s=2", "op.shape"},
         {"TfIdfVectorizer", "i64{1} mode=TF min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=0 ngram_indexes=0 pool_int64s=2",
          "i64{1} mode=TF min_gram_length=1 max_gram_length=1 ngram_counts=0 ngram_indexes=0 pool_int64s=2", "op.attribute"},
-        {"Resize", "f32[1,1,2,2] - f32{1,1,2,2} keep_aspect_ratio_policy=not_larger", "f32[1,1,2,2] - f32{1,1,2,2} keep_aspect_ratio_policy=largest", "op.attribute"},
+        {"Resize", "f32[1,1,2,2] - f32{1,1,2,2} keep_aspect_ratio_policy=not_larger", "f32[1,1,2,2] - f32{1,1,2,2} keep_aspect_ratio_policy=largest",
+         "op.attribute"},
     };
     for (const auto& c : cases) {
         INFO(std::string(c.op), ": ", std::string(c.refused));

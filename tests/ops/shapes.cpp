@@ -34,7 +34,7 @@ problems::problem bent(const problems::problem& p, std::size_t i, const tensor& 
     v.has_shape = how == told::by_the_graph;
     v.extents = v.has_shape ? t.shape() : shape();
     b.inputs[at] = t;
-    if (how != told::by_the_graph) // nor are those of the others
+    if (how != told::by_the_graph)  // nor are those of the others
         for (value_id other : b.g.inputs) b.g.values[static_cast<std::size_t>(other)].has_shape = false;
     if (how != told::by_the_run) return b;
     // A Reshape to what another input holds: neither rank nor extents are known before it has run.
@@ -91,7 +91,7 @@ std::vector<shape> other_shapes(const shape& s) {
     return all;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("operators hold for inputs of any rank and extents, however late these are known") {
     const graft::ops::table_list all = graft::ops::all_op_tables();
@@ -123,7 +123,8 @@ TEST_CASE("operators hold for inputs of any rank and extents, however late these
                             const problems::problem b = bent(p, i, of_shape(given, s), how);
                             const answer fast = run(b, false), slow = run(b, true);
                             CHECK(fast.code == slow.code);
-                            for (std::size_t o = 0; o < std::min(fast.outputs.size(), slow.outputs.size()); ++o) CHECK(fast.outputs[o].shape() == slow.outputs[o].shape());
+                            for (std::size_t o = 0; o < std::min(fast.outputs.size(), slow.outputs.size()); ++o)
+                                CHECK(fast.outputs[o].shape() == slow.outputs[o].shape());
                             ++(fast.code.empty() ? answered : refused);
                         }
                     }

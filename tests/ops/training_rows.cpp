@@ -55,7 +55,8 @@ std::vector<tensor> run(const char* op_type, const std::vector<tensor>& inputs, 
     return made;
 }
 
-template <std::size_t N> void check_equal(const tensor& got, const double (&want)[N], double near = 1e-12) {
+template <std::size_t N>
+void check_equal(const tensor& got, const double (&want)[N], double near = 1e-12) {
     REQUIRE(got.elements() == static_cast<std::int64_t>(N));
     double largest = 0, worst = 0;
     for (std::size_t i = 0; i < N; ++i) {
@@ -105,14 +106,14 @@ TEST_CASE("every operator of training runs its test problems by its reference ke
 
 TEST_CASE("the gradients of convolutions are PyTorch's") {
     const std::vector<graft::attribute> window = {graft::integers_attribute("kernel_shape", {3, 2}), graft::integers_attribute("strides", {2, 1}),
-        graft::integers_attribute("dilations", {1, 2}),
-                                                  graft::integers_attribute("pads", {1, 1, 1, 1}), graft::integer_attribute("group", 2)};
+                                                  graft::integers_attribute("dilations", {1, 2}), graft::integers_attribute("pads", {1, 1, 1, 1}),
+                                                  graft::integer_attribute("group", 2)};
     const tensor x = values(1, {3, 4, 5, 4}), w = values(2, {4, 2, 3, 2}), dy = values(4, {3, 4, 3, 4});
     check_equal(run("ConvGradInput", {dy, w}, with(window, {graft::integers_attribute("shape", {3, 4, 5, 4})}), 1)[0], layer_gradients::conv_dx);
     check_equal(run("ConvGradWeight", {x, dy}, with(window, {graft::integers_attribute("shape", {4, 2, 3, 2})}), 1)[0], layer_gradients::conv_dw);
     const std::vector<graft::attribute> turned = {graft::integers_attribute("kernel_shape", {3, 2}), graft::integers_attribute("strides", {2, 2}),
-        graft::integers_attribute("pads", {1, 1, 0, 0}),
-                                                  graft::integer_attribute("group", 2), graft::integers_attribute("shape", {4, 1, 3, 2})};
+                                                  graft::integers_attribute("pads", {1, 1, 0, 0}), graft::integer_attribute("group", 2),
+                                                  graft::integers_attribute("shape", {4, 1, 3, 2})};
     check_equal(run("ConvGradWeight", {values(4, {2, 2, 6, 5}), values(1, {2, 4, 3, 3})}, turned, 1)[0], layer_gradients::conv_transpose_dw);
 }
 
@@ -127,8 +128,9 @@ TEST_CASE("the gradient of ConvTranspose is PyTorch's") {
     };
     const tensor xs = values(1, {2, 4, 3, 3}), ws = values(2, {4, 1, 3, 2});
     const graft::value_id x = input(xs), w = input(ws);
-    const graft::value_id y = e.apply("ConvTranspose", {x, w}, {graft::integers_attribute("strides", {2, 2}), graft::integers_attribute("pads", {1, 1, 1,
-        1}), graft::integers_attribute("output_padding", {1, 1}), graft::integer_attribute("group", 2)});
+    const graft::value_id y = e.apply("ConvTranspose", {x, w},
+                                      {graft::integers_attribute("strides", {2, 2}), graft::integers_attribute("pads", {1, 1, 1, 1}),
+                                       graft::integers_attribute("output_padding", {1, 1}), graft::integer_attribute("group", 2)});
     REQUIRE(e.failure.ok());
     const graft::value_id loss = e.apply("ReduceSum", {e.mul(y, e.constant(values(4, e.extents(y))))}, {graft::integer_attribute("keepdims", 0)});
     auto gradients = graft::differentiate(g, loss, {x, w}, 8, graft::limits());
@@ -146,17 +148,18 @@ TEST_CASE("the gradient of ConvTranspose is PyTorch's") {
 TEST_CASE("MaxPoolGrad takes the first of equal elements, as PyTorch does") {
     const tensor x = values(5, {2, 2, 7, 6}, 7, 2, 1.5), dy = values(6, {2, 2, 4, 3});
     const std::vector<graft::attribute> window = {graft::integers_attribute("kernel_shape", {3, 2}), graft::integers_attribute("strides", {2, 2}),
-        graft::integers_attribute("dilations", {1, 2}), graft::integers_attribute("pads", {1, 0, 1, 0})};
+                                                  graft::integers_attribute("dilations", {1, 2}), graft::integers_attribute("pads", {1, 0, 1, 0})};
     check_equal(run("MaxPoolGrad", {dy, x, dy}, window, 1)[0], layer_gradients::max_pool_dx);
 }
 
 TEST_CASE("batch normalisation with a residual and Relu behind it is PyTorch's, and so are its gradients") {
-    const tensor x = values(7, {5, 3, 2, 2}), scale = values(8, {3}), bias = values(9, {3}), mean = values(10, {3}), residual = values(12, {5, 3, 2,
-        2}), dy = values(13, {5, 3, 2, 2});
+    const tensor x = values(7, {5, 3, 2, 2}), scale = values(8, {3}), bias = values(9, {3}), mean = values(10, {3}), residual = values(12, {5, 3, 2, 2}),
+                 dy = values(13, {5, 3, 2, 2});
     tensor variance = values(11, {3});
     for (int i = 0; i < 3; ++i) variance.data<double>()[i] = std::fabs(variance.data<double>()[i]) + 0.5;
-    const std::vector<tensor> y = run("BatchNormalizationTraining", {x, scale, bias, mean, variance, residual}, {graft::real_attribute("epsilon",
-        1e-3f), graft::real_attribute("momentum", 0.9f), graft::integer_attribute("activation", 1)}, 5);
+    const std::vector<tensor> y =
+        run("BatchNormalizationTraining", {x, scale, bias, mean, variance, residual},
+            {graft::real_attribute("epsilon", 1e-3f), graft::real_attribute("momentum", 0.9f), graft::integer_attribute("activation", 1)}, 5);
     check_equal(y[0], layer_gradients::batch_norm_y);
     check_equal(y[1], layer_gradients::batch_norm_mean);
     check_equal(y[2], layer_gradients::batch_norm_var);
@@ -182,9 +185,9 @@ TEST_CASE("sums over 1 to 9 samples in 8 shards are the plain sums") {
         CHECK(sum.data<double>()[((1 * 3 + 2) * 2 + 1) * 2 + 0] == doctest::Approx(plain).epsilon(1e-13));
         const tensor scale = values(1, {3}), mean = values(2, {3}), variance = values(3, {3}, 257, 64, -0.5);
         const std::vector<tensor> a = run("BatchNormalizationTraining", {x, scale, mean, mean, variance}, {one}, 5),
-            b = run("BatchNormalizationTraining", {x, scale, mean, mean, variance}, {eight}, 5);
-        const std::vector<tensor> c = run("BatchNormalizationGrad", {dz, x, scale, a[3], a[4]}, {one}, 3), d = run("BatchNormalizationGrad", {dz, x,
-            scale, a[3], a[4]}, {eight}, 3);
+                                  b = run("BatchNormalizationTraining", {x, scale, mean, mean, variance}, {eight}, 5);
+        const std::vector<tensor> c = run("BatchNormalizationGrad", {dz, x, scale, a[3], a[4]}, {one}, 3),
+                                  d = run("BatchNormalizationGrad", {dz, x, scale, a[3], a[4]}, {eight}, 3);
         for (std::size_t i = 0; i < 5; ++i) CHECK(absolute_difference(a[i], b[i]) <= 1e-12);
         for (std::size_t i = 0; i < 3; ++i) CHECK(absolute_difference(c[i], d[i]) <= 1e-12 * static_cast<double>(n));
     }
@@ -213,15 +216,19 @@ TEST_CASE("four steps of each optimiser end where torch.optim does") {
         return w;
     };
     check_equal(adam({real("weight_decay", 0.1f)}, 0.01), layer_gradients::adam_w);
-    check_equal(adam({real("beta1", 0.8f), real("beta2", 0.99f), real("epsilon", 1e-6f), real("weight_decay", 0.1f),
-        graft::integer_attribute("decoupled", 1), real("rate", 0.5f)}, 0.02), layer_gradients::adamw_w);
+    check_equal(adam({real("beta1", 0.8f), real("beta2", 0.99f), real("epsilon", 1e-6f), real("weight_decay", 0.1f), graft::integer_attribute("decoupled", 1),
+                      real("rate", 0.5f)},
+                     0.02),
+                layer_gradients::adamw_w);
     const tensor a = values(22, {6}), b = values(23, {4}), norm = run("GlobalNorm", {a, b}, {}, 1)[0];
     check_equal(norm, layer_gradients::norm);
     check_equal(run("ScaleByNorm", {a, norm}, {real("max_norm", 1.5f)}, 1)[0], layer_gradients::clipped);
     check_equal(run("ExponentialMovingAverage", {values(24, {6}), values(25, {6}), scalar(1)}, {real("decay", 0.9f)}, 1)[0], layer_gradients::ema);
     // At its second update the average forgets 3/4 of what was before, however much it is to keep later.
-    const tensor before = values(24, {6}), w = values(25, {6}), early = run("ExponentialMovingAverage", {before, w, scalar(1), count(2)}, {real("decay", 0.9f)}, 1)[0];
-    for (std::int64_t i = 0; i < 6; ++i) CHECK(early.data<double>()[i] == doctest::Approx(0.25 * before.data<double>()[i] + 0.75 * w.data<double>()[i]).epsilon(1e-14));
+    const tensor before = values(24, {6}), w = values(25, {6}),
+                 early = run("ExponentialMovingAverage", {before, w, scalar(1), count(2)}, {real("decay", 0.9f)}, 1)[0];
+    for (std::int64_t i = 0; i < 6; ++i)
+        CHECK(early.data<double>()[i] == doctest::Approx(0.25 * before.data<double>()[i] + 0.75 * w.data<double>()[i]).epsilon(1e-14));
     check_equal(run("ExponentialMovingAverage", {before, w, scalar(1), count(100)}, {real("decay", 0.9f)}, 1)[0], layer_gradients::ema);
 }
 
@@ -266,13 +273,13 @@ TEST_CASE("FakeQuantize is what quantising and dequantising give") {
     tensor narrow = tensor::make(graft::dtype::float32, {3, 70});
     for (int i = 0; i < 210; ++i) narrow.data<float>()[i] = static_cast<float>(x.data<double>()[i]);
     for (int i = 0; i < 3; ++i) scale.data<float>()[i] = 0.011f * static_cast<float>(i + 1), zero.data<std::int8_t>()[i] = static_cast<std::int8_t>(9 * i - 10);
-    const tensor got = run("FakeQuantize", {narrow, scale, zero}, {graft::integer_attribute("axis", 0), graft::integer_attribute("low", -128),
-        graft::integer_attribute("high", 127)}, 1)[0];
+    const tensor got = run("FakeQuantize", {narrow, scale, zero},
+                           {graft::integer_attribute("axis", 0), graft::integer_attribute("low", -128), graft::integer_attribute("high", 127)}, 1)[0];
     graft::graph g;
     graft::emitter e(g, graft::ops::find_training_op, graft::limits());
     const graft::value_id in = e.constant(narrow), s = e.constant(scale), z = e.constant(zero);
     const graft::value_id y = e.apply("DequantizeLinear", {e.apply("QuantizeLinear", {in, s, z}, {graft::integer_attribute("axis", 0)}), s, z},
-        {graft::integer_attribute("axis", 0)});
+                                      {graft::integer_attribute("axis", 0)});
     REQUIRE(e.failure.ok());
     std::vector<tensor> all(g.values.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = g.values[i].constant;

@@ -5,11 +5,8 @@
 
 TEST_CASE("An empty list of strides, dilations, pads or an output's shape is as good as none") {
     const char* cases[][2] = {
-        {"Conv", "f32[1,3,6,5] f32[4,3,3,3] f32[4]"},
-        {"Conv", "f32[2,8,6,6] f32[16,8,1,1]"},
-        {"ConvTranspose", "f32[1,3,5,4] f32[3,2,3,3] f32[2]"},
-        {"MaxPool", "f32[1,3,6,5] kernel_shape=2,3"},
-        {"AveragePool", "f32[1,3,6,5] kernel_shape=2,3"},
+        {"Conv", "f32[1,3,6,5] f32[4,3,3,3] f32[4]"}, {"Conv", "f32[2,8,6,6] f32[16,8,1,1]"},           {"ConvTranspose", "f32[1,3,5,4] f32[3,2,3,3] f32[2]"},
+        {"MaxPool", "f32[1,3,6,5] kernel_shape=2,3"}, {"AveragePool", "f32[1,3,6,5] kernel_shape=2,3"},
     };
     for (const auto& c : cases)
         for (const char* list : {"strides", "dilations", "pads", "output_shape", "output_padding"}) {

@@ -42,8 +42,8 @@ public:
         std::vector<value_id> in{x, made(weight, scale)};
         if (bias) in.push_back(made({weight[0]}));
         return apply("Conv", in,
-                    {integers_attribute("strides", {stride, stride}), integers_attribute("pads", {padding, padding, padding, padding}),
-                     integer_attribute("group", groups), integers_attribute("kernel_shape", {weight[2], weight[3]})});
+                     {integers_attribute("strides", {stride, stride}), integers_attribute("pads", {padding, padding, padding, padding}),
+                      integer_attribute("group", groups), integers_attribute("kernel_shape", {weight[2], weight[3]})});
     }
     value_id linear(value_id x, std::int64_t inputs, std::int64_t outputs, double scale) {
         const value_id product = apply("MatMul", {x, made({inputs, outputs}, scale)});
@@ -148,7 +148,7 @@ TEST_CASE("a segmentation network with squeeze, excitation, borders and upsampli
     y = n.apply("ConvTranspose", {y, w, n.made({5})}, {integers_attribute("kernel_shape", {2, 2}), integers_attribute("strides", {2, 2})});
     const float scales[] = {1, 1, 2, 2};
     y = n.apply("Resize", {y, graft::no_value, n.constant(graft::tensor::from(scales, {4}))},
-               {string_attribute("mode", "linear"), string_attribute("coordinate_transformation_mode", "half_pixel")});
+                {string_attribute("mode", "linear"), string_attribute("coordinate_transformation_mode", "half_pixel")});
     y = n.apply("Slice", {y, n.integers({3}), n.integers({17}), n.integers({2}), n.integers({2})});
     y = n.apply("LogSoftmax", {n.apply("LeakyRelu", {y}, {real_attribute("alpha", 0.125f)})}, {integer_attribute("axis", 1)});
     std::vector<std::int64_t> targets;

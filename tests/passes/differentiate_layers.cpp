@@ -32,8 +32,8 @@ struct layer {
     void add_fixed(const std::string& text, std::initializer_list<std::size_t> fixed = {}) {
         std::string in_double;
         int outputs = 0;
-        for (const std::string& word : problems::split(text, ' ')) in_double += (word.find('{') == std::string::npos ? gradients::in_double(word,
-            outputs) : word) + " ";
+        for (const std::string& word : problems::split(text, ' '))
+            in_double += (word.find('{') == std::string::npos ? gradients::in_double(word, outputs) : word) + " ";
         problems::problem p = problems::read(*row, in_double);
         CHECK_MESSAGE(p.error.empty(), p.error);
         gradients::free_constants(p);
@@ -58,7 +58,8 @@ struct layer {
         CHECK(sum.elements >= least);
         CHECK(sum.kinks * 20 <= sum.elements);
         CHECK(sum.worst <= 1e-6);
-        MESSAGE(std::string(row->name) << ": " << sum.problems << " problems, " << sum.elements << " derivatives, worst " << sum.worst << ", " << sum.kinks << " kinks left out, " << sum.refused << " refused");
+        MESSAGE(std::string(row->name) << ": " << sum.problems << " problems, " << sum.elements << " derivatives, worst " << sum.worst << ", " << sum.kinks
+                                       << " kinks left out, " << sum.refused << " refused");
     }
 };
 
@@ -73,8 +74,9 @@ struct random_window {
     problems::numbers& random;
     std::vector<std::int64_t> kernel, strides, dilations, begins, ends, extents;
 
-    std::int64_t from(std::int64_t low,
-        std::int64_t high) { return low + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(high - low + 1)); }
+    std::int64_t from(std::int64_t low, std::int64_t high) {
+        return low + static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(high - low + 1));
+    }
     random_window(problems::numbers& r, int rank, bool pool) : random(r) {
         for (int i = 0; i < rank; ++i) {
             kernel.push_back(from(1, 3));
@@ -105,12 +107,10 @@ TEST_CASE("Conv's gradients are those of its input, its weights and its bias") {
     for (int round = 0; round < 40; ++round) {
         random_window w(random, 1 + round % 3, false);
         const std::int64_t groups = w.from(1, 3), ic = w.from(1, 2), oc = w.from(1, 2), n = w.from(1, 3);
-        conv.add(random_window::tensor({n, groups * ic}, w.extents) + " " + random_window::tensor({groups * oc, ic},
-            w.kernel) + (round % 2 ? " f64[" + std::to_string(groups * oc) + "]" : "") + w.attributes() +
-                 " group=" + std::to_string(groups));
+        conv.add(random_window::tensor({n, groups * ic}, w.extents) + " " + random_window::tensor({groups * oc, ic}, w.kernel) +
+                 (round % 2 ? " f64[" + std::to_string(groups * oc) + "]" : "") + w.attributes() + " group=" + std::to_string(groups));
     }
-    for (const char* same : {"SAME_UPPER", "SAME_LOWER", "VALID"})
-        conv.add(std::string("f64[2,2,7,6] f64[3,2,3,2] f64[3] strides=2,3 auto_pad=") + same);
+    for (const char* same : {"SAME_UPPER", "SAME_LOWER", "VALID"}) conv.add(std::string("f64[2,2,7,6] f64[3,2,3,2] f64[3] strides=2,3 auto_pad=") + same);
     conv.finish(3000);
 }
 
@@ -133,9 +133,9 @@ TEST_CASE("ConvTranspose's gradients are those of its input, its weights and its
             w.begins[i] = w.from(0, 1);
             w.extents[i] = w.from(2, 4);
         }
-        conv.add(random_window::tensor({n, groups * ic}, w.extents) + " " + random_window::tensor({groups * ic, oc},
-            w.kernel) + (round % 2 ? " f64[" + std::to_string(groups * oc) + "]" : "") + w.attributes() +
-                 " group=" + std::to_string(groups) + " output_padding=" + list(extra));
+        conv.add(random_window::tensor({n, groups * ic}, w.extents) + " " + random_window::tensor({groups * ic, oc}, w.kernel) +
+                 (round % 2 ? " f64[" + std::to_string(groups * oc) + "]" : "") + w.attributes() + " group=" + std::to_string(groups) +
+                 " output_padding=" + list(extra));
     }
     conv.add("f64[1,2,3,4] f64[2,1,3,2] strides=2,2 output_shape=7,12");
     conv.add("f64[1,2,3,4] f64[2,1,3,2] strides=3,2 auto_pad=SAME_LOWER");
@@ -231,7 +231,10 @@ TEST_CASE("Resize's gradient is the interpolation turned around, in every mode")
         }
     }
     for (const char* mode : {"nearest", "linear", "cubic"})
-        resize.add_fixed(std::string("f64[1,1,4,5] f32{0.1,-0.2,0.8,1.2} - i64{5,4} axes=2,3 coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5 mode=") + mode);
+        resize.add_fixed(
+            std::string(
+                "f64[1,1,4,5] f32{0.1,-0.2,0.8,1.2} - i64{5,4} axes=2,3 coordinate_transformation_mode=tf_crop_and_resize extrapolation_value=5 mode=") +
+            mode);
     resize.add_fixed("f64[1,2,4,5] - - i64{7,7} axes=2,3 keep_aspect_ratio_policy=not_larger mode=linear");
     resize.finish(5000);
     layer ten("Resize", false, "", 10);

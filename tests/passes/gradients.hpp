@@ -65,21 +65,21 @@ inline std::string run_nodes(const graft::graph& g, std::size_t count, std::vect
 /// A graph with a loss and gradients behind it: loss = sum over the float outputs of output * fixed random numbers.
 struct differentiated {
     graft::graph g;
-    std::size_t forward = 0;         ///< nodes before the loss
-    std::vector<value_id> outputs;   ///< those that the loss reads
-    std::vector<tensor> weights;     ///< of each of them
+    std::size_t forward = 0;        ///< nodes before the loss
+    std::vector<value_id> outputs;  ///< those that the loss reads
+    std::vector<tensor> weights;    ///< of each of them
     std::vector<value_id> wrt, gradients;
-    std::vector<tensor> values;      ///< constants and inputs
+    std::vector<tensor> values;  ///< constants and inputs
     std::string error;
     bool refused = false;
 };
 
 /// What is differentiated, and how well it is compared.
 struct question {
-    std::vector<value_id> constant;           ///< inputs that nothing is asked for
-    std::vector<value_id> unread;             ///< outputs that the loss does not read
+    std::vector<value_id> constant;  ///< inputs that nothing is asked for
+    std::vector<value_id> unread;    ///< outputs that the loss does not read
     int shards = 4;
-    std::int64_t most = 200;                  ///< elements compared of each input
+    std::int64_t most = 200;                    ///< elements compared of each input
     graft::dtype type = graft::dtype::float64;  ///< of inputs and outputs
 };
 inline bool among(const std::vector<value_id>& ids, value_id id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }

@@ -69,105 +69,171 @@ std::vector<std::int64_t> upto(std::int64_t n) {
 const std::vector<trap>& traps() {
     static const std::vector<trap> all{
         {"a Reshape that holds the batch", [](net& n, value_id x) { return n.linear(x); }, nullptr},
-        {"a Reshape for four samples", [](net& n, value_id x) { return n.b.apply("MatMul", {n.reshape(x, {4, 192}), n.weight({192, 5})}); }, nullptr, 4},
-        {"tokens and a class token", [](net& n, value_id x) {
+        {"a Reshape for four samples",
+         [](net& n, value_id x) {
+             return n.b.apply("MatMul", {n.reshape(x, {4, 192}), n.weight({192, 5})});
+         },
+         nullptr, 4},
+        {"tokens and a class token",
+         [](net& n, value_id x) {
              const value_id tokens = n.transpose(n.patches(x), {0, 2, 1});
              const value_id joined = n.b.apply("Concat", {n.weight({1, 1, 6}), tokens}, {integer_attribute("axis", 1)});
              const value_id placed = n.b.apply("Add", {joined, n.weight({1, 17, 6})});
              return n.b.apply("MatMul", {n.gather(placed, n.scalar(0), 1), n.weight({6, 5})});
-         }, nullptr},
-        {"attention with heads folded into the batch", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"attention with heads folded into the batch",
+         [](net& n, value_id x) {
              const value_id t = n.transpose(n.patches(x), {0, 2, 1});  // [1, 16, 6]
              const auto heads = [&](value_id v) { return n.reshape(n.transpose(n.reshape(v, {1, 16, 2, 3}), {0, 2, 1, 3}), {2, 16, 3}); };
              const value_id q = heads(n.b.apply("MatMul", {t, n.weight({6, 6})})), k = heads(n.b.apply("MatMul", {t, n.weight({6, 6})}));
              const value_id scores = n.b.softmax(n.b.apply("MatMul", {q, n.transpose(k, {0, 2, 1})}));
              const value_id y = n.b.apply("MatMul", {scores, heads(t)});
              return n.reduce("ReduceMean", n.reshape(n.transpose(n.reshape(y, {1, 2, 16, 3}), {0, 2, 1, 3}), {1, 16, 6}), {1}, 0);
-         }, nullptr},
-        {"windows with a mask", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"windows with a mask",
+         [](net& n, value_id x) {
              const value_id w = n.reshape(n.transpose(n.reshape(n.transpose(x, {0, 2, 3, 1}), {1, 2, 4, 2, 4, 3}), {0, 1, 3, 2, 4, 5}), {4, 16, 3});
              const value_id masked = n.b.apply("Add", {w, n.weight({4, 16, 3})});
              const value_id back = n.reshape(n.transpose(n.reshape(masked, {1, 2, 2, 4, 4, 3}), {0, 1, 3, 2, 4, 5}), {1, 8, 8, 3});
              return n.reduce("ReduceMean", back, {1, 2}, 0);
-         }, nullptr},
-        {"the first elements of the flattened batch", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"the first elements of the flattened batch",
+         [](net& n, value_id x) {
              const value_id flat = n.reshape(n.reduce("ReduceMean", x, {2, 3}, 0), {-1});
              return n.b.apply("MatMul", {n.reshape(n.gather(flat, n.integers(upto(3)), 0), {1, 3}), n.weight({3, 5})});
-         }, nullptr},
-        {"some elements of the flattened batch, out of order", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"some elements of the flattened batch, out of order",
+         [](net& n, value_id x) {
              const value_id flat = n.reshape(x, {192});
              return n.b.apply("MatMul", {n.reshape(n.gather(flat, n.integers({5, 3, 190, -1}), 0), {1, 4}), n.weight({4, 5})});
-         }, nullptr},
-        {"the sample itself, without its batch", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"the sample itself, without its batch",
+         [](net& n, value_id x) {
              const value_id one = n.gather(x, n.scalar(0), 0);
              return n.reduce("ReduceSum", n.b.apply("Relu", {n.reshape(one, {1, 3, 64})}), {2}, 0);
-         }, nullptr},
-        {"Squeeze and Unsqueeze of the batch", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"Squeeze and Unsqueeze of the batch",
+         [](net& n, value_id x) {
              const value_id one = n.b.apply("Squeeze", {n.patches(x), n.integers({0})});
              const value_id y = n.b.apply("MatMul", {one, n.weight({16, 5})});
              return n.reduce("ReduceMean", n.b.apply("Unsqueeze", {y, n.integers({0})}), {1}, 0);
-         }, nullptr},
-        {"Expand to the batch", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"Expand to the batch",
+         [](net& n, value_id x) {
              const value_id mean = n.reduce("ReduceMean", x, {2, 3}, 1);
              return n.flat(n.b.apply("Mul", {x, n.b.apply("Expand", {mean, n.integers({1, 3, 8, 8})})}));
-         }, nullptr},
-        {"sizes of a Resize", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"sizes of a Resize",
+         [](net& n, value_id x) {
              const value_id none = graft::no_value;
              graft::attribute mode;
              mode.name = "mode", mode.kind = graft::attribute_kind::string, mode.string = "nearest";
              return n.flat(n.b.apply("Resize", {x, none, none, n.integers({1, 3, 4, 16})}, {mode}));
-         }, nullptr},
-        {"a Slice of all samples by lists of 32 bits", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"a Slice of all samples by lists of 32 bits",
+         [](net& n, value_id x) {
              return n.flat(n.b.apply("Slice", {x, n.integers32({0, 1}), n.integers32({1, 7}), n.integers32({0, 2}), n.integers32({1, 2})}));
-         }, nullptr},
-        {"a Slice of all samples", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"a Slice of all samples",
+         [](net& n, value_id x) {
              return n.flat(n.b.apply("Slice", {x, n.integers({0, 1}), n.integers({1, 7}), n.integers({0, 2}), n.integers({1, 2})}));
-         }, nullptr},
-        {"Tile and a mean over what was tiled", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"Tile and a mean over what was tiled",
+         [](net& n, value_id x) {
              const value_id t = n.b.apply("Tile", {n.reduce("ReduceMean", x, {2, 3}, 0), n.integers({4, 2})});
              return n.reduce("ReduceMax", n.reshape(t, {4, 1, 6}), {0}, 0);
-         }, nullptr},
-        {"an LSTM over rows", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"an LSTM over rows",
+         [](net& n, value_id x) {
              const value_id rows = n.transpose(n.reshape(n.reduce("ReduceMean", x, {1}, 0), {1, 8, 8}), {1, 0, 2});
              graft::attribute hidden = integer_attribute("hidden_size", 4);
-             const std::vector<value_id> y = n.b.apply_all("LSTM", {rows, n.weight({1, 16, 8}), n.weight({1, 16, 4}), graft::no_value, graft::no_value, n.weight({1, 1, 4}), n.weight({1, 1, 4})}, {hidden}, 3);
+             const std::vector<value_id> y = n.b.apply_all(
+                 "LSTM", {rows, n.weight({1, 16, 8}), n.weight({1, 16, 4}), graft::no_value, graft::no_value, n.weight({1, 1, 4}), n.weight({1, 1, 4})},
+                 {hidden}, 3);
              return n.b.apply("Squeeze", {y[1], n.integers({0})});
-         }, nullptr},
-        {"Einsum over channels", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"Einsum over channels",
+         [](net& n, value_id x) {
              graft::attribute equation;
              equation.name = "equation", equation.kind = graft::attribute_kind::string, equation.string = "bchw,kc->bkh";
              return n.flat(n.b.apply("Einsum", {x, n.weight({5, 3})}, {equation}));
-         }, nullptr},
-        {"columns of a matrix", [](net& n, value_id x) {  // W x with the samples as columns
+         },
+         nullptr},
+        {"columns of a matrix",
+         [](net& n, value_id x) {  // W x with the samples as columns
              return n.transpose(n.b.apply("MatMul", {n.weight({5, 192}), n.transpose(n.reshape(x, {1, 192}), {1, 0})}), {1, 0});
-         }, nullptr},
-        {"an output without its batch", [](net& n, value_id x) { return n.b.apply("Squeeze", {n.linear(x), n.integers({0})}); }, nullptr},
-        {"a choice that leads nowhere", [](net& n, value_id x) {
+         },
+         nullptr},
+        {"an output without its batch",
+         [](net& n, value_id x) {
+             return n.b.apply("Squeeze", {n.linear(x), n.integers({0})});
+         },
+         nullptr},
+        {"a choice that leads nowhere",
+         [](net& n, value_id x) {
              // [1, 3, 8, 8] to [1, 1, 3, 64]: the samples fit two axes, and the first of them is summed over.
              const value_id y = n.b.apply("Unsqueeze", {n.reshape(x, {1, 3, 64}), n.integers({0})});
              const value_id z = n.reshape(n.reshape(y, {192}), {1, 1, 192});
              return n.b.apply("MatMul", {n.reduce("ReduceSum", z, {0}, 0), n.weight({192, 5})});
-         }, nullptr},
+         },
+         nullptr},
 
-        {"a mean over all axes", [](net& n, value_id x) { return n.b.apply("Mul", {n.reshape(x, {1, 192}), n.reduce("ReduceMean", x, {0, 1, 2, 3}, 1)}); }, "ReduceMean"},
-        {"an order turned round", [](net& n, value_id x) {
+        {"a mean over all axes",
+         [](net& n, value_id x) {
+             return n.b.apply("Mul", {n.reshape(x, {1, 192}), n.reduce("ReduceMean", x, {0, 1, 2, 3}, 1)});
+         },
+         "ReduceMean"},
+        {"an order turned round",
+         [](net& n, value_id x) {
              return n.flat(n.b.apply("Slice", {x, n.integers({-1}), n.integers({-5}), n.integers({0}), n.integers({-1})}));
-         }, "Slice"},
-        {"a batch that is padded", [](net& n, value_id x) { return n.flat(n.b.apply("Pad", {x, n.integers({1, 0, 0, 0, 0, 0, 0, 0})})); }, "Pad"},
-        {"weights made of the sample", [](net& n, value_id x) {
+         },
+         "Slice"},
+        {"a batch that is padded",
+         [](net& n, value_id x) {
+             return n.flat(n.b.apply("Pad", {x, n.integers({1, 0, 0, 0, 0, 0, 0, 0})}));
+         },
+         "Pad"},
+        {"weights made of the sample",
+         [](net& n, value_id x) {
              const value_id kernel = n.reshape(n.gather(n.reshape(x, {192}), n.integers(upto(6)), 0), {2, 3, 1, 1});
              return n.flat(n.b.apply("Conv", {x, kernel}));
-         }, "Conv"},
-        {"products between samples", [](net& n, value_id x) {
+         },
+         "Conv"},
+        {"products between samples",
+         [](net& n, value_id x) {
              const value_id rows = n.reshape(x, {1, 192});
              return n.b.apply("MatMul", {rows, n.transpose(rows, {1, 0})});
-         }, "MatMul"},
-        {"a sum along the batch", [](net& n, value_id x) { return n.flat(n.b.apply("CumSum", {x, n.scalar(0)})); }, "CumSum"},
-        {"a scale of the whole batch", [](net& n, value_id x) {
+         },
+         "MatMul"},
+        {"a sum along the batch",
+         [](net& n, value_id x) {
+             return n.flat(n.b.apply("CumSum", {x, n.scalar(0)}));
+         },
+         "CumSum"},
+        {"a scale of the whole batch",
+         [](net& n, value_id x) {
              const std::vector<value_id> q = n.b.apply_all("DynamicQuantizeLinear", {x}, {}, 3);
              return n.flat(n.b.apply("DequantizeLinear", {q[0], q[1], q[2]}));
-         }, "DynamicQuantizeLinear"},
-        {"a constant for each of four samples", [](net& n, value_id x) { return n.reshape(n.b.apply("Mul", {x, n.weight({4, 1, 1, 1})}), {4, 192}); }, "Mul", 4},
+         },
+         "DynamicQuantizeLinear"},
+        {"a constant for each of four samples",
+         [](net& n, value_id x) {
+             return n.reshape(n.b.apply("Mul", {x, n.weight({4, 1, 1, 1})}), {4, 192});
+         },
+         "Mul", 4},
     };
     return all;
 }
@@ -243,7 +309,7 @@ TEST_CASE("A batch is opened only where its samples have elements") {
     const auto refused = [&](const graft::shape& input, bool flat, graft::errc code, const std::string& why) {
         net n;
         value_id x = n.b.input("x", dtype::float32, {input[0], input[1]});
-        if (!flat) { // [2, 0], then its samples behind the extent of zero
+        if (!flat) {  // [2, 0], then its samples behind the extent of zero
             const value_id none = n.b.apply("Slice", {x, n.integers({3}), n.integers({3}), n.integers({1})});
             x = n.transpose(none, {1, 0});
         }

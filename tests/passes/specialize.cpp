@@ -30,8 +30,7 @@ graph verified(builder& b) {
 // The graph for inputs of these shapes (none: nothing is known of them).
 graft::result<graph> specialized(graph g, const std::vector<shape>& shapes = {}, graft::limits limit = {}) {
     std::vector<graft::tensor_view> views;
-    for (std::size_t i = 0; i < shapes.size(); ++i)
-        views.push_back({g.at(g.inputs[i]).type, shapes[i], nullptr});
+    for (std::size_t i = 0; i < shapes.size(); ++i) views.push_back({g.at(g.inputs[i]).type, shapes[i], nullptr});
     graft::executor serial;
     return graft::specialize(std::move(g), shapes.empty() ? nullptr : views.data(), {limit, serial, nullptr, 0});
 }
@@ -43,7 +42,7 @@ std::string operators(const graph& g) {
 }
 const graft::value& output(const graph& g, std::size_t i = 0) { return g.at(g.outputs[i]); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("what is constant is folded, also before any shape is known") {
     builder b;
@@ -61,8 +60,7 @@ TEST_CASE("shapes follow from the inputs, and what is made of them is folded") {
     builder b;
     const auto x = b.input("x", dtype::float32, {"N", 3, "H", "W"});
     const auto n = b.apply("Gather", {b.apply("Shape", {x}), b.constant("first", integers({0}))});
-    const auto flat =
-        b.apply("Reshape", {x, b.apply("Concat", {n, b.constant("rest", integers({-1}))}, {integer_attribute("axis", 0)})});
+    const auto flat = b.apply("Reshape", {x, b.apply("Concat", {n, b.constant("rest", integers({-1}))}, {integer_attribute("axis", 0)})});
     b.output(flat, "y");
     const graph g = verified(b);
     const graph two = specialized(g, {{2, 3, 4, 5}}), one = specialized(g, {{1, 3, 7, 7}});
@@ -91,7 +89,7 @@ TEST_CASE("If with a known condition is written out, with its captures, and the 
             else_body.captures = {{other, deeper}};
         }
         const auto y = b.apply("If", {b.constant("choose", graft::tensor::scalar(choose))},
-                              {graph_attribute("then_branch", then_body), graph_attribute("else_branch", else_body)});
+                               {graph_attribute("then_branch", then_body), graph_attribute("else_branch", else_body)});
         b.output(b.apply("Relu", {y}), "y");
         const graph g = specialized(verified(b), {{3}});
         CHECK(operators(g) == (choose ? "Neg Exp Abs Relu" : "Neg Relu"));
@@ -146,8 +144,7 @@ TEST_CASE("copies, dropout and what nobody reads are pruned; random and large co
     graft::limits small;
     small.memory_bytes = 1 << 20;
     builder bomb;
-    bomb.output(bomb.apply("Expand", {bomb.constant("one", floats({1})), bomb.constant("size", integers({1 << 20, 1 << 20}))}),
-                "large");
+    bomb.output(bomb.apply("Expand", {bomb.constant("one", floats({1})), bomb.constant("size", integers({1 << 20, 1 << 20}))}), "large");
     const auto refused = specialized(verified(bomb), {}, small);
     REQUIRE(!refused.ok());
     CHECK(refused.error().code() == graft::errc::memory_budget);

@@ -62,54 +62,77 @@ struct quantised_case {
     const char* name;
     dtype input;
     std::function<value_id(net&, value_id)> make;
-    double tolerance;      // absolute: what one step of the coarsest scale can change
-    std::size_t weights;   // that can learn
+    double tolerance;     // absolute: what one step of the coarsest scale can change
+    std::size_t weights;  // that can learn
 };
 // Pictures [2, 3, 6, 6].
 const std::vector<quantised_case>& cases() {
     static const std::vector<quantised_case> all{
-        {"QDQ around a Conv, weights a scale a channel", dtype::float32, [](net& n, value_id x) {
+        {"QDQ around a Conv, weights a scale a channel", dtype::float32,
+         [](net& n, value_id x) {
              const value_id a = n.dequantize(n.quantize(x, 0.01, 128), 0.01, 128);
-             const value_id w = n.b.apply("DequantizeLinear", {n.constant(made(dtype::int8, {4, 3, 3, 3}, 100)), n.constant(numbers(dtype::float32, {0.01, 0.02, 0.005, 0.01}, false)),
-                                                               n.constant(numbers(dtype::int8, {0, 0, 0, 0}, false))}, {integer_attribute("axis", 0)});
+             const value_id w =
+                 n.b.apply("DequantizeLinear",
+                           {n.constant(made(dtype::int8, {4, 3, 3, 3}, 100)), n.constant(numbers(dtype::float32, {0.01, 0.02, 0.005, 0.01}, false)),
+                            n.constant(numbers(dtype::int8, {0, 0, 0, 0}, false))},
+                           {integer_attribute("axis", 0)});
              const value_id bias = n.dequantize(n.constant(made(dtype::int32, {4}, 1000)), 0.0001, 0, dtype::int32);
              return n.dequantize(n.quantize(n.b.apply("Conv", {a, w, bias}), 0.05, 100), 0.05, 100);
-         }, 0.08, 2},
-        {"a ReLU6 that has become part of a scale", dtype::float32, [](net& n, value_id x) {
+         },
+         0.08, 2},
+        {"a ReLU6 that has become part of a scale", dtype::float32,
+         [](net& n, value_id x) {
              const value_id y = n.b.apply("Mul", {x, n.real(20)});
              return n.dequantize(n.quantize(y, 6.0 / 255, 0), 6.0 / 255, 0);
-         }, 0.02, 0},
-        {"integers that are moved between", dtype::float32, [](net& n, value_id x) {
+         },
+         0.02, 0},
+        {"integers that are moved between", dtype::float32,
+         [](net& n, value_id x) {
              const value_id q = n.quantize(x, 0.01, 120);
-             const value_id moved = n.b.apply("Transpose", {n.b.apply("MaxPool", {q}, {graft::integers_attribute("kernel_shape", {2, 2})})}, {graft::integers_attribute("perm", {0, 2, 3, 1})});
+             const value_id moved = n.b.apply("Transpose", {n.b.apply("MaxPool", {q}, {graft::integers_attribute("kernel_shape", {2, 2})})},
+                                              {graft::integers_attribute("perm", {0, 2, 3, 1})});
              return n.dequantize(moved, 0.01, 120);
-         }, 0.006, 0},
-        {"two scales joined", dtype::float32, [](net& n, value_id x) {
+         },
+         0.006, 0},
+        {"two scales joined", dtype::float32,
+         [](net& n, value_id x) {
              const value_id a = n.quantize(x, 0.01, 120), b = n.quantize(x, 0.02, 128);
              return n.dequantize(n.b.apply("Concat", {a, b}, {integer_attribute("axis", 1)}), 0.01, 120);
-         }, 0.02, 0},
+         },
+         0.02, 0},
         {"integers read by another scale", dtype::float32, [](net& n, value_id x) { return n.dequantize(n.quantize(x, 0.01, 120), 0.02, 110); }, 0.011, 0},
-        {"QLinearConv on bytes from outside", dtype::uint8, [](net& n, value_id x) {
-             const value_id y = n.b.apply("QLinearConv", {x, n.real(1.0 / 128), n.zero(dtype::uint8, 128), n.constant(made(dtype::uint8, {4, 3, 3, 3}, 100, 120)), n.real(0.01), n.zero(dtype::uint8, 120),
+        {"QLinearConv on bytes from outside", dtype::uint8,
+         [](net& n, value_id x) {
+             const value_id y = n.b.apply("QLinearConv", {x, n.real(1.0 / 128), n.zero(dtype::uint8, 128),
+                                                          n.constant(made(dtype::uint8, {4, 3, 3, 3}, 100, 120)), n.real(0.01), n.zero(dtype::uint8, 120),
                                                           n.real(0.05), n.zero(dtype::uint8, 90), n.constant(made(dtype::int32, {4}, 2000))});
              return n.dequantize(y, 0.05, 90);
-         }, 0.03, 2},
-        {"QLinearMatMul", dtype::float32, [](net& n, value_id x) {
+         },
+         0.03, 2},
+        {"QLinearMatMul", dtype::float32,
+         [](net& n, value_id x) {
              const value_id q = n.quantize(n.b.apply("Flatten", {x}), 0.01, 100);
-             const value_id y = n.b.apply("QLinearMatMul", {q, n.real(0.01), n.zero(dtype::uint8, 100), n.constant(made(dtype::uint8, {108, 5}, 100, 128)), n.real(0.01), n.zero(dtype::uint8, 128),
-                                                            n.real(0.1), n.zero(dtype::uint8, 128)});
+             const value_id y = n.b.apply("QLinearMatMul", {q, n.real(0.01), n.zero(dtype::uint8, 100), n.constant(made(dtype::uint8, {108, 5}, 100, 128)),
+                                                            n.real(0.01), n.zero(dtype::uint8, 128), n.real(0.1), n.zero(dtype::uint8, 128)});
              return n.dequantize(y, 0.1, 128);
-         }, 0.25, 1},
-        {"dynamic quantisation and ConvInteger", dtype::float32, [](net& n, value_id x) {
+         },
+         0.25, 1},
+        {"dynamic quantisation and ConvInteger", dtype::float32,
+         [](net& n, value_id x) {
              const std::vector<value_id> q = n.b.apply_all("DynamicQuantizeLinear", {x}, {}, 3);
              const value_id y = n.b.apply("ConvInteger", {q[0], n.constant(made(dtype::uint8, {4, 3, 3, 3}, 100, 128)), q[2], n.zero(dtype::uint8, 128)});
-             return n.b.apply("Mul", {n.b.apply("Cast", {y}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}), n.b.apply("Mul", {q[1], n.real(0.01)})});
-         }, 0.1, 1},
-        {"dynamic quantisation and MatMulInteger", dtype::float32, [](net& n, value_id x) {
+             return n.b.apply(
+                 "Mul", {n.b.apply("Cast", {y}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}), n.b.apply("Mul", {q[1], n.real(0.01)})});
+         },
+         0.1, 1},
+        {"dynamic quantisation and MatMulInteger", dtype::float32,
+         [](net& n, value_id x) {
              const std::vector<value_id> q = n.b.apply_all("DynamicQuantizeLinear", {n.b.apply("Flatten", {x})}, {}, 3);
              const value_id y = n.b.apply("MatMulInteger", {q[0], n.constant(made(dtype::int8, {108, 5}, 100)), q[2]});
-             return n.b.apply("Mul", {n.b.apply("Cast", {y}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}), n.b.apply("Mul", {q[1], n.real(0.01)})});
-         }, 0.2, 1},
+             return n.b.apply(
+                 "Mul", {n.b.apply("Cast", {y}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))}), n.b.apply("Mul", {q[1], n.real(0.01)})});
+         },
+         0.2, 1},
     };
     return all;
 }
@@ -128,7 +151,8 @@ TEST_CASE("Quantised networks stand for the same numbers in float32, with their 
         auto real = graft::to_float32(g, {2, 3, 6, 6}, serial, {}, changes);
         REQUIRE_MESSAGE(real.ok(), std::string(real.ok() ? "" : real.error().what()));
         CHECK(changes.dequantized);
-        for (const char* op : {"QuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"}) CHECK(!has(*real, op));
+        for (const char* op : {"QuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger", "DynamicQuantizeLinear"})
+            CHECK(!has(*real, op));
         CHECK(has(*real, "DequantizeLinear") == (c.input == dtype::uint8));
         const tensor in = made(c.input, {2, 3, 6, 6}, c.input == dtype::uint8 ? 100 : 1, c.input == dtype::uint8 ? 128 : 0);
         const tensor want = run(g, in), got = run(*real, in);
@@ -179,8 +203,9 @@ TEST_CASE("Half precision and double become float32, input and constants alike, 
         net n;
         const value_id x = n.b.input("picture", type, {"N", 3, 6, 6});
         const value_id y = n.b.apply("Relu", {n.b.apply("Conv", {x, n.constant(made(type, {4, 3, 3, 3}, 0.5))})});
-        const value_id half = n.b.apply("Cast", {n.b.apply("Sigmoid", {n.b.apply("Cast", {y}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))})})},
-                                        {integer_attribute("to", static_cast<std::int64_t>(type))});
+        const value_id half =
+            n.b.apply("Cast", {n.b.apply("Sigmoid", {n.b.apply("Cast", {y}, {integer_attribute("to", static_cast<std::int64_t>(dtype::float32))})})},
+                      {integer_attribute("to", static_cast<std::int64_t>(type))});
         n.b.output(n.b.apply("Mul", {half, n.constant(made(type, {}, 1, 2))}), "y");
         const graft::graph g = graft::load(n.b.finish().value()).value().graph();
         graft::executor serial;

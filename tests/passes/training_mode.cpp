@@ -190,7 +190,7 @@ TEST_CASE("quantisation behind a value that learns becomes FakeQuantize; before 
     drawing d;
     const value_id x = d.input("x", {2, 6}), w = d.g.add_constant("w", filled({6, 5}, -1, 1, 5));
     tensor scale = filled({1}, 0.02, 0.02, 1), scales = filled({5}, 0.01, 0.02, 2), zero = tensor::zeros(graft::dtype::uint8, {1}),
-        zeros = tensor::zeros(graft::dtype::int8, {5});
+           zeros = tensor::zeros(graft::dtype::int8, {5});
     scale = tensor(graft::dtype::float32, graft::shape{}, scale.storage());
     zero = tensor(graft::dtype::uint8, graft::shape{}, zero.storage());
     const value_id s = d.g.add_constant("s", scale), z = d.g.add_constant("z", zero), ss = d.g.add_constant("ss", scales), zz = d.g.add_constant("zz", zeros);
@@ -230,8 +230,8 @@ TEST_CASE("quantisation that gradients cannot pass is refused, not passed over")
     drawing d;
     const value_id w = d.input("w", {6, 5});
     tensor scale = filled({1}, 0.02, 0.02, 1), other = filled({1}, 0.03, 0.03, 1);
-    const value_id s = d.g.add_constant("s", tensor(graft::dtype::float32, graft::shape{}, scale.storage())), t = d.g.add_constant("t",
-        tensor(graft::dtype::float32, graft::shape{}, other.storage()));
+    const value_id s = d.g.add_constant("s", tensor(graft::dtype::float32, graft::shape{}, scale.storage())),
+                   t = d.g.add_constant("t", tensor(graft::dtype::float32, graft::shape{}, other.storage()));
     graft::graph g = d.finish(d.node("DequantizeLinear", {d.node("QuantizeLinear", {w, s}), t}));
     graft::training_mode_options o;
     auto frozen = graft::training_mode(g, o);

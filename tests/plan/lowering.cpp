@@ -57,18 +57,17 @@ private:
     // Mostly the newest value, sometimes an older one.
     made source() { return chance(75) ? pool_.back() : pool_[below(pool_.size())]; }
 
-    value_id conv(const made& x, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
-                  std::int64_t dilation, std::int64_t groups, bool bias) {
+    value_id conv(const made& x, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation, std::int64_t groups,
+                  bool bias) {
         const double scale = 1.2 / std::sqrt(static_cast<double>(x.extents[1] / groups * kernel * kernel));
         std::vector<value_id> in{x.id, constant({channels, x.extents[1] / groups, kernel, kernel}, -scale, scale)};
         if (bias) in.push_back(constant({channels}));
         return b_.apply("Conv", in,
-                       {integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}),
-                        integers_attribute("pads", {pad, pad, pad, pad}), integers_attribute("dilations", {dilation, dilation}),
-                        integer_attribute("group", groups)});
+                        {integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}),
+                         integers_attribute("pads", {pad, pad, pad, pad}), integers_attribute("dilations", {dilation, dilation}),
+                         integer_attribute("group", groups)});
     }
-    static std::int64_t extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad,
-                               std::int64_t dilation) {
+    static std::int64_t extent(std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t pad, std::int64_t dilation) {
         return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
     }
 
@@ -77,14 +76,11 @@ private:
         text_ += "act" + std::to_string(kind) + " ";
         switch (kind) {
         case 0: return b_.apply("Relu", {x});
-        case 1: return b_.apply("Mul", {x, b_.apply("Sigmoid", {x})}); // SiLU
-        case 2:
-            return b_.apply("Mul", {b_.apply("HardSigmoid", {x}, {real_attribute("alpha", 1.0f / 6), real_attribute("beta", 0.5f)}),
-                                   x}); // HardSwish
-        case 3: {                       // GELU by erf
+        case 1: return b_.apply("Mul", {x, b_.apply("Sigmoid", {x})});                                                                         // SiLU
+        case 2: return b_.apply("Mul", {b_.apply("HardSigmoid", {x}, {real_attribute("alpha", 1.0f / 6), real_attribute("beta", 0.5f)}), x});  // HardSwish
+        case 3: {                                                                                                                              // GELU by erf
             const value_id e = b_.apply("Add", {b_.apply("Erf", {b_.apply("Div", {x, number(1.4142135623730951)})}), number(1)});
-            return chance(50) ? b_.apply("Mul", {b_.apply("Mul", {x, e}), number(0.5)})
-                              : b_.apply("Mul", {b_.apply("Mul", {x, number(0.5)}), e});
+            return chance(50) ? b_.apply("Mul", {b_.apply("Mul", {x, e}), number(0.5)}) : b_.apply("Mul", {b_.apply("Mul", {x, number(0.5)}), e});
         }
         case 4: return b_.apply("Clip", {x, number(0), number(6)});
         case 5: return b_.apply("LeakyRelu", {x}, {real_attribute("alpha", 0.1f)});
@@ -93,11 +89,11 @@ private:
         case 8: return b_.apply("Tanh", {x});
         case 9: return b_.apply("Elu", {x}, {real_attribute("alpha", 0.7f)});
         case 10:
-            return b_.apply("Div", {b_.apply("Mul", {x, b_.apply("Clip", {b_.apply("Add", {x, number(3)}), number(0), number(6)})}),
-                                   number(6)}); // HardSwish, spelt out
+            return b_.apply(
+                "Div", {b_.apply("Mul", {x, b_.apply("Clip", {b_.apply("Add", {x, number(3)}), number(0), number(6)})}), number(6)});  // HardSwish, spelt out
         case 11: return b_.apply("Softplus", {x});
         case 12: return b_.apply("HardSigmoid", {x});
-        default: return b_.apply("Mul", {x, b_.apply("Tanh", {b_.apply("Softplus", {x})})}); // Mish
+        default: return b_.apply("Mul", {x, b_.apply("Tanh", {b_.apply("Softplus", {x})})});  // Mish
         }
     }
 
@@ -109,25 +105,22 @@ private:
         switch (kind) {
         case 0:
         case 1:
-        case 2: { // convolution, mostly with what follows one
-            const std::int64_t kernel = pick({1, 1, 3, 3, 5, 2}), pad = kernel / 2, stride = pick({1, 1, 1, 2}),
-                               dilation = kernel == 3 && chance(20) ? 2 : 1;
-            const std::int64_t groups = chance(25) ? s[1] : 1,
-                               channels = groups > 1 ? groups * pick({1, 1, 2}) : pick({1, 5, 8, 13, 16, 19, 24, 33});
+        case 2: {  // convolution, mostly with what follows one
+            const std::int64_t kernel = pick({1, 1, 3, 3, 5, 2}), pad = kernel / 2, stride = pick({1, 1, 1, 2}), dilation = kernel == 3 && chance(20) ? 2 : 1;
+            const std::int64_t groups = chance(25) ? s[1] : 1, channels = groups > 1 ? groups * pick({1, 1, 2}) : pick({1, 5, 8, 13, 16, 19, 24, 33});
             if (s[2] + 2 * pad <= dilation * (kernel - 1) || s[3] + 2 * pad <= dilation * (kernel - 1)) return;
             value_id y = conv(x, channels, kernel, stride, pad, dilation, groups, chance(50));
-            const shape out{s[0], channels, extent(s[2], kernel, stride, pad, dilation),
-                            extent(s[3], kernel, stride, pad, dilation)};
+            const shape out{s[0], channels, extent(s[2], kernel, stride, pad, dilation), extent(s[3], kernel, stride, pad, dilation)};
             if (chance(40))
-                y = b_.apply("BatchNormalization", {y, constant({channels}, 0.5, 1.5), constant({channels}), constant({channels}),
-                                                   constant({channels}, 0.5, 2)});
+                y = b_.apply("BatchNormalization",
+                             {y, constant({channels}, 0.5, 1.5), constant({channels}), constant({channels}), constant({channels}, 0.5, 2)});
             if (chance(20)) y = b_.apply("Mul", {y, constant({1, channels, 1, 1})});
             if (chance(20)) y = b_.apply("Add", {constant({channels, 1, 1}), y});
             if (chance(50)) y = activation(y);
             return add(y, out);
         }
         case 3:
-        case 4: { // residual, before or after an activation
+        case 4: {  // residual, before or after an activation
             value_id y = conv(x, s[1], 3, 1, 1, 1, 1, true);
             if (chance(30)) y = activation(y);
             y = chance(50) ? b_.apply("Add", {y, x.id}) : b_.apply("Sum", {x.id, y});
@@ -135,36 +128,34 @@ private:
             return add(y, s);
         }
         case 5: return add(activation(x.id), s);
-        case 6: { // pooling
+        case 6: {  // pooling
             const std::int64_t kernel = pick({2, 3}), stride = pick({1, 2}), pad = chance(50) ? kernel / 2 : 0;
             if (s[2] + 2 * pad < kernel || s[3] + 2 * pad < kernel) return;
             const bool max = chance(50);
-            std::vector<graft::attribute> a{integers_attribute("kernel_shape", {kernel, kernel}),
-                                            integers_attribute("strides", {stride, stride}),
+            std::vector<graft::attribute> a{integers_attribute("kernel_shape", {kernel, kernel}), integers_attribute("strides", {stride, stride}),
                                             integers_attribute("pads", {pad, pad, pad, pad})};
             if (!max && chance(50)) a.push_back(integer_attribute("count_include_pad", 1));
             return add(b_.apply(max ? "MaxPool" : "AveragePool", {x.id}, std::move(a)),
                        {s[0], s[1], extent(s[2], kernel, stride, pad, 1), extent(s[3], kernel, stride, pad, 1)});
         }
         case 7:
-        case 8: { // concatenation of everything with this image size
+        case 8: {  // concatenation of everything with this image size
             std::vector<value_id> parts{x.id};
             std::int64_t channels = s[1];
             for (const made& other : pool_)
-                if (parts.size() < 4 && other.extents[0] == s[0] && other.extents[2] == s[2] && other.extents[3] == s[3] &&
-                    chance(60) && channels + other.extents[1] < 80)
+                if (parts.size() < 4 && other.extents[0] == s[0] && other.extents[2] == s[2] && other.extents[3] == s[3] && chance(60) &&
+                    channels + other.extents[1] < 80)
                     parts.push_back(other.id), channels += other.extents[1];
             return add(b_.apply("Concat", parts, {integer_attribute("axis", 1)}), {s[0], channels, s[2], s[3]});
         }
-        case 9: { // squeeze and excitation
-            const value_id pooled = chance(50) ? b_.apply("GlobalAveragePool", {x.id})
-                                               : b_.apply("ReduceMean", {x.id}, {integers_attribute("axes", {2, 3})});
+        case 9: {  // squeeze and excitation
+            const value_id pooled = chance(50) ? b_.apply("GlobalAveragePool", {x.id}) : b_.apply("ReduceMean", {x.id}, {integers_attribute("axes", {2, 3})});
             const made p{pooled, {s[0], s[1], 1, 1}};
             const made squeezed{b_.apply("Relu", {conv(p, 5, 1, 1, 0, 1, 1, true)}), {s[0], 5, 1, 1}};
             const value_id gate = b_.apply(chance(50) ? "Sigmoid" : "HardSigmoid", {conv(squeezed, s[1], 1, 1, 0, 1, 1, true)});
             return add(chance(50) ? b_.apply("Mul", {x.id, gate}) : b_.apply("Mul", {gate, x.id}), s);
         }
-        case 10: { // sums and products of equal shapes
+        case 10: {  // sums and products of equal shapes
             for (const made& other : pool_)
                 if (other.extents == s && other.id != x.id) {
                     value_id y = b_.apply(chance(60) ? "Add" : chance(50) ? "Mul" : "Sub", {x.id, other.id});
@@ -173,27 +164,25 @@ private:
                 }
             return add(b_.apply("Add", {x.id, x.id}), s);
         }
-        case 11: { // with numbers, and with a number a channel
-            const value_id y =
-                chance(50) ? b_.apply("Mul", {x.id, number(0.75)}) : b_.apply("Add", {constant({1, s[1], 1, 1}), x.id});
+        case 11: {  // with numbers, and with a number a channel
+            const value_id y = chance(50) ? b_.apply("Mul", {x.id, number(0.75)}) : b_.apply("Add", {constant({1, s[1], 1, 1}), x.id});
             return add(y, s);
         }
-        case 12: { // channel shuffle: what ShuffleNet does, in whole tensors
+        case 12: {  // channel shuffle: what ShuffleNet does, in whole tensors
             if (s[1] % 2) return add(b_.apply("Neg", {x.id}), s);
             const value_id split = b_.apply("Reshape", {x.id, list({s[0], 2, s[1] / 2, s[2], s[3]})});
             const value_id turned = b_.apply("Transpose", {split}, {integers_attribute("perm", {0, 2, 1, 3, 4})});
             return add(b_.apply("Reshape", {turned, list({s[0], s[1], s[2], s[3]})}), s);
         }
-        case 13: { // channels last, a matrix product, and back
+        case 13: {  // channels last, a matrix product, and back
             const std::int64_t channels = pick({3, 8, 21});
             const value_id last = b_.apply("Transpose", {x.id}, {integers_attribute("perm", {0, 2, 3, 1})});
             const double scale = 1.2 / std::sqrt(static_cast<double>(s[1]));
-            value_id y =
-                b_.apply("Add", {b_.apply("MatMul", {last, constant({s[1], channels}, -scale, scale)}), constant({channels})});
+            value_id y = b_.apply("Add", {b_.apply("MatMul", {last, constant({s[1], channels}, -scale, scale)}), constant({channels})});
             if (chance(50)) y = activation(y);
             return add(b_.apply("Transpose", {y}, {integers_attribute("perm", {0, 3, 1, 2})}), {s[0], channels, s[2], s[3]});
         }
-        default: { // a part of the channels
+        default: {  // a part of the channels
             const std::int64_t from = below(static_cast<int>(s[1])), to = from + 1 + below(static_cast<int>(s[1] - from));
             return add(b_.apply("Slice", {x.id, list({from}), list({to}), list({1})}), {s[0], to - from, s[2], s[3]});
         }
@@ -236,7 +225,7 @@ void compare(std::uint64_t seed, dtype type, double bound) {
     }
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("random networks give the reference's answers when they are fused and lowered") {
     for (int seed = 0; seed < rounds(150); ++seed) compare(static_cast<std::uint64_t>(seed), dtype::float32, 1e-4);

@@ -43,7 +43,7 @@ void check(const std::vector<lifetime>& all, std::int64_t arena) {
     CHECK(inside);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("lifetimes that overlap never share bytes, in two thousand random cases") {
     problems::numbers random{1};
@@ -52,11 +52,9 @@ TEST_CASE("lifetimes that overlap never share bytes, in two thousand random case
         const int steps = 1 + static_cast<int>(random.next() % 40);
         std::vector<lifetime> all(random.next() % 60);
         for (lifetime& l : all) {
-            l.bytes =
-                random.next() % 10 == 0 ? 0 : static_cast<std::int64_t>(random.next() % (random.next() % 3 ? 5000 : 100000));
+            l.bytes = random.next() % 10 == 0 ? 0 : static_cast<std::int64_t>(random.next() % (random.next() % 3 ? 5000 : 100000));
             l.first = static_cast<int>(random.next() % static_cast<unsigned>(steps));
-            l.last = l.first + static_cast<int>(random.next() % static_cast<unsigned>(std::min(
-                                                                    steps - l.first, 1 + static_cast<int>(random.next() % 8))));
+            l.last = l.first + static_cast<int>(random.next() % static_cast<unsigned>(std::min(steps - l.first, 1 + static_cast<int>(random.next() % 8))));
         }
         const std::int64_t least = lower_bound(all, steps), arena = graft::plan_memory(all);
         check(all, arena);

@@ -67,7 +67,7 @@ std::shared_ptr<const graft::plan> plan_of(const graft::graph& g, std::vector<st
 }
 crossings crossings_of(const graft::graph& g, std::vector<std::string> taken) { return crossings_of(*plan_of(g, std::move(taken))); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a value is brought over once, however many read it there") {
     builder b;
@@ -83,7 +83,7 @@ TEST_CASE("a value is brought over once, however many read it there") {
     c.output(c.apply("Sum", {a, d, e, from}), "y");
     c.output(from, "from");
     graft::graph g = c.finish();
-    CHECK(crossings_of(g, {"Exp"}) == crossings{1, 1, 1});         // four nodes of the host and the caller read one copy
+    CHECK(crossings_of(g, {"Exp"}) == crossings{1, 1, 1});  // four nodes of the host and the caller read one copy
     CHECK(crossings_of(g, {"Sqrt", "Tanh", "Sin"}) == crossings{1, 3, 1});
     CHECK(crossings_of(g, {"Exp", "Sum"}) == crossings{4, 2, 2});  // x and three sums up; what Exp made, for all, and the sum down
     CHECK(crossings_of(g, {}) == crossings{0, 0, 0});
@@ -170,7 +170,9 @@ TEST_CASE("a constant that both sides read is copied by no step, and lies where 
 TEST_CASE("each side has memory of its own, and values of the device that live at different times share it") {
     builder b;
     value_id x = b.input("x", f32, {1024});
-    for (int i = 0; i < 10; ++i) x = b.apply(i % 2 ? "MatMul" : "Softmax", i % 2 ? std::vector<value_id>{x, b.constant("w" + std::to_string(i), graft::tensor::zeros(f32, {1024, 1024}))} : std::vector<value_id>{x});
+    for (int i = 0; i < 10; ++i)
+        x = b.apply(i % 2 ? "MatMul" : "Softmax",
+                    i % 2 ? std::vector<value_id>{x, b.constant("w" + std::to_string(i), graft::tensor::zeros(f32, {1024, 1024}))} : std::vector<value_id>{x});
     b.output(x, "y");
     const graft::graph g = b.finish();
     const auto all = plan_of(g, {"MatMul", "Softmax"}), none = plan_of(g, {});
@@ -223,7 +225,7 @@ crossings crossings_of_state(const graft::graph& g, std::vector<std::string> tak
     return crossings_of(**p);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a state is changed behind everybody who reads it as it was, through a view or a copy as well") {
     for (const bool through_view : {false, true}) {

@@ -10,7 +10,7 @@ using program_test::done;
 
 done check(const std::string& arguments) { return program_test::graft_program("check " + arguments); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("check accepts a sound dataset with an empty list of problems") {
     made_folder folder;
@@ -51,7 +51,8 @@ TEST_CASE("check tells of copies and of uneven classes") {
     folder.put("val/a/leak.pgm", picture(0));
     const done json = check(folder.path + " --json");
     CHECK(json.code == 0);
-    CHECK(json.has("\"copies\":{\"exact\":{\"class\":1,\"classes\":1,\"parts\":1},\"near\":{\"class\":0,\"classes\":0,\"parts\":0},\"near_searched\":true,\"listed\":["));
+    CHECK(json.has(
+        "\"copies\":{\"exact\":{\"class\":1,\"classes\":1,\"parts\":1},\"near\":{\"class\":0,\"classes\":0,\"parts\":0},\"near_searched\":true,\"listed\":["));
     CHECK(json.has("train/b/again.pgm\",\"of\":\"" + folder.path + "/train/b/1.pgm\",\"within\":\"class\",\"kind\":\"exact\""));
     CHECK(json.has("\"code\":\"data.label_conflict\""));
     CHECK(json.has("\"code\":\"data.leak\""));

@@ -12,14 +12,13 @@ namespace {
 using program_test::done;
 using program_test::graft_program;
 
-const std::string model = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx",
-                  fish = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png";
+const std::string model = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx", fish = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("wrong usage exits with 2 and one line") {
-    for (const char* arguments : {"", "frobnicate", "info", "classify", "classify a", "run m.onnx", "bench m.onnx --rounds 0",
-                                  "info --nonsense x", "decode x.png", "classify a b --top x", "info m.onnx --device toaster"}) {
+    for (const char* arguments : {"", "frobnicate", "info", "classify", "classify a", "run m.onnx", "bench m.onnx --rounds 0", "info --nonsense x",
+                                  "decode x.png", "classify a b --top x", "info m.onnx --device toaster"}) {
         CAPTURE(arguments);
         const done d = graft_program(arguments);
         CHECK(d.code == 2);
@@ -47,7 +46,8 @@ TEST_CASE("a misspelt option, verb or word is told with the one that may be mean
         {"info m.onnx --device cuda:0,1", "one is taken"},
         {"finetune data --from m.onnx --out o --optimizer admw", "did you mean adamw?"},
         {"finetune data --from m.onnx --out o --loss cross_entopy", "did you mean cross_entropy?"},
-        {"train data --out o --arch resnet50", "lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from"}};
+        {"train data --out o --arch resnet50",
+         "lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from"}};
     for (const auto& given : all) {
         CAPTURE(given.first);
         const done d = graft_program(given.first);
@@ -101,9 +101,8 @@ TEST_CASE("info prints the keys of its contract") {
     const done d = graft_program("info " + model + " --json");
     CHECK(d.code == 0);
     CHECK(d.err.empty());
-    for (const char* key :
-         {"\"inputs\":[{\"name\":\"input\",\"dtype\":\"float32\",\"shape\":[\"N\",3,64,64]}]", "\"outputs\":[", "\"operators\":{",
-          "\"Conv\":13", "\"parameters\":46920", "\"macs\":", "\"opset\":17", "\"peak_bytes\":"})
+    for (const char* key : {"\"inputs\":[{\"name\":\"input\",\"dtype\":\"float32\",\"shape\":[\"N\",3,64,64]}]", "\"outputs\":[", "\"operators\":{",
+                            "\"Conv\":13", "\"parameters\":46920", "\"macs\":", "\"opset\":17", "\"peak_bytes\":"})
         CHECK_MESSAGE(d.has(key), key);
     CHECK(graft_program("info --ops " + model).out == "Add,BatchNormalization,Conv,Flatten,Gemm,GlobalAveragePool,Relu\n");
     CHECK(graft_program("info --placement " + model).code == 0);
@@ -120,8 +119,7 @@ TEST_CASE("classify names every picture, and goes on after one that fails") {
 
 TEST_CASE("the pixels, the tensor and a run agree on their files") {
     CHECK(graft_program("decode " + fish + " -o graft_cli.npy --json").has("\"shape\":[192,192,3],\"dtype\":\"uint8\""));
-    CHECK(graft_program("preprocess " + fish + " --model " + model + " -o graft_cli.npy --json")
-              .has("\"shape\":[1,3,64,64],\"dtype\":\"float32\""));
+    CHECK(graft_program("preprocess " + fish + " --model " + model + " -o graft_cli.npy --json").has("\"shape\":[1,3,64,64],\"dtype\":\"float32\""));
     const done d = graft_program("run " + model + " --input input=graft_cli.npy --output-dir graft_cli_out --json");
     CHECK(d.code == 0);
     CHECK(d.has("\"outputs\":{\"logits\":\"graft_cli_out/logits.npy\"}"));
@@ -136,8 +134,7 @@ TEST_CASE("the pixels, the tensor and a run agree on their files") {
 TEST_CASE("bench gives one number a round") {
     const done d = graft_program("bench " + model + " --rounds 3 --batch 2 --threads 1 --json");
     CHECK(d.code == 0);
-    for (const char* key :
-         {"\"latency_ms\":[", "\"load_ms\":", "\"rss_mb\":", "\"isa\":\"", "\"device\":\"cpu\"", "\"macs\":", "\"batch\":2"})
+    for (const char* key : {"\"latency_ms\":[", "\"load_ms\":", "\"rss_mb\":", "\"isa\":\"", "\"device\":\"cpu\"", "\"macs\":", "\"batch\":2"})
         CHECK_MESSAGE(d.has(key), key);
     const std::string list = d.out.substr(d.out.find("\"latency_ms\":["), d.out.find(']') - d.out.find("\"latency_ms\":["));
     int commas = 0;
@@ -151,7 +148,8 @@ TEST_CASE("bench --batch opens a network that was exported for another batch") {
     graft::tensor rows = graft::tensor::make(graft::dtype::int64, graft::shape{2});
     rows.data<std::int64_t>()[0] = 1, rows.data<std::int64_t>()[1] = 192;
     const graft::value_id x = net.input("x", graft::dtype::float32, {1, 3, 8, 8});
-    const graft::value_id flat = net.apply("Reshape", {x, net.constant("rows", rows)}), w = net.constant("w", graft::tensor::zeros(graft::dtype::float32, {192, 4}));
+    const graft::value_id flat = net.apply("Reshape", {x, net.constant("rows", rows)}),
+                          w = net.constant("w", graft::tensor::zeros(graft::dtype::float32, {192, 4}));
     net.output(net.apply("MatMul", {flat, w}), "y");
     const std::string path = folder.path + "/fixed.onnx";
     REQUIRE(graft::write_onnx_file(net.finish(), path).ok());

@@ -8,7 +8,6 @@
 
 namespace {
 
-
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/";
 
 // The options that scripts/demo gives to finetune behind --out.
@@ -19,7 +18,7 @@ std::string options_of_the_script() {
     return text.substr(at + before.size(), text.find('"', at + before.size()) - at - before.size());
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the demo's network learns new pictures and names those that it has not seen") {
     const std::string options = options_of_the_script();
@@ -43,6 +42,6 @@ TEST_CASE("the demo's network learns new pictures and names those that it has no
             REQUIRE(top.ok());
             right += top.value()[0].label == name;
         }
-    CHECK(right >= 10); // of twelve; which ones are hard differs between instruction sets
+    CHECK(right >= 10);  // of twelve; which ones are hard differs between instruction sets
 }
 #endif

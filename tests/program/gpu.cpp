@@ -13,8 +13,7 @@ namespace {
 using program_test::done;
 using program_test::graft_program;
 
-const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx",
-                  fish = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png";
+const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx", fish = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/fish-1.png";
 const std::string clean = "env -u CUDA_VISIBLE_DEVICES -u GRAFT_DEVICE -u GRAFT_REQUIRE_GPU -u LD_LIBRARY_PATH ";
 
 int times(const std::string& text, const std::string& part) {
@@ -23,7 +22,7 @@ int times(const std::string& text, const std::string& part) {
     return n;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("on a machine without a GPU the program runs on the CPU and says nothing of it") {
     if (graft::gpu::has_hardware()) {
@@ -31,9 +30,8 @@ TEST_CASE("on a machine without a GPU the program runs on the CPU and says nothi
         return;
     }
     const made_folder folder;
-    for (const std::string& verb :
-         {"bench " + demo + " --rounds 1 --json", "bench " + demo + " --rounds 1 --json --device auto", std::string("doctor --json"),
-          "classify " + demo + " " + fish + " --json", "info " + demo + " --placement --device auto --json"}) {
+    for (const std::string& verb : {"bench " + demo + " --rounds 1 --json", "bench " + demo + " --rounds 1 --json --device auto", std::string("doctor --json"),
+                                    "classify " + demo + " " + fish + " --json", "info " + demo + " --placement --device auto --json"}) {
         CAPTURE(verb);
         const done d = graft_program(verb, clean + "-u GRAFT_CUDA_PATH ");
         CHECK(d.code == 0);
@@ -89,16 +87,13 @@ void put_grays(const made_folder& folder) {
             std::string pixels(28 * 28, '\0');
             for (std::size_t p = 0; p < pixels.size(); ++p)
                 pixels[p] = static_cast<char>((bright ? 160 : 20) + (p * 7 + static_cast<std::size_t>(i) * 13) % 60);
-            folder.put((i < 8 ? "train/" : "val/") + std::string(bright ? "bright/" : "dark/") + std::to_string(i) + ".pgm",
-                       "P5 28 28 255\n" + pixels);
+            folder.put((i < 8 ? "train/" : "val/") + std::string(bright ? "bright/" : "dark/") + std::to_string(i) + ".pgm", "P5 28 28 255\n" + pixels);
         }
 }
 
-std::string lenet(const made_folder& folder) {
-    return "train " + folder.path + " --arch lenet --batch 4 --lr 0.01 --threads 1 --out " + folder.path + "/out ";
-}
+std::string lenet(const made_folder& folder) { return "train " + folder.path + " --arch lenet --batch 4 --lr 0.01 --threads 1 --out " + folder.path + "/out "; }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("doctor lists the posed devices and tells which auto takes") {
     const done d = on_devices(3, "doctor --json");
@@ -115,12 +110,8 @@ TEST_CASE("doctor lists the posed devices and tells which auto takes") {
 
 TEST_CASE("--device takes the device of that number, among those that CUDA_VISIBLE_DEVICES leaves") {
     // The device that doctor opens for these.
-    const auto opened = [](const std::string& arguments, const std::string& more = "") {
-        return on_devices(2, "doctor --json " + arguments, more);
-    };
-    const auto is = [](const done& d, const std::string& device) {
-        return d.code == 0 && d.has("],\"device\":\"" + device + "\",\"libraries\"");
-    };
+    const auto opened = [](const std::string& arguments, const std::string& more = "") { return on_devices(2, "doctor --json " + arguments, more); };
+    const auto is = [](const done& d, const std::string& device) { return d.code == 0 && d.has("],\"device\":\"" + device + "\",\"libraries\""); };
     CHECK(is(opened(""), "cuda:0"));
     CHECK(is(opened("--device cuda"), "cuda:0"));
     CHECK(is(opened("--device cuda:1"), "cuda:1"));
@@ -270,8 +261,7 @@ TEST_CASE("float16 is trained with a scaled loss, and its checkpoints hold the s
         const done d = on_devices(1, lenet(folder) + "--epochs 1 --overwrite --json --precision " + precision);
         CAPTURE(d.err);
         REQUIRE(d.code == 0);
-        CHECK(contains(file_contents(folder.path + "/out/checkpoint.safetensors"), "loss_scale") ==
-              (std::string(precision) == "float16"));
+        CHECK(contains(file_contents(folder.path + "/out/checkpoint.safetensors"), "loss_scale") == (std::string(precision) == "float16"));
     }
 }
 

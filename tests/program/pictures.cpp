@@ -44,7 +44,7 @@ std::string written(const made_folder& folder, bool dense, std::int64_t batch = 
     return path;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("classify takes folders, names each picture by its whole path, and goes on past those that fail") {
     const made_folder folder;
@@ -66,7 +66,8 @@ TEST_CASE("classify takes folders, names each picture by its whole path, and goe
     CHECK(!contains(d.out, "unsure"));
     // Nothing is cut where nobody looks.
     CHECK(contains(graft_program("classify " + model + " " + folder.path).out, folder.path + "/" + deep + "boat.png"));
-    CHECK(contains(graft_program("classify " + model + " " + folder.path + " --color always --preview 0", "COLUMNS=40 ").out, folder.path + "/" + deep + "boat.png"));
+    CHECK(contains(graft_program("classify " + model + " " + folder.path + " --color always --preview 0", "COLUMNS=40 ").out,
+                   folder.path + "/" + deep + "boat.png"));
 }
 
 TEST_CASE("classify writes CSV, which reads as a dataset does") {
@@ -105,13 +106,15 @@ TEST_CASE("classify writes CSV, which reads as a dataset does") {
 
 TEST_CASE("classify sorts copies into folders, whatever the labels are, and overwrites nothing") {
     const made_folder folder;
-    for (const char* name : {"boat-1", "fish-1", "flower-1", "house-1", "moon-1", "mountain-1", "sun-1", "tree-1"}) folder.put(std::string("in/") + name + ".png", demo_picture(name));
+    for (const char* name : {"boat-1", "fish-1", "flower-1", "house-1", "moon-1", "mountain-1", "sun-1", "tree-1"})
+        folder.put(std::string("in/") + name + ".png", demo_picture(name));
     folder.put("in/again/boat-1.png", demo_picture("boat-2"));
     folder.put("in/again/bad.png", "no picture");
-    const std::string labels = folder.put("labels.txt", "../up\n\n..\na/b\n.hidden\n" + std::string(300, 'x') + "\nunsure\n100 %\n"), out = folder.path + "/in/sorted";
+    const std::string labels = folder.put("labels.txt", "../up\n\n..\na/b\n.hidden\n" + std::string(300, 'x') + "\nunsure\n100 %\n"),
+                      out = folder.path + "/in/sorted";
     const std::string run = "classify " + model + " " + folder.path + "/in --labels " + labels + " --unsure 0.96 --json -q --sort-into " + out;
     const done d = graft_program(run);
-    CHECK(d.code == 1); // the one that is no picture
+    CHECK(d.code == 1);  // the one that is no picture
     const std::vector<std::string> files = files_in(out);
     REQUIRE(files.size() == 9);
     const auto has = [&files](const std::string& name) { return std::find(files.begin(), files.end(), name) != files.end(); };
@@ -161,12 +164,13 @@ TEST_CASE("explain draws where the network looks, for each picture and class") {
     const done d = graft_program(run);
     CHECK(d.code == 1);
     CHECK(d.refused("image.unsupported"));
-    CHECK(contains(d.out, "{\"image\":\"" + folder.path + "/in/a/fish.png\",\"file\":\"" + out + "/fish.png\",\"index\":1,\"label\":\"fish\",\"probability\":0.97"));
+    CHECK(contains(d.out,
+                   "{\"image\":\"" + folder.path + "/in/a/fish.png\",\"file\":\"" + out + "/fish.png\",\"index\":1,\"label\":\"fish\",\"probability\":0.97"));
     CHECK(contains(d.out, "/in/bad.png\",\"error\":{\"code\":\"image.unsupported\""));
     CHECK(contains(d.out, out + "/fish-2.png\""));
     const graft::image map = graft::decode_file(out + "/fish.png").value();
-    CHECK(map.width == 256);       // 64 pixels, four times as large
-    CHECK(map.height == 256 + 21); // and a line of text
+    CHECK(map.width == 256);        // 64 pixels, four times as large
+    CHECK(map.height == 256 + 21);  // and a line of text
     // Warm colours somewhere, gray somewhere else.
     int warm = 0, cold = 0;
     for (std::int64_t i = 0; i < 256 * 256 * 3; i += 3) {
@@ -199,7 +203,9 @@ TEST_CASE("explain draws where the network looks, for each picture and class") {
 TEST_CASE("explain says why a network cannot be explained, before any picture is read") {
     const made_folder folder;
     const std::string picture_and_out = " nothing.png --preprocess unit,resize=8x8,crop=none --out " + folder.path + "/maps";
-    CHECK(graft_program("explain " + written(folder, false) + " " + demo + "pictures/boat-1.png --preprocess unit,resize=8x8,crop=none --out " + folder.path + "/maps").code == 0);
+    CHECK(graft_program("explain " + written(folder, false) + " " + demo + "pictures/boat-1.png --preprocess unit,resize=8x8,crop=none --out " + folder.path +
+                        "/maps")
+              .code == 0);
     CHECK(graft_program("explain " + written(folder, true) + picture_and_out).refused("explain.features"));
     // Batches that are fixed are opened, so that the first thing to miss is the picture.
     CHECK(graft_program("explain " + written(folder, false, 4) + picture_and_out).refused("image.open"));

@@ -48,7 +48,7 @@ const std::string tests = "tests() {\n"
                           "  return 8\n"
                           "}\n";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("a build that succeeds says how long it took, and nothing of what the compiler said") {
     const told plain = told_by(build + "follow Building builds 0\n");
@@ -85,7 +85,7 @@ TEST_CASE("on a terminal one line tells how many of how many, how long, and what
     CHECK(testing.code == 8);
     CHECK(has(testing, " 1 of 2, 0:0"));
     CHECK(has(testing, "  gpu_conv"));
-    CHECK(!has(testing, "core ....")); // those that pass are counted, those that fail are shown
+    CHECK(!has(testing, "core ...."));  // those that pass are counted, those that fail are shown
     CHECK(has(testing, "2/2 Test  #2: gpu_conv .........***Failed"));
     CHECK(has(testing, "conv.cpp:7: ERROR"));
     CHECK(has(testing, "50% tests passed"));

@@ -15,9 +15,7 @@ using program_test::graft_program;
 std::string stripes(bool standing, int variant) {
     std::string pixels;
     for (int y = 0; y < 28; ++y)
-        for (int x = 0; x < 28; ++x)
-            pixels +=
-                static_cast<char>(((standing ? x : y) + variant) % 6 < 3 ? 40 + 7 * (variant % 5) : 200 - 11 * (variant % 7));
+        for (int x = 0; x < 28; ++x) pixels += static_cast<char>(((standing ? x : y) + variant) % 6 < 3 ? 40 + 7 * (variant % 5) : 200 - 11 * (variant % 7));
     return "P5 28 28 255\n" + pixels;
 }
 
@@ -33,8 +31,7 @@ void put_demo_pictures(const made_folder& folder, const std::vector<std::string>
     for (const std::string& name : classes)
         for (const char* part : {"train/", "val/"})
             for (const char* number : {"1", "2"})
-                folder.put(part + name + "/" + number + ".png",
-                           file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
+                folder.put(part + name + "/" + number + ".png", file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/" + name + "-" + number + ".png"));
 }
 
 int times(const std::string& text, const std::string& part) {
@@ -55,7 +52,7 @@ int in_events(const std::string& out, const std::string& text) {
 
 const std::string demo = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx";
 
-} // namespace
+}  // namespace
 
 TEST_CASE("info tells what memory a training step takes, and why a model cannot be trained as it is") {
     const done told = graft_program("info " + demo + " --train 32 --json");
@@ -65,8 +62,7 @@ TEST_CASE("info tells what memory a training step takes, and why a model cannot 
     // Weights and statistics, two moments and an average of 46,920 numbers at most.
     CHECK(told.number("state_bytes") > 3 * 4 * 45000);
     CHECK(told.number("state_bytes") < 4 * 4 * 46920);
-    CHECK(graft_program("info " + demo + " --train 64 --json").number("activation_bytes") >
-          1.8 * told.number("activation_bytes"));
+    CHECK(graft_program("info " + demo + " --train 64 --json").number("activation_bytes") > 1.8 * told.number("activation_bytes"));
     CHECK(graft_program("info " + demo + " --train 32").has("a step of 32"));
     CHECK(graft_program("info " + demo + " --train 0").code == 2);
 }
@@ -79,20 +75,18 @@ TEST_CASE("train writes a model that evaluate finds as good as it was said to be
     const done trained = graft_program(run);
     CAPTURE(trained.err);
     REQUIRE(trained.code == 0);
-    for (const char* key :
-         {"best_top1", "epochs", "images_per_s", "peak_rss_mb", "device", "best_epoch", "step_bytes", "history"})
+    for (const char* key : {"best_top1", "epochs", "images_per_s", "peak_rss_mb", "device", "best_epoch", "step_bytes", "history"})
         CHECK(contains(trained.out, "\"" + std::string(key) + "\":"));
-    for (const char* file :
-         {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"})
+    for (const char* file : {"model.onnx", "checkpoint.safetensors", "checkpoint.previous.safetensors", "metrics.jsonl", "report.html"})
         CHECK(!file_contents(out + "/" + file).empty());
     CHECK(trained.number("epochs") == 10);
     CHECK(trained.number("best_top1") == 1);
     CHECK(contains(trained.err, "2 classes, 32 pictures to learn from, 16 to score by"));
     CHECK(contains(file_contents(out + "/report.html"), "Grad-CAM"));
     CHECK(in_events(out, "confusion_matrix/val") == 1);
-    CHECK(in_events(out, "most_wrong/val") == 0); // nothing was wrong
+    CHECK(in_events(out, "most_wrong/val") == 0);  // nothing was wrong
     CHECK(graft_program(run + " --resume").code == 0);
-    CHECK(in_events(out, "confusion_matrix/val") == 1); // nothing was learnt anew
+    CHECK(in_events(out, "confusion_matrix/val") == 1);  // nothing was learnt anew
 
     const done scored = graft_program("evaluate " + out + "/model.onnx " + folder.path + "/val --json");
     REQUIRE(scored.code == 0);
@@ -131,7 +125,7 @@ TEST_CASE("finetune and the same call in code have the same defaults, and say wh
 
     const std::string help = graft_program("finetune --help").out;
     for (const graft::training_setting& s : graft::training_settings()) {
-        if (s.option == "--seed") continue; // of all verbs
+        if (s.option == "--seed") continue;  // of all verbs
         CHECK_MESSAGE(contains(help, s.option), s.option);
         CHECK_MESSAGE(contains(help, "(default: " + s.by_default.substr(0, s.by_default.find(' '))), s.option);
     }
@@ -141,9 +135,7 @@ TEST_CASE("the bytes of a model do not depend on threads, workers, or how often 
     made_folder folder;
     put_stripes(folder);
     const std::string run =
-        "train " + folder.path +
-        " --arch lenet --epochs 6 --batch 4 --seed 3 --checkpoint-every 0 --augment random_horizontal_flip -q --out " +
-        folder.path;
+        "train " + folder.path + " --arch lenet --epochs 6 --batch 4 --seed 3 --checkpoint-every 0 --augment random_horizontal_flip -q --out " + folder.path;
     REQUIRE(graft_program(run + "/one --threads 1").code == 0);
     const std::string wanted = file_contents(folder.path + "/one/model.onnx");
     REQUIRE(!wanted.empty());
@@ -187,7 +179,8 @@ TEST_CASE("a signal ends a run with a checkpoint and the line to go on with, whi
     const std::string run = "train " + folder.path + " --arch lenet --epochs 60 --batch 2 --seed 3 --threads 1 --out ";
     REQUIRE(graft_program(run + folder.path + "/whole -q").code == 0);
     // A shell that runs no jobs lets what is in the background ignore SIGINT, but not SIGTERM.
-    const std::string out = folder.path + "/it's cut off", quoted = "\"" + out + "\"", wait_for = "while [ ! -s " + quoted + "/metrics.jsonl ]; do sleep 0.01; done; ";
+    const std::string out = folder.path + "/it's cut off", quoted = "\"" + out + "\"",
+                      wait_for = "while [ ! -s " + quoted + "/metrics.jsonl ]; do sleep 0.01; done; ";
     const std::string log = folder.path + "/log", errors = folder.path + "/errors";
     const std::string command = GRAFT_PROGRAM " " + run + quoted + " --overwrite >" + log + " 2>" + errors + " & pid=$!; " + wait_for;
     int ended = std::system((command + "kill -INT $pid; sleep 0.05; kill -TERM $pid; wait $pid").c_str());
@@ -206,7 +199,8 @@ TEST_CASE("a signal ends a run with a checkpoint and the line to go on with, whi
     CHECK(WEXITSTATUS(ended) == 0);
     CHECK(file_contents(out + "/model.onnx") == file_contents(folder.path + "/whole/model.onnx"));
     // In front, Ctrl-C does the same.
-    const done in_front = graft_program("train " + folder.path + " --arch lenet --epochs 1000000 --batch 2 --json --out " + folder.path + "/long", "timeout --foreground --preserve-status -s INT 2 ");
+    const done in_front = graft_program("train " + folder.path + " --arch lenet --epochs 1000000 --batch 2 --json --out " + folder.path + "/long",
+                                        "timeout --foreground --preserve-status -s INT 2 ");
     CHECK(in_front.code == 130);
     CHECK(contains(in_front.out, "\"stopped\":true"));
     CHECK(contains(in_front.out, "--resume\""));
@@ -243,8 +237,7 @@ TEST_CASE("finetune puts a head for other classes on a trunk and keeps the names
 TEST_CASE("what --max-ram cannot fit ends with memory.budget, and what it can fit is fitted") {
     made_folder folder;
     put_demo_pictures(folder, {"sun", "tree"});
-    const std::string run =
-        "finetune " + folder.path + " --from " + demo + " --batch 4 --epochs 1 --out " + folder.path + "/out --max-ram ";
+    const std::string run = "finetune " + folder.path + " --from " + demo + " --batch 4 --epochs 1 --out " + folder.path + "/out --max-ram ";
     const done small = graft_program(run + "10K");
     CHECK(small.code == 1);
     CHECK(contains(small.err, "graft: error: memory.budget: "));
@@ -256,9 +249,9 @@ TEST_CASE("wrong options of training exit with 2 and name the option") {
     put_stripes(folder);
     const std::string run = "train " + folder.path + " --arch lenet --out " + folder.path + "/out ";
     for (const char* wrong :
-         {"--epochs 0", "--batch x", "--optimizer rmsprop", "--loss hinge", "--schedule linear", "--warmup 1.5",
-          "--augment zoom=2", "--max-ram much", "--shards 3", "--batch-norm maybe", "--nesterov", "--class-weights 1:2:3",
-          "--class-weights a", "--checkpoint-every 31", "--ema 1", "--distillation 0.5", "--freeze trunk", "--rate conv", "--rate '(=1'", "--rate conv1=-1", "--rate nowhere=1",
+         {"--epochs 0",      "--batch x",          "--optimizer rmsprop", "--loss hinge", "--schedule linear",     "--warmup 1.5",      "--augment zoom=2",
+          "--max-ram much",  "--shards 3",         "--batch-norm maybe",  "--nesterov",   "--class-weights 1:2:3", "--class-weights a", "--checkpoint-every 31",
+          "--ema 1",         "--distillation 0.5", "--freeze trunk",      "--rate conv",  "--rate '(=1'",          "--rate conv1=-1",   "--rate nowhere=1",
           "--layer-decay 0", "--layer-decay 2"}) {
         CAPTURE(wrong);
         const done refused = graft_program(run + wrong);
@@ -270,8 +263,7 @@ TEST_CASE("wrong options of training exit with 2 and name the option") {
     }
     CHECK(graft_program("train " + folder.path + " --arch vgg --out " + folder.path + "/out").code == 2);
     CHECK(contains(graft_program(run + "--preprocess nonsense").err, "graft: error: usage.preprocess: "));
-    const done pattern =
-        graft_program("finetune " + folder.path + " --from " + demo + " --out " + folder.path + "/out --freeze '('");
+    const done pattern = graft_program("finetune " + folder.path + " --from " + demo + " --out " + folder.path + "/out --freeze '('");
     CHECK(pattern.code == 2);
     CHECK(contains(pattern.err, "graft: error: usage: --freeze: "));
 }
@@ -295,7 +287,7 @@ TEST_CASE("evaluate leaves out what cannot be read as --bad-share allows, and te
     put_demo_pictures(folder, {"tree", "boat"});
     folder.put("val/boat/broken.png", "\x89PNG\r\n\x1a\n and no more");
     const std::string run = "evaluate " + demo + " " + folder.path + "/val";
-    const done scored = graft_program(run + " --json"); // a single one stops nothing
+    const done scored = graft_program(run + " --json");  // a single one stops nothing
     REQUIRE(scored.code == 0);
     CHECK(scored.number("images") == 4);
     CHECK(scored.number("bad_images") == 1);
@@ -311,7 +303,8 @@ TEST_CASE("evaluate leaves out what cannot be read as --bad-share allows, and te
     CHECK(graft_program(run + " --bad-share 0.4").has("2 could not be read"));
     // Two of three that are called trees are suns.
     for (const char* number : {"1", "2"})
-        folder.put(std::string("uneven/tree/") + number + ".png", file_contents(std::string(GRAFT_SOURCE_DIR) + "/apps/graft/demo/pictures/sun-" + number + ".png"));
+        folder.put(std::string("uneven/tree/") + number + ".png",
+                   file_contents(std::string(GRAFT_SOURCE_DIR) + "/apps/graft/demo/pictures/sun-" + number + ".png"));
     folder.put("uneven/tree/3.png", file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/tree-1.png"));
     folder.put("uneven/boat/1.png", file_contents(GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/tree-2.png"));
     const done uneven = graft_program("evaluate " + demo + " " + folder.path + "/uneven --json");
@@ -338,14 +331,12 @@ TEST_CASE("bench --train times steps of a file and of an architecture") {
 TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with it") {
     made_folder folder;
     put_stripes(folder);
-    const std::string run = "train " + folder.path +
-                            " --arch lenet --batch auto --epochs 1 --threads 1 --device cpu --json --out " + folder.path +
-                            "/out ";
+    const std::string run = "train " + folder.path + " --arch lenet --batch auto --epochs 1 --threads 1 --device cpu --json --out " + folder.path + "/out ";
     const done found = graft_program(run);
     CAPTURE(found.err);
     REQUIRE(found.code == 0);
     const double batch = found.number("batch");
-    CHECK((batch == 8 || batch == 16 || batch == 32)); // of 32 pictures
+    CHECK((batch == 8 || batch == 16 || batch == 32));  // of 32 pictures
     CHECK(contains(found.out, "\"batch_trials\":[{\"batch\":8,\"samples_per_s\":"));
     CHECK(contains(found.err, "batch     8 "));
     CHECK(contains(found.err, "batch " + std::to_string(static_cast<int>(batch)) + " is taken"));
@@ -369,8 +360,7 @@ TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with
 TEST_CASE("train --find-lr suggests a rate and writes no model") {
     made_folder folder;
     put_stripes(folder);
-    const done found =
-        graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json");
+    const done found = graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --json");
     REQUIRE(found.code == 0);
     CHECK(found.number("suggestion") > 0);
     for (const char* name : {"rates", "losses", "smoothed", "device"}) CHECK(contains(found.out, "\"" + std::string(name) + "\":"));

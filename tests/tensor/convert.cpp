@@ -27,7 +27,7 @@ std::int64_t through(dtype type, std::int64_t value) {
     return graft::element_as_int64(type, t.raw(), 0);
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("numbers that a type can hold come back from it") {
     const struct {

@@ -27,7 +27,8 @@ TEST_CASE("Architectures take other pictures and classes, and the same seed give
     graft::session session(net);
     const graft::tensor y = session.run(small_steps::numbered(1, {2, 1, 20, 24}));
     CHECK(y.shape() == graft::shape{2, 3});
-    const graft::tensor again = graft::session(graft::load(small_steps::loaded(graft::build_architecture("resnet20", o)))).run(small_steps::numbered(1, {2, 1, 20, 24}));
+    const graft::tensor again =
+        graft::session(graft::load(small_steps::loaded(graft::build_architecture("resnet20", o)))).run(small_steps::numbered(1, {2, 1, 20, 24}));
     CHECK(std::memcmp(y.raw(), again.raw(), y.bytes()) == 0);
     CHECK(graft::build_architecture("alexnet", o).error().code() == graft::errc::usage);
     o.classes = 0;

@@ -139,7 +139,8 @@ std::int64_t loaded_step(const std::string& path) {
 constexpr int skipped = 77;
 
 // Runs f in a process of its own, and gives what f does: the exit code.
-template <class F> int in_child(const F& f) {
+template <class F>
+int in_child(const F& f) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(f());
     int status = 0;
@@ -176,7 +177,7 @@ void write_in_pieces(int, siginfo_t*, void* context) {
 }
 #endif
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A checkpoint comes back as it was saved, and the one before is kept") {
     const folder here;
@@ -251,14 +252,14 @@ TEST_CASE("Where no checkpoint is whole the error says so, and what is no checkp
     CHECK(loaded.error().where() == here.newest());
     REQUIRE(graft::write_safetensors_file({}, {{"format", "pt"}}, here.newest()).ok());
     CHECK(graft::load_checkpoint(here.newest()).error().code() == graft::errc::checkpoint_malformed);
-    REQUIRE(graft::write_safetensors_file(
-                {}, {{"format", "graft.checkpoint.9"}, {"settings", "[]"}, {"state", "[]"}, {"crc32c", "[]"}}, here.newest())
-                .ok());
+    REQUIRE(graft::write_safetensors_file({}, {{"format", "graft.checkpoint.9"}, {"settings", "[]"}, {"state", "[]"}, {"crc32c", "[]"}}, here.newest()).ok());
     CHECK(graft::load_checkpoint(here.newest()).error().detail().find("another version") != std::string::npos);
     overwrite(here.previous(), "nor this one");
     const auto neither = graft::load_checkpoint(here.newest());
     REQUIRE(!neither.ok());
-    CHECK(neither.error().detail().find("no checkpoint here is whole (checkpoint.malformed: " + here.newest() + ": it was written by another version of graft: 'graft.checkpoint.9'; safetensors.malformed: " + here.previous() + ": ") == 0);
+    CHECK(neither.error().detail().find("no checkpoint here is whole (checkpoint.malformed: " + here.newest() +
+                                        ": it was written by another version of graft: 'graft.checkpoint.9'; safetensors.malformed: " + here.previous() +
+                                        ": ") == 0);
     ::unlink(here.previous().c_str());
     ::unlink(here.newest().c_str());
     REQUIRE(::mkfifo(here.newest().c_str(), 0600) == 0);
@@ -297,7 +298,8 @@ TEST_CASE("Metadata that are no lists of pairs, or of other tensors, are refused
     CHECK(graft::load_checkpoint(here.newest())->contents.find("v") == nullptr);
     CHECK(graft::load_checkpoint(here.newest())->contents.find_state("v") == nullptr);
     const char* const no_pairs = "its settings or its state are no list of pairs";
-    for (const char* bad : {"{}", R"({"a":["b","c"]})", "7", "[7]", "[{}]", "[[]]", R"([["a"]])", R"([["a","b","c"]])", R"([[7,"b"]])", R"([["a",7]])", R"([["a","b"],["c"]])"}) {
+    for (const char* bad :
+         {"{}", R"({"a":["b","c"]})", "7", "[7]", "[{}]", "[[]]", R"([["a"]])", R"([["a","b","c"]])", R"([[7,"b"]])", R"([["a",7]])", R"([["a","b"],["c"]])"}) {
         CAPTURE(bad);
         CHECK(says(told(bad, "[]", sum), no_pairs));
         CHECK(says(told("[]", bad, sum), no_pairs));
@@ -322,8 +324,7 @@ TEST_CASE("A checkpoint that cannot be written leaves the old one as it was, and
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(1)).ok());
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(2)).ok());
     const std::string newest = file_contents(here.newest()), previous = file_contents(here.previous());
-    for (const std::string& path :
-         {here.path + "/absent/c.safetensors", std::string(), here.newest() + std::string(1, '\0') + "x"}) {
+    for (const std::string& path : {here.path + "/absent/c.safetensors", std::string(), here.newest() + std::string(1, '\0') + "x"}) {
         const graft::status s = graft::save_checkpoint(path, at_step(3));
         REQUIRE(!s.ok());
         CHECK(s.error().code() == graft::errc::checkpoint_write);
@@ -485,7 +486,7 @@ TEST_CASE("A temporary that somebody is still writing is left alone") {
     const std::string alive = here.path + "/.checkpoint.safetensors.1-1.tmp";
     for (const std::string& path : {stale, other, alive}) overwrite(path, "x");
     const int writer = ::open(alive.c_str(), O_WRONLY | O_CLOEXEC);
-    REQUIRE(::flock(writer, LOCK_EX | LOCK_NB) == 0); // as a writer does
+    REQUIRE(::flock(writer, LOCK_EX | LOCK_NB) == 0);  // as a writer does
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(1)).ok());
     CHECK(::access(stale.c_str(), F_OK) != 0);
     CHECK(::access(other.c_str(), F_OK) == 0);
@@ -507,7 +508,7 @@ TEST_CASE("A temporary that somebody is still writing is left alone") {
     CHECK(s.error().detail() == "a temporary file cannot be made in its folder: File exists");
     CHECK(loaded_step(here.newest()) == 2);
     REQUIRE(graft::save_checkpoint(here.newest(), at_step(3)).ok());
-    CHECK(files_in(here.path).size() == 3); // the newest, the one before, and what is not its own
+    CHECK(files_in(here.path).size() == 3);  // the newest, the one before, and what is not its own
 }
 
 TEST_CASE("Tensors are copied for a save in the background") {

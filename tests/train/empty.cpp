@@ -9,7 +9,9 @@
 namespace {
 
 template <class T>
-bool says(const graft::result<T>& r, graft::errc code) { return !r.ok() && r.error().code() == code && !r.error().detail().empty(); }
+bool says(const graft::result<T>& r, graft::errc code) {
+    return !r.ok() && r.error().code() == code && !r.error().detail().empty();
+}
 bool says(const graft::status& s, graft::errc code) { return !s.ok() && s.error().code() == code && !s.error().detail().empty(); }
 
 }  // namespace

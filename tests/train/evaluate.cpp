@@ -47,8 +47,16 @@ TEST_CASE("Scores of every form give the same accuracy") {
         {"Softmax", [](builder& b, value_id x) { return b.softmax(b.apply("Flatten", {x})); }, 1e-5},
         {"float16", [](builder& b, value_id x) { return cast(b, x, dtype::float16); }, 0.01},
         {"double", [](builder& b, value_id x) { return cast(b, x, dtype::float64); }, 1e-6},
-        {"bytes by a scale", [](builder& b, value_id x) { return b.apply("QuantizeLinear", {x, real(b, "scale", 0.02), byte(b, "zero", 3)}); }, 0.05},
-        {"probabilities as bytes", [](builder& b, value_id x) { return b.apply("QuantizeLinear", {b.softmax(b.apply("Flatten", {x})), real(b, "scale", 1.0 / 256), byte(b, "zero", 0)}); }, 0.05},
+        {"bytes by a scale",
+         [](builder& b, value_id x) {
+             return b.apply("QuantizeLinear", {x, real(b, "scale", 0.02), byte(b, "zero", 3)});
+         },
+         0.05},
+        {"probabilities as bytes",
+         [](builder& b, value_id x) {
+             return b.apply("QuantizeLinear", {b.softmax(b.apply("Flatten", {x})), real(b, "scale", 1.0 / 256), byte(b, "zero", 0)});
+         },
+         0.05},
     };
     double loss = 0;
     for (const form& f : forms) {

@@ -20,7 +20,8 @@ void put_pictures(const made_folder& folder) {
             for (int i = 0; i < (part[0] == 't' ? 8 : 4); ++i, ++k) {
                 const graft::image picture = graft::image::make(12, 12, 3);
                 for (std::int64_t p = 0; p < 12 * 12 * 3; ++p)
-                    picture.data()[p] = static_cast<std::uint8_t>(128 + 60 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 40 : -20));
+                    picture.data()[p] =
+                        static_cast<std::uint8_t>(128 + 60 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 40 : -20));
                 folder.put(std::string("data/") + part + "/" + "abc"[label] + "/" + std::to_string(i) + ".png", graft::encode_png(picture));
             }
 }
@@ -38,7 +39,8 @@ graft::graph exported() {
 }
 
 // Ridge regression without row `out`, by elimination: what the closed form stands for.
-std::vector<double> told_without(std::size_t out, const std::vector<double>& x, const std::vector<std::int32_t>& labels, std::size_t width, std::size_t classes, double strength) {
+std::vector<double> told_without(std::size_t out, const std::vector<double>& x, const std::vector<std::int32_t>& labels, std::size_t width, std::size_t classes,
+                                 double strength) {
     const std::size_t n = labels.size();
     double square = 0;
     std::vector<double> mean(width), z = x;

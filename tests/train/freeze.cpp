@@ -9,7 +9,8 @@ struct frozen {
     std::vector<graft::parameter> parameters;
     graft::status done;
 
-    frozen(const graft::graph& g, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named, const graft::shape& input)
+    frozen(const graft::graph& g, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
+           const graft::shape& input)
         : parameters(graft::parameters_of(g)) {
         graft::executor serial;
         done = graft::freeze(g, parameters, rule, head, named, input, serial);

@@ -15,23 +15,16 @@ graft::golden_sample sample() {
     s.input_name = "data";
     s.output_name = "logits";
     s.input = graft::tensor::make(graft::dtype::float32, {1, 3, 32, 32}).value();
-    for (std::int64_t i = 0; i < s.input.elements(); ++i)
-        s.input.data<float>()[i] = (static_cast<float>(i * 7919 % 256) / 255 - 0.45f) / 0.22f;
+    for (std::int64_t i = 0; i < s.input.elements(); ++i) s.input.data<float>()[i] = (static_cast<float>(i * 7919 % 256) / 255 - 0.45f) / 0.22f;
     const float logits[] = {1.5f, -2.25f, 1e-30f};
     s.output = graft::tensor::from(logits, {1, 3}).value();
     return s;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Base64 has the values of RFC 4648") {
-    const char* pairs[][2] = {{"", ""},
-                              {"f", "Zg=="},
-                              {"fo", "Zm8="},
-                              {"foo", "Zm9v"},
-                              {"foob", "Zm9vYg=="},
-                              {"fooba", "Zm9vYmE="},
-                              {"foobar", "Zm9vYmFy"}};
+    const char* pairs[][2] = {{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
     std::string back;
     for (const auto& p : pairs) {
         CHECK(graft::base64_encode(p[0]) == p[1]);
@@ -42,8 +35,7 @@ TEST_CASE("Base64 has the values of RFC 4648") {
     for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
     CHECK(graft::base64_decode(graft::base64_encode(all), back));
     CHECK(back == all);
-    for (const char* wrong : {"Z", "Zg=", "Z===", "====", "Zg==Zg==", "Zm9\n", "=m9v", "Z g="})
-        CHECK(!graft::base64_decode(wrong, back));
+    for (const char* wrong : {"Z", "Zg=", "Z===", "====", "Zg==Zg==", "Zm9\n", "=m9v", "Z g="}) CHECK(!graft::base64_decode(wrong, back));
 }
 
 TEST_CASE("A golden sample is read back to the bit, and is much smaller than its tensors") {
@@ -87,8 +79,7 @@ TEST_CASE("An output is the golden one within the tolerance of its range") {
     CHECK(with(1.5003f).ok());
     CHECK(with(1.5005f).error().code() == graft::errc::op_value);
     CHECK(!with(std::numeric_limits<float>::quiet_NaN()).ok());
-    CHECK(graft::check_golden(s, graft::tensor::make(graft::dtype::float32, {3}).value()).error().code() ==
-          graft::errc::op_shape);
+    CHECK(graft::check_golden(s, graft::tensor::make(graft::dtype::float32, {3}).value()).error().code() == graft::errc::op_shape);
 }
 
 TEST_CASE("Golden samples that are damaged or hostile are refused") {
@@ -103,8 +94,7 @@ TEST_CASE("Golden samples that are damaged or hostile are refused") {
     CHECK(code("{\"name\":\"x\",\"shape\":[1000000000,4],\"data\":\"\"}") == "memory.budget");
     CHECK(code("{\"name\":\"x\",\"shape\":[-1],\"data\":\"\"}") == "model.malformed");
     CHECK(code("{\"name\":\"x\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data\":\"\"}") == "model.malformed");
-    CHECK(code("{\"name\":\"x\",\"shape\":[1],\"data\":\"eJxjYGBgAAAABAAB\"}") ==
-          "model.malformed"); // Of input it is right, of output nothing
+    CHECK(code("{\"name\":\"x\",\"shape\":[1],\"data\":\"eJxjYGBgAAAABAAB\"}") == "model.malformed");  // Of input it is right, of output nothing
     CHECK(code("{\"name\":\"x\",\"shape\":[1],\"data\":\"!!!!\"}") == "model.malformed");
     CHECK(!graft::decode_golden("{\"version\":2,\"tolerance\":1}", "m").ok());
 }

@@ -23,7 +23,10 @@ graft::tensor integers(std::initializer_list<std::int64_t> all) {
     return graft::tensor::from(list.data(), {static_cast<std::int64_t>(list.size())});
 }
 
-template <class T> graft::tensor scalar(T value) { return graft::tensor::from(&value, {}); }
+template <class T>
+graft::tensor scalar(T value) {
+    return graft::tensor::from(&value, {});
+}
 
 // The networks of scripts/record_grad_cam.py.
 struct network {
@@ -34,7 +37,9 @@ struct network {
     value_id weights(int k, const graft::shape& extents, double plus = 0) { return constant(sines(k, extents, plus)); }
     value_id product(value_id x, int k, const graft::shape& extents) { return b.apply("MatMul", {x, weights(k, extents)}); }
     value_id reshaped(value_id x, std::initializer_list<std::int64_t> extents) { return b.apply("Reshape", {x, constant(integers(extents))}); }
-    value_id transposed(value_id x, std::vector<std::int64_t> order) { return b.apply("Transpose", {x}, {graft::integers_attribute("perm", std::move(order))}); }
+    value_id transposed(value_id x, std::vector<std::int64_t> order) {
+        return b.apply("Transpose", {x}, {graft::integers_attribute("perm", std::move(order))});
+    }
     value_id joined(value_id x, value_id y) { return b.apply("Concat", {x, y}, {graft::integer_attribute("axis", 1)}); }
     value_id sum(value_id x, value_id y) { return b.apply("Add", {x, y}); }
     value_id tanh(value_id x) { return b.apply("Tanh", {x}); }
@@ -51,9 +56,12 @@ struct network {
     value_id block(value_id x, int k) {
         const value_id y = normalized(x, k);
         value_id parts[3];
-        for (int i = 0; i < 3; ++i) parts[i] = transposed(reshaped(product(y, k + 2 + i, {4, 4}), {1, 13, 2, 2}), i == 1 ? std::vector<std::int64_t>{0, 2, 3, 1} : std::vector<std::int64_t>{0, 2, 1, 3});
+        for (int i = 0; i < 3; ++i)
+            parts[i] = transposed(reshaped(product(y, k + 2 + i, {4, 4}), {1, 13, 2, 2}),
+                                  i == 1 ? std::vector<std::int64_t>{0, 2, 3, 1} : std::vector<std::int64_t>{0, 2, 1, 3});
         const value_id scale = constant(scalar(1 / std::sqrt(2.0f)));
-        const value_id attention = b.apply("Softmax", {b.apply("Mul", {b.apply("MatMul", {parts[0], parts[1]}), scale})}, {graft::integer_attribute("axis", -1)});
+        const value_id attention =
+            b.apply("Softmax", {b.apply("Mul", {b.apply("MatMul", {parts[0], parts[1]}), scale})}, {graft::integer_attribute("axis", -1)});
         const value_id merged = reshaped(transposed(b.apply("MatMul", {attention, parts[2]}), {0, 2, 1, 3}), {1, 13, 4});
         x = sum(x, product(merged, k + 5, {4, 4}));
         return sum(x, product(tanh(product(normalized(x, k + 6), k + 8, {4, 8})), k + 9, {8, 4}));
@@ -102,7 +110,8 @@ graft::feature_map image_of(value_id id, std::int64_t channels, std::int64_t hei
     return m;
 }
 
-template <std::size_t N> void compare(const graft::graph& g, const graft::feature_map& features, const double (&golden)[4][N]) {
+template <std::size_t N>
+void compare(const graft::graph& g, const graft::feature_map& features, const double (&golden)[4][N]) {
     graft::pool_executor pool(2);
     graft::grad_cam cam = graft::grad_cam::make(g, features, g.outputs[0], {1, 2, 8, 6}, pool);
     double largest = 0;
@@ -120,7 +129,7 @@ template <std::size_t N> void compare(const graft::graph& g, const graft::featur
 
 const graft::shape one_picture = {1, 2, 8, 6};
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Grad-CAM gives the maps that PyTorch's autograd gives") {
     const graft::graph g = convolutional_network();
@@ -154,11 +163,11 @@ TEST_CASE("a transformer that answers by a class token is mapped by the patches 
     const graft::graph g = transformer();
     const graft::feature_map found = graft::find_feature_map(g, g.outputs[0], one_picture, pool);
     CHECK(found.tokens);
-    CHECK(found.first == 4); // one token of four features
+    CHECK(found.first == 4);  // one token of four features
     CHECK(found.height == 4);
     CHECK(found.width == 3);
     CHECK(found.channels == 4);
-    CHECK(found.features == made_by(g, "LayerNormalization", 2)); // two are of the first block
+    CHECK(found.features == made_by(g, "LayerNormalization", 2));  // two are of the first block
     compare(g, found, golden_tokens);
 }
 
@@ -183,7 +192,7 @@ TEST_CASE("places that stand in one axis, or before the class token, are found t
     const graft::feature_map p = graft::find_feature_map(h, h.outputs[0], one_picture, pool);
     CHECK(p.tokens);
     CHECK(p.first == 0);
-    CHECK(p.features == made_by(h, "Add", 1)); // all of them are read: the block's own output
+    CHECK(p.features == made_by(h, "Add", 1));  // all of them are read: the block's own output
 }
 
 TEST_CASE("Grad-CAM refuses what it cannot map") {
@@ -222,7 +231,9 @@ TEST_CASE("Grad-CAM refuses what it cannot map") {
     CHECK(none_back.error().detail().find("quantised") != std::string::npos);
 
     network halved;
-    const auto cast = [&halved](value_id v, graft::dtype type) { return halved.b.apply("Cast", {v}, {graft::integer_attribute("to", static_cast<std::int64_t>(type))}); };
+    const auto cast = [&halved](value_id v, graft::dtype type) {
+        return halved.b.apply("Cast", {v}, {graft::integer_attribute("to", static_cast<std::int64_t>(type))});
+    };
     const value_id image = halved.convolved(halved.picture(), 3, 2, 2);
     const value_id mean = halved.b.apply("GlobalAveragePool", {cast(image, graft::dtype::float16)});
     const graft::graph f = halved.finish(halved.product(halved.b.apply("Flatten", {cast(mean, graft::dtype::float32)}), 3, {3, 4}));

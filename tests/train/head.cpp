@@ -74,7 +74,8 @@ TEST_CASE("A new classifier takes the place of a Gemm, of MatMul and Add, and of
         for (const graft::value& v : made.graph.values)
             if (v.name == "head.weight") {
                 CHECK(v.constant.shape() == graft::shape{4, 6});
-                for (std::int64_t i = 0; i < v.constant.elements(); ++i) CHECK(std::fabs(static_cast<double>(v.constant.data<float>()[i])) <= 1 / std::sqrt(6.0));
+                for (std::int64_t i = 0; i < v.constant.elements(); ++i)
+                    CHECK(std::fabs(static_cast<double>(v.constant.data<float>()[i])) <= 1 / std::sqrt(6.0));
             }
 
         // It learns, and the trunk with it or without.

@@ -25,7 +25,7 @@ graft::image even(std::int64_t height, std::int64_t width, int channels, std::ui
     return made;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Heat grows lighter evenly, by the lightness of CIELAB") {
     double last = -1, least = 100, most = 0;

@@ -89,6 +89,7 @@ TEST_CASE("A row of targets holds smoothing, class weights and shares") {
 }
 
 TEST_CASE("Losses have names") {
-    for (const char* name : {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"}) CHECK(graft::name(graft::loss_of(name).value()) == std::string(name));
+    for (const char* name : {"cross_entropy", "bce_with_logits", "focal", "mse", "l1", "huber"})
+        CHECK(graft::name(graft::loss_of(name).value()) == std::string(name));
     CHECK(!graft::loss_of("hinge").ok());
 }

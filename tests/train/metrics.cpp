@@ -40,7 +40,7 @@ graft::classification_metrics in_batches(const samples& s, int classes, int batc
     return m;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Metrics are those of scikit-learn and torch") {
     for (const golden_metrics& golden : golden_metrics_all()) {
@@ -95,7 +95,7 @@ TEST_CASE("Uneven classes: the majority's share, and the classes that are never 
     REQUIRE(m.add(first, &two, 1).ok());
     CHECK(m.top1() == doctest::Approx(12.0 / 13));
     CHECK(m.majority() == doctest::Approx(12.0 / 13));
-    CHECK(m.balanced_accuracy() == doctest::Approx(0.5)); // of the two classes that have samples
+    CHECK(m.balanced_accuracy() == doctest::Approx(0.5));  // of the two classes that have samples
     CHECK(m.never_predicted() == std::vector<std::int64_t>{2});
     REQUIRE(m.add(second, &one, 1).ok());
     CHECK(m.never_predicted() == std::vector<std::int64_t>{2});

@@ -23,8 +23,7 @@ struct temporary_log {
 };
 
 const char *const first = "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5,\"lr\":0.1}\n",
-                  *const second = "{\"step\":2,\"epoch\":0,\"split\":\"val\",\"loss\":null}\n",
-                  *const third = "{\"step\":3,\"epoch\":1,\"split\":\"train\"}\n";
+                  *const second = "{\"step\":2,\"epoch\":0,\"split\":\"val\",\"loss\":null}\n", *const third = "{\"step\":3,\"epoch\":1,\"split\":\"train\"}\n";
 
 void write_three(const std::string& path) {
     graft::metrics_log log = graft::metrics_log::open(path, -1).value();
@@ -35,7 +34,7 @@ void write_three(const std::string& path) {
     CHECK(!log.append(4, 1, "train", {}).ok());
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("Metrics are JSON lines, each there as soon as it is written") {
     const temporary_log file;
@@ -51,7 +50,7 @@ TEST_CASE("A run that resumes keeps the lines up to its checkpoint, and no broke
     for (const int step : {0, 1, 2, 3, 100}) {
         const temporary_log file;
         write_three(file.path);
-        file.append("{\"step\":4,\"ep"); // killed while writing
+        file.append("{\"step\":4,\"ep");  // killed while writing
         graft::metrics_log log = graft::metrics_log::open(file.path, step).value();
         std::string want;
         if (step >= 1) want += first;

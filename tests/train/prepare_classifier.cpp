@@ -69,34 +69,56 @@ TEST_CASE("Heads of many kinds are found, and what they read") {
         std::int64_t channels;
     };
     const head heads[] = {
-        {"Flatten", [](builder& b, value_id x) { return b.apply("MatMul", {b.apply("Flatten", {x}), weight(b, "w", {96, 5})}); }, 96},
-        {"GlobalAveragePool and Squeeze", [](builder& b, value_id x) {
+        {"Flatten",
+         [](builder& b, value_id x) {
+             return b.apply("MatMul", {b.apply("Flatten", {x}), weight(b, "w", {96, 5})});
+         },
+         96},
+        {"GlobalAveragePool and Squeeze",
+         [](builder& b, value_id x) {
              return b.apply("MatMul", {b.apply("Squeeze", {b.global_average_pool(x), integers(b, "axes", {2, 3})}), weight(b, "w", {6, 5})});
-         }, 6},
-        {"ReduceMean", [](builder& b, value_id x) {
+         },
+         6},
+        {"ReduceMean",
+         [](builder& b, value_id x) {
              const value_id mean = b.apply("ReduceMean", {x}, {graft::integers_attribute("axes", {2, 3}), graft::integer_attribute("keepdims", 0)});
              return b.apply("Gemm", {mean, weight(b, "w", {5, 6})}, {graft::integer_attribute("transB", 1)});
-         }, 6},
-        {"a pointwise Conv on pooled maps", [](builder& b, value_id x) { return b.apply("Conv", {b.global_average_pool(x), weight(b, "w", {5, 6, 1, 1})}); }, 6},
-        {"a Conv over the map, pooled, LogSoftmax", [](builder& b, value_id x) {
+         },
+         6},
+        {"a pointwise Conv on pooled maps",
+         [](builder& b, value_id x) {
+             return b.apply("Conv", {b.global_average_pool(x), weight(b, "w", {5, 6, 1, 1})});
+         },
+         6},
+        {"a Conv over the map, pooled, LogSoftmax",
+         [](builder& b, value_id x) {
              const value_id y = b.apply("Flatten", {b.apply("GlobalAveragePool", {b.apply("Conv", {x, weight(b, "w", {5, 6, 1, 1})})})});
              return b.apply("LogSoftmax", {y}, {graft::integer_attribute("axis", 1)});
-         }, 6},
-        {"channels last, tokens pooled behind the product", [](builder& b, value_id x) {
+         },
+         6},
+        {"channels last, tokens pooled behind the product",
+         [](builder& b, value_id x) {
              const value_id last = b.apply("Transpose", {x}, {graft::integers_attribute("perm", {0, 2, 3, 1})});
              const value_id tokens = b.apply("Reshape", {last, integers(b, "to", {0, 16, 6})});
-             return b.apply("ReduceMean", {b.apply("MatMul", {tokens, weight(b, "w", {6, 5})})}, {graft::integers_attribute("axes", {1}), graft::integer_attribute("keepdims", 0)});
-         }, 6},
-        {"a product that is scaled, shifted and squashed", [](builder& b, value_id x) {
+             return b.apply("ReduceMean", {b.apply("MatMul", {tokens, weight(b, "w", {6, 5})})},
+                            {graft::integers_attribute("axes", {1}), graft::integer_attribute("keepdims", 0)});
+         },
+         6},
+        {"a product that is scaled, shifted and squashed",
+         [](builder& b, value_id x) {
              const value_id y = b.apply("MatMul", {b.apply("Flatten", {x}), weight(b, "w", {96, 5})});
              return b.apply("Sigmoid", {b.apply("Mul", {b.apply("Add", {y, weight(b, "b", {5})}), weight(b, "s", {1})})});
-         }, 96},
-        {"two heads whose answers are averaged", [](builder& b, value_id x) {
+         },
+         96},
+        {"two heads whose answers are averaged",
+         [](builder& b, value_id x) {
              const value_id flat = b.apply("Flatten", {x});
              const value_id y = b.apply("Add", {b.apply("MatMul", {flat, weight(b, "w1", {96, 5})}), b.apply("MatMul", {flat, weight(b, "w2", {96, 5})})});
              return b.apply("Softmax", {y}, {graft::integer_attribute("axis", 1)});
-         }, 5},
-        {"features of two branches, without a head", [](builder& b, value_id x) { return b.apply("Flatten", {b.global_average_pool(b.add(x, b.relu(x)))}); }, 6},
+         },
+         5},
+        {"features of two branches, without a head", [](builder& b, value_id x) { return b.apply("Flatten", {b.global_average_pool(b.add(x, b.relu(x)))}); },
+         6},
     };
     for (const head& h : heads) {
         INFO(std::string(h.name));
@@ -111,7 +133,9 @@ TEST_CASE("Heads of many kinds are found, and what they read") {
 
 TEST_CASE("A file that lists its weights among the inputs loses them there, and learns them") {
     builder b("old", 1);
-    b.output(b.apply("Gemm", {b.apply("Flatten", {features(b, b.input("data", dtype::float32, {1, 3, 9, 9}))}), weight(b, "fc.weight", {96, 5}), weight(b, "fc.bias", {5})}), "prob");
+    b.output(b.apply("Gemm", {b.apply("Flatten", {features(b, b.input("data", dtype::float32, {1, 3, 9, 9}))}), weight(b, "fc.weight", {96, 5}),
+                              weight(b, "fc.bias", {5})}),
+             "prob");
     graft::graph g = finished(b);
     g.ir_version = 3;
     for (std::size_t i = 0; i < g.values.size(); ++i)

@@ -68,7 +68,7 @@ bool well_nested(const std::string& page) {
     return open.empty();
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("A report stands on its own: no scripts, nothing from elsewhere, well nested, the same bytes each time") {
     for (const int classes : {2, 5, 20, 40, 70}) {
@@ -78,8 +78,8 @@ TEST_CASE("A report stands on its own: no scripts, nothing from elsewhere, well 
         CHECK(page == graft::report_html(r).value());
         for (const char* absent : {"<script", "http:", "https:", "<link", "@import", "url(", "nan", "inf,"})
             CHECK_MESSAGE(page.find(absent) == std::string::npos, absent);
-        for (const char* present : {"A run", "net.onnx", "graft finetune a &amp; b", "Class by class", "1 min 15 s",
-                                    "prefers-color-scheme:dark", "name=\"viewport\""})
+        for (const char* present :
+             {"A run", "net.onnx", "graft finetune a &amp; b", "Class by class", "1 min 15 s", "prefers-color-scheme:dark", "name=\"viewport\""})
             CHECK_MESSAGE(page.find(present) != std::string::npos, present);
         CHECK((page.find("Confusion matrix") != std::string::npos) == (classes <= 60));
         CHECK(well_nested(page));

@@ -19,8 +19,8 @@ TEST_CASE("A folder holds a run where it has a file that a run writes, and other
     std::filesystem::create_directory(out + "/metrics.jsonl");  // a folder is nobody's log
     CHECK(graft::run_files(out)->empty());
     CHECK(graft::check_out(out, false, false).ok());
-    for (const char* own : {"model.onnx", "metrics.jsonl", "checkpoint.safetensors", "checkpoint.previous.safetensors", "report.html", "events.out.tfevents.1700000000.graft",
-                            "events.out.tfevents.1700000000.graft.001"}) {
+    for (const char* own : {"model.onnx", "metrics.jsonl", "checkpoint.safetensors", "checkpoint.previous.safetensors", "report.html",
+                            "events.out.tfevents.1700000000.graft", "events.out.tfevents.1700000000.graft.001"}) {
         CAPTURE(own);
         const made_folder one;
         one.put(own, "made");
@@ -59,7 +59,8 @@ TEST_CASE("What is refused names what is there, what to type, and a folder that 
         CHECK(refused.error().where() == out);
         CHECK(contains(refused.error().detail(), text));
     };
-    says(run, false, "it holds a run (checkpoint.safetensors, model.onnx): --resume goes on with it, --overwrite replaces it, --out " + run + "-3 begins beside it");
+    says(run, false,
+         "it holds a run (checkpoint.safetensors, model.onnx): --resume goes on with it, --overwrite replaces it, --out " + run + "-3 begins beside it");
     says(run + "/", false, "--out " + run + "-3 begins");
     folder.put("run-3/model.onnx", "made");
     says(run + "-3", true, "there is no checkpoint to --resume from, --overwrite replaces it, --out " + run + "-4 begins");

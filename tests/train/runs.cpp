@@ -71,8 +71,12 @@ TEST_CASE("A model is written only beside a checkpoint to go on from") {
 TEST_CASE("A run that its observer stops keeps a checkpoint and goes on to the bytes of one that was not") {
     struct stopper final : graft::training_observer {
         std::int64_t steps = 0, epochs = 0;  // left
-        inline graft::training_verdict on_step(const graft::trainer_progress&) override { return --steps == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on; }
-        inline graft::training_verdict on_epoch(const graft::epoch_record&) override { return --epochs == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on; }
+        inline graft::training_verdict on_step(const graft::trainer_progress&) override {
+            return --steps == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on;
+        }
+        inline graft::training_verdict on_epoch(const graft::epoch_record&) override {
+            return --epochs == 0 ? graft::training_verdict::stop : graft::training_verdict::go_on;
+        }
     };
     const made_folder folder;
     put_pictures(folder);
@@ -82,9 +86,7 @@ TEST_CASE("A run that its observer stops keeps a checkpoint and goes on to the b
     CHECK(!whole.result.stopped);
     const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
     // Five steps an epoch: in the middle of the first, at its last step, behind its end, and in the middle of the second.
-    const struct {
-        std::int64_t steps, epochs, done;
-    } stops[] = {{2, 0, 0}, {5, 0, 0}, {0, 1, 1}, {7, 0, 1}};
+    const struct { std::int64_t steps, epochs, done; } stops[] = {{2, 0, 0}, {5, 0, 0}, {0, 1, 1}, {7, 0, 1}};
     for (const auto& at : stops) {
         CAPTURE(at.steps);
         CAPTURE(at.epochs);
@@ -137,7 +139,8 @@ TEST_CASE("Rates by layer scale what each weight learns, beside the trunk's rate
             if (v.name == name) before.assign(v.constant.data<float>(), v.constant.data<float>() + v.constant.elements());
         const graft::training_result made = trained(folder, with, std::move(n)).result;
         for (const graft::value& v : made.network.values)
-            for (std::size_t i = 0; v.name == name && i < before.size(); ++i) most = larger_error(most, std::fabs(static_cast<double>(v.constant.data<float>()[i] - before[i])));
+            for (std::size_t i = 0; v.name == name && i < before.size(); ++i)
+                most = larger_error(most, std::fabs(static_cast<double>(v.constant.data<float>()[i] - before[i])));
         return most;
     };
     const auto scaled = [](double first, double second) {

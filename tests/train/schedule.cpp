@@ -32,9 +32,8 @@ TEST_CASE("Every schedule gives the rates of torch's, step for step") {
 
 TEST_CASE("A schedule's text reads back as the same schedule") {
     for (const char* text :
-         {"constant", "constant,warmup=100", "step=10:0.1", "multistep=30/60/90:0.2", "cosine", "cosine,warmup=0.05",
-          "cosine,minimum=1e-06,warmup=500", "onecycle=0.01:0.3", "onecycle=0:0.4,start_divisor=10,end_divisor=100",
-          "plateau=0.1:3", "plateau=0.5:0,minimum=1e-05,cooldown=2,threshold=0.01"})
+         {"constant", "constant,warmup=100", "step=10:0.1", "multistep=30/60/90:0.2", "cosine", "cosine,warmup=0.05", "cosine,minimum=1e-06,warmup=500",
+          "onecycle=0.01:0.3", "onecycle=0:0.4,start_divisor=10,end_divisor=100", "plateau=0.1:3", "plateau=0.5:0,minimum=1e-05,cooldown=2,threshold=0.01"})
         CHECK(graft::text(graft::parse_schedule(text).value()) == text);
     CHECK(graft::text(graft::parse_schedule("step").value()) == "step=10:0.1");
     CHECK(graft::text(graft::parse_schedule("cosine=.001").value()) == "cosine,minimum=0.001");
@@ -110,7 +109,7 @@ TEST_CASE("Early stopping waits as long as it was told") {
     stop.patience = 2;
     stop.min_delta = 0.1;
     CHECK(!stop.update(1.0));
-    CHECK(!stop.update(0.95)); // not better by enough
+    CHECK(!stop.update(0.95));  // not better by enough
     CHECK(!stop.update(0.8));
     CHECK(stop.bad_epochs == 0);
     CHECK(!stop.update(std::numeric_limits<double>::quiet_NaN()));
@@ -169,10 +168,10 @@ std::pair<std::int64_t, std::vector<std::int64_t>> found_batch(std::int64_t most
 }
 using sizes = std::vector<std::int64_t>;
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the batch finder doubles while that pays, and stays below what does not fit") {
-    auto found = found_batch(1 << 16, [](double b) { return b / (b + 100); }); // from 2048 to 4096 it rises by 2.4 %
+    auto found = found_batch(1 << 16, [](double b) { return b / (b + 100); });  // from 2048 to 4096 it rises by 2.4 %
     CHECK(found.second == sizes{8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096});
     CHECK(found.first == 2048);
     found = found_batch(1 << 16, [](double b) { return b <= 64 ? b : 0; });

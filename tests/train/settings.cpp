@@ -48,7 +48,7 @@ std::set<std::pair<std::string, std::string>> kept(graft::finetune_options o) {
     return all;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("What nobody gives is decided by what is trained, as the list of defaults says") {
     const std::vector<graft::training_setting> finetune = graft::training_settings(), train = graft::training_settings(true);
@@ -124,9 +124,10 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
     graft::finetune_options o;
     o.augmentation = graft::default_augmentation();
     // Who adds an option comes by here: it belongs to one of the lists below.
-    auto& [epochs, batch, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
-           out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    auto& [epochs, batch, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
+           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
+           operators] = step;
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_kind, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -179,9 +180,15 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
     // The run keeps what they make of its network and its pictures.
     CHECK(changed(teacher, "t.onnx") + changed(preprocess, graft::parse_preprocess("unit,crop=8").value()) == "");
     // Where a run computes and what it writes, and what the trainer sets for itself.
-    CHECK(changed(bad_share, 0.77) + changed(cache, nullptr) + changed(checkpoint_seconds, 0.77) + changed(threads, 77) + changed(workers, 77) + changed(out, "o") == "");
-    CHECK(changed(resume, true) + changed(overwrite, true) + changed(command, "c") + changed(on, nullptr) + changed(limits, graft::limits()) + changed(operators, graft::op_table{nullptr, 0}) == "");
-    CHECK(changed(step_seed, 77u) + changed(reference, true) + changed(strict_placement, true) + changed(micro_batches, 77) + changed(loss_scaling, true) + changed(recompute, true) + changed(fixed_batch, 77) == "");
+    CHECK(changed(bad_share, 0.77) + changed(cache, nullptr) + changed(checkpoint_seconds, 0.77) + changed(threads, 77) + changed(workers, 77) +
+              changed(out, "o") ==
+          "");
+    CHECK(changed(resume, true) + changed(overwrite, true) + changed(command, "c") + changed(on, nullptr) + changed(limits, graft::limits()) +
+              changed(operators, graft::op_table{nullptr, 0}) ==
+          "");
+    CHECK(changed(step_seed, 77u) + changed(reference, true) + changed(strict_placement, true) + changed(micro_batches, 77) + changed(loss_scaling, true) +
+              changed(recompute, true) + changed(fixed_batch, 77) ==
+          "");
 }
 
 TEST_CASE("What is kept has a position and a name of its own, and each option is told once") {

@@ -17,7 +17,8 @@ inline void put_pictures(const made_folder& folder) {
             for (int i = 0; i < (part[0] == 't' ? 8 : 3); ++i, ++k) {
                 const graft::image picture = graft::image::make(12, 12, 3);
                 for (std::int64_t p = 0; p < 12 * 12 * 3; ++p)
-                    picture.data()[p] = static_cast<std::uint8_t>(128 + 50 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 60 : -20));
+                    picture.data()[p] =
+                        static_cast<std::uint8_t>(128 + 50 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 60 : -20));
                 folder.put(std::string("data/") + part + "/" + "abc"[label] + "/" + std::to_string(i) + ".png", graft::encode_png(picture));
             }
 }

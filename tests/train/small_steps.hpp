@@ -51,7 +51,8 @@ inline graft::graph group_norm_dropout() {
     x = b.apply("Flatten", {x});
     const float ratio = 0.25f;
     x = b.apply("Dropout", {x, b.constant("ratio", graft::tensor::from(&ratio, {}))});
-    x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {5, 512}, 0.05)), b.constant("fc.bias", numbered(73, {5}))}, {graft::integer_attribute("transB", 1)});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", numbered(72, {5, 512}, 0.05)), b.constant("fc.bias", numbered(73, {5}))},
+                {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
     g.at(x).type = graft::dtype::float32;
@@ -97,7 +98,8 @@ public:
         const std::int64_t n = x.shape()[0];
         graft::tensor targets = graft::tensor::zeros(graft::dtype::float32, {n, classes});
         double weight = 0;
-        for (std::int64_t s = 0; s < n; ++s) weight += graft::write_target(options.loss, (7 * s + i) % classes, 1, classes, targets.data<float>() + s * classes, false);
+        for (std::int64_t s = 0; s < n; ++s)
+            weight += graft::write_target(options.loss, (7 * s + i) % classes, 1, classes, targets.data<float>() + s * classes, false);
         graft::step_input in;
         in.inputs = &x, in.targets = &targets;
         in.scale = 1 / weight;

@@ -41,7 +41,9 @@ TEST_CASE("Ten steps of LeNet go as torch's do") {
         INFO(name);
         graft::step_options o;
         graft::optimizer_options& p = o.optimizer;
-        p.kind = name == "adam" ? graft::optimizer_kind::adam : name == "adamw" || name == "averaged" ? graft::optimizer_kind::adamw : graft::optimizer_kind::sgd;
+        p.kind = name == "adam"                          ? graft::optimizer_kind::adam
+                 : name == "adamw" || name == "averaged" ? graft::optimizer_kind::adamw
+                                                         : graft::optimizer_kind::sgd;
         const bool sgd = p.kind == graft::optimizer_kind::sgd;
         if (sgd) p.weight_decay = name == "clipped" ? 0 : 5e-4;
         if (name == "sgd") p.momentum = 0;
@@ -94,8 +96,10 @@ TEST_CASE("A part of one sample beside parts of two gives the same to rounding w
     // A weight of the shape [1, 4], added to rows: its gradient is a sum for two rows, and for one it is that row.
     graft::builder b("net");
     graft::value_id x = b.input("input", graft::dtype::float32, {"N", 4});
-    x = b.apply("Div", {b.apply("Add", {x, b.constant("place", small_steps::numbered(60, {1, 4}))}), b.constant("spread", small_steps::numbered(61, {1, 4}, 0.2, 1))});
-    const graft::value_id y = b.apply("Gemm", {b.apply("Tanh", {x}), b.constant("fc.weight", small_steps::numbered(62, {4, 3})), b.constant("fc.bias", small_steps::numbered(63, {3}))});
+    x = b.apply("Div",
+                {b.apply("Add", {x, b.constant("place", small_steps::numbered(60, {1, 4}))}), b.constant("spread", small_steps::numbered(61, {1, 4}, 0.2, 1))});
+    const graft::value_id y = b.apply(
+        "Gemm", {b.apply("Tanh", {x}), b.constant("fc.weight", small_steps::numbered(62, {4, 3})), b.constant("fc.bias", small_steps::numbered(63, {3}))});
     b.output(y, "logits");
     graft::graph g = b.finish();
     graft::value& logits = g.at(y);
@@ -287,7 +291,7 @@ TEST_CASE("A gradient that is not finite under a finite loss stops the step that
     x = b.apply("Mul", {x, b.constant("nothing", graft::tensor::from(&nothing, {}))});
     x = b.apply("Flatten", {b.apply("Sqrt", {x})});
     x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(72, {5, 144}, 0.05)), b.constant("fc.bias", small_steps::numbered(73, {5}))},
-               {graft::integer_attribute("transB", 1)});
+                {graft::integer_attribute("transB", 1)});
     b.output(x, "logits");
     graft::graph g = b.finish();
     graft::value& logits = g.at(x);

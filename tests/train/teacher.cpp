@@ -17,7 +17,8 @@ void put_pictures(const made_folder& folder) {
             for (int i = 0; i < (part[0] == 't' ? 6 : 2); ++i, ++k) {
                 const graft::image picture = graft::image::make(20, 20, 3);
                 for (std::int64_t p = 0; p < 20 * 20 * 3; ++p)
-                    picture.data()[p] = static_cast<std::uint8_t>(128 + 50 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 60 : -20));
+                    picture.data()[p] =
+                        static_cast<std::uint8_t>(128 + 50 * small_steps::hashed(k, static_cast<std::uint64_t>(p)) + (p % 3 == label ? 60 : -20));
                 folder.put(std::string("data/") + part + "/" + "abc"[label] + "/" + std::to_string(i) + ".png", graft::encode_png(picture));
             }
 }
@@ -40,9 +41,12 @@ graft::graph network(std::int64_t side, const std::string& order, bool softmax =
         const graft::tensor was = v.constant;
         v.constant = graft::tensor::make(was.type(), was.shape());
         const std::int64_t row = was.elements() / 3;
-        for (std::int64_t i = 0; i < 3; ++i) std::copy_n(was.data<float>() + (order[static_cast<std::size_t>(i)] - 'a') * row, row, v.constant.data<float>() + i * row);
+        for (std::int64_t i = 0; i < 3; ++i)
+            std::copy_n(was.data<float>() + (order[static_cast<std::size_t>(i)] - 'a') * row, row, v.constant.data<float>() + i * row);
     }
-    graft::describe_classifier(g, labels, graft::complete(graft::parse_preprocess("imagenet,resize=" + std::to_string(side) + "x" + std::to_string(side)), {graft::dtype::float32, {-1, 3, side, side}, true}));
+    graft::describe_classifier(g, labels,
+                               graft::complete(graft::parse_preprocess("imagenet,resize=" + std::to_string(side) + "x" + std::to_string(side)),
+                                               {graft::dtype::float32, {-1, 3, side, side}, true}));
     return g;
 }
 

@@ -70,14 +70,14 @@ std::string fields(graft::wire_bytes part, const std::string& nested) {
 
 std::string fields(const record& r, const std::string& nested) { return fields({r.bytes.data(), r.bytes.size()}, nested); }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("An event file has TensorFlow's records and messages") {
     graft::event_writer w = graft::event_writer::open(".", 1700000000.5).value();
     CHECK(w.path() == "./events.out.tfevents.1700000000.graft");
     REQUIRE(w.scalar("loss/train", 3, 0.25, 1700000001).ok());
     REQUIRE(w.picture("wrong", 4, "PNG", 2, 5, 3, 1700000002).ok());
-    const auto all = records_of(w.path()); // before it is closed: each is flushed
+    const auto all = records_of(w.path());  // before it is closed: each is flushed
     REQUIRE(all.size() == 3);
     CHECK(fields(all[0], "") == "1:1700000000.500000 3:'brain.Event:2'");
     CHECK(fields(all[1], "51") == "1:1700000001.000000 2:3 5:{1:{1:'loss/train' 2:0.250000}}");

@@ -62,7 +62,8 @@ TEST_CASE("A run on a device ends with the model that the reference kernels of t
     put_pictures(folder);
     for (const int stages : {0, 1}) {
         CAPTURE(stages);
-        graft::trainer_options o = small_options(folder.path + "/cpu" + std::to_string(stages)), device = small_options(folder.path + "/device" + std::to_string(stages));
+        graft::trainer_options o = small_options(folder.path + "/cpu" + std::to_string(stages)),
+                               device = small_options(folder.path + "/device" + std::to_string(stages));
         if (stages) {
             o.unfreeze_epoch = device.unfreeze_epoch = 1;
             o.step.optimizer.ema_decay = device.step.optimizer.ema_decay = 0.9;
@@ -74,7 +75,7 @@ TEST_CASE("A run on a device ends with the model that the reference kernels of t
         CHECK(made.result.best_epoch == cpu.result.best_epoch);
         CHECK(made.model == cpu.model);
         CHECK(made.result.history[2].training_loss == cpu.result.history[2].training_loss);
-        CHECK(on->did.segments > 15);  // three epochs of five steps, and what scores them
+        CHECK(on->did.segments > 15);               // three epochs of five steps, and what scores them
         if (!stages) CHECK(on->did.expected == 9);  // of five steps three are followed by a batch of their size
     }
 }

@@ -51,7 +51,7 @@ bool has_color(const graft::image& picture, int red, int green, int blue) {
     return false;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the font has every letter of ASCII and Latin-1, no two alike") {
     std::vector<std::string> seen;
@@ -64,7 +64,7 @@ TEST_CASE("the font has every letter of ASCII and Latin-1, no two alike") {
         const std::string cell = letter(text.c_str());
         const bool blank = cell.find('#') == std::string::npos;
         CHECK(blank == (code == 0x20 || code == 0xa0));
-        if (blank || code == 0xad) continue; // the soft hyphen is a hyphen
+        if (blank || code == 0xad) continue;  // the soft hyphen is a hyphen
         for (const std::string& other : seen) CHECK(other != cell);
         seen.push_back(cell);
     }
@@ -99,8 +99,8 @@ TEST_CASE("a confusion matrix is green where answers are right and orange where 
     const auto m = metrics_of(2, {{0, 0}, {0, 0}, {1, 0}});
     const graft::image all = graft::confusion_image(m, {"cat", "кошка"}).value();
     CHECK(all.channels == 3);
-    CHECK(has_color(all, 42, 138, 99)); // all cats were found
-    CHECK(has_color(all, 212, 89, 31)); // the only one of the other class was taken for a cat
+    CHECK(has_color(all, 42, 138, 99));  // all cats were found
+    CHECK(has_color(all, 212, 89, 31));  // the only one of the other class was taken for a cat
     const auto right = metrics_of(2, {{0, 0}, {1, 1}});
     CHECK(!has_color(graft::confusion_image(right, {"a", "b"}).value(), 212, 89, 31));
     CHECK(code_of(graft::confusion_image(m, {"cat"})) == "labels.count");

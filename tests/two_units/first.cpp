@@ -16,8 +16,7 @@ int main(int argc, char** argv) {
     graft::session a(here.value()), b(there.value());
     auto x = a.run(input.value()), y = b.run(input.value());
     if (!x.ok() || !y.ok()) return std::printf("%s\n", (x.ok() ? y : x).error().what()), 1;
-    if (x->bytes() != y->bytes() || std::memcmp(x->raw(), y->raw(), x->bytes()) != 0)
-        return std::printf("the two units disagree\n"), 1;
+    if (x->bytes() != y->bytes() || std::memcmp(x->raw(), y->raw(), x->bytes()) != 0) return std::printf("the two units disagree\n"), 1;
     if (pool_of_second() != &graft::detail::thread_pool::instance()) return std::printf("each unit has a pool of its own\n"), 1;
     if (training_of_second() != &graft::backends::cpu_training::instance()) return std::printf("each unit has a back end of its own\n"), 1;
     std::printf("two units, one program: %s\n", graft::text(x->shape()).c_str());

@@ -108,7 +108,8 @@ inline void free_aligned(const void* p) {
 GRAFT_INLINE result<buffer> buffer::allocate(std::size_t bytes, const std::shared_ptr<memory_budget>& budget) GRAFT_MEMORY_TRY {
     memory_charge charge;
     if (bytes < SIZE_MAX / 2 && !charge.take(budget, static_cast<std::int64_t>(bytes)))
-        return fail(errc::memory_budget, "buffer", std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
+        return fail(errc::memory_budget, "buffer",
+                    std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(budget->limit()) + " (limits::memory_bytes)");
     void* memory = nullptr;
     const bool huge = bytes >= 4 * detail::huge_page;
     if (bytes < SIZE_MAX / 2) memory = ::operator new(bytes + alignment, std::align_val_t(huge ? detail::huge_page : alignment), std::nothrow);
@@ -147,7 +148,8 @@ struct buffer::lender {
         return made;
     }
 };
-GRAFT_INLINE result<buffer> buffer::lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t)) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<buffer> buffer::lend(const void* bytes, std::size_t size, bool aligned, std::shared_ptr<const void> owner,
+                                         void (*let_go)(const void*, std::size_t)) GRAFT_MEMORY_TRY {
     buffer b;
     b.owner_ = std::make_shared<const lender>(std::move(owner), bytes, aligned, let_go);
     b.bytes_ = size;
@@ -163,7 +165,9 @@ GRAFT_INLINE result<buffer> buffer::to_read_once(std::size_t begin, std::size_t 
     std::byte* const aligned = at_hand();
     if (kind_ == kind::lent && !aligned) return from().copy_of(begin, size);
     if (kind_ != kind::lent || !from().there || !from().let_go) return borrow(aligned + begin, size, owner_);
-    return borrow(aligned + begin, size, std::shared_ptr<const void>(aligned + begin, [size, held = owner_](const void* p) { static_cast<const lender*>(held.get())->let_go(p, size); }));
+    return borrow(aligned + begin, size, std::shared_ptr<const void>(aligned + begin, [size, held = owner_](const void* p) {
+                      static_cast<const lender*>(held.get())->let_go(p, size);
+                  }));
 }
 GRAFT_MEMORY_CATCH("buffer::to_read_once")
 GRAFT_INLINE GRAFT_COLD std::byte* buffer::copied() const {

@@ -19,7 +19,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // A system call again, for as long as signals interrupt it.
-template <class F> inline auto uninterrupted(const F& call) {
+template <class F>
+inline auto uninterrupted(const F& call) {
     auto got = call();
     while (got < 0 && errno == EINTR) got = call();
     return got;
@@ -119,5 +120,5 @@ private:
     int value_ = -1;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -15,7 +15,7 @@ enum class entry_kind : std::uint8_t { file, folder, other };
 
 /// One name in a folder.
 struct folder_entry {
-    std::string name; ///< without the folder; bytes as the file system has them
+    std::string name;  ///< without the folder; bytes as the file system has them
     entry_kind kind = entry_kind::other;
     /// For `other`, what it is: "a FIFO", "a broken link", ... Static storage.
     const char* what = "";
@@ -80,7 +80,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
     }
     return {};
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status make_folder(const std::string& path) { return detail::make_folders(path, 0777); }
 GRAFT_INLINE status make_private_folder(const std::string& path) { return detail::make_folders(path, 0700); }
@@ -102,7 +102,7 @@ inline void sort_entries(std::vector<folder_entry>& entries) {
 inline GRAFT_COLD status too_many_entries(const std::string& path, errc cannot_open, std::size_t most) {
     return fail(cannot_open, path, "the folder holds more than " + std::to_string(most) + " names");
 }
-} // namespace detail
+}  // namespace detail
 
 #if !defined(_WIN32)
 
@@ -121,7 +121,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
                                                : "of an unknown kind";
     }
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
@@ -176,14 +176,14 @@ GRAFT_MEMORY_CATCH(path)
 
 namespace detail {
 inline void describe(const _finddata64i32_t& found, folder_entry& entry) {
-    constexpr unsigned reparse_point = 0x400; // links and junctions, which alone could make a loop
+    constexpr unsigned reparse_point = 0x400;  // links and junctions, which alone could make a loop
     const bool folder = (found.attrib & _A_SUBDIR) != 0;
     if (folder && (found.attrib & reparse_point))
         entry.what = "a link to a folder";
     else
         entry.kind = folder ? entry_kind::folder : entry_kind::file;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");

@@ -42,10 +42,10 @@ enum class dtype : std::uint8_t {
 
 /// numpy's name of the type ("float32", "bool"), or ONNX's in lower case where numpy has none ("bfloat16"). Static storage.
 inline const char* name(dtype type) noexcept {
-    constexpr const char* names[] = {"undefined", "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "string",
-                                     "bool", "float16", "float64", "uint32", "uint64", "complex64", "complex128", "bfloat16",
-                                     "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4",
-                                     "float4e2m1", "float8e8m0", "uint2", "int2"};
+    constexpr const char* names[] = {"undefined", "float32",    "uint8",      "int8",         "uint16",         "int16",      "int32",
+                                     "int64",     "string",     "bool",       "float16",      "float64",        "uint32",     "uint64",
+                                     "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+                                     "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
     return static_cast<unsigned>(type) <= 26 ? names[static_cast<unsigned>(type)] : "undefined";
 }
 
@@ -130,8 +130,10 @@ struct bfloat16 {
 template <class T>
 struct dtype_of;
 #define GRAFT_X(T, D) \
-    template <>       \
-    struct dtype_of<T> { static constexpr dtype value = dtype::D; };
+    template <> \
+    struct dtype_of<T> { \
+        static constexpr dtype value = dtype::D; \
+    };
 GRAFT_X(float, float32)
 GRAFT_X(double, float64)
 GRAFT_X(std::uint8_t, uint8)

@@ -13,78 +13,78 @@
 #include <utility>
 
 // Code, text, and what it means for a user. docs/errors.md is made from this list.
-#define GRAFT_ERROR_CODES(X)                                                                     \
-    X(usage, "usage", "the call or the command line is wrong")                                   \
+#define GRAFT_ERROR_CODES(X) \
+    X(usage, "usage", "the call or the command line is wrong") \
     X(usage_preprocess, "usage.preprocess", "an item of a preprocessing specification is wrong") \
-    X(file_open, "file.open", "a file cannot be opened or read")                                 \
-    X(file_write, "file.write", "a file cannot be written")                                      \
-    X(model_truncated, "model.truncated", "a model file ends too early")                         \
-    X(model_malformed, "model.malformed", "a model file is not well formed")                     \
-    X(model_too_deep, "model.too_deep", "a model nests deeper than the limit")                   \
-    X(model_too_large, "model.too_large", "a model is larger than the limit")                    \
-    X(model_recursion, "model.recursion", "functions of a model call themselves")                \
-    X(model_version, "model.version", "an IR or opset version is out of range")                  \
-    X(graph_cycle, "graph.cycle", "nodes depend on each other in a circle")                      \
-    X(graph_dangling, "graph.dangling", "a node reads a value that nothing makes")               \
-    X(graph_duplicate, "graph.duplicate", "a value is made twice or a name is given twice")      \
-    X(graph_no_output, "graph.no_output", "an output of the graph is never made")                \
+    X(file_open, "file.open", "a file cannot be opened or read") \
+    X(file_write, "file.write", "a file cannot be written") \
+    X(model_truncated, "model.truncated", "a model file ends too early") \
+    X(model_malformed, "model.malformed", "a model file is not well formed") \
+    X(model_too_deep, "model.too_deep", "a model nests deeper than the limit") \
+    X(model_too_large, "model.too_large", "a model is larger than the limit") \
+    X(model_recursion, "model.recursion", "functions of a model call themselves") \
+    X(model_version, "model.version", "an IR or opset version is out of range") \
+    X(graph_cycle, "graph.cycle", "nodes depend on each other in a circle") \
+    X(graph_dangling, "graph.dangling", "a node reads a value that nothing makes") \
+    X(graph_duplicate, "graph.duplicate", "a value is made twice or a name is given twice") \
+    X(graph_no_output, "graph.no_output", "an output of the graph is never made") \
     X(graph_fixed_batch, "graph.fixed_batch", "a network was exported for one size of batch, and cannot be opened for others") \
-    X(op_unsupported, "op.unsupported", "an operator, or this form of it, is not supported")     \
+    X(op_unsupported, "op.unsupported", "an operator, or this form of it, is not supported") \
     X(op_attribute, "op.attribute", "an attribute is missing, of the wrong type or out of range") \
-    X(op_shape, "op.shape", "shapes do not fit an operator")                                     \
-    X(op_type, "op.type", "an element type does not fit an operator")                            \
-    X(op_index, "op.index", "an index is out of range")                                          \
-    X(op_value, "op.value", "a value that an operator was given is out of range")                \
-    X(op_limit, "op.limit", "an operator would run longer than the limit")                       \
-    X(tensor_shape, "tensor.shape", "a shape is not legal")                                      \
-    X(tensor_overflow, "tensor.overflow", "the size of a tensor overflows")                      \
-    X(tensor_bytes, "tensor.bytes", "a tensor has not the bytes that its shape and type need")   \
-    X(tensor_dtype, "tensor.dtype", "an element type is unknown or not allowed here")            \
-    X(external_path, "external.path", "the path of external data is not allowed")                \
-    X(external_range, "external.range", "the range of external data is not inside its file")     \
-    X(memory_budget, "memory.budget", "more memory would be needed than the limit allows")       \
-    X(memory_oom, "memory.oom", "the system has not enough memory")                              \
+    X(op_shape, "op.shape", "shapes do not fit an operator") \
+    X(op_type, "op.type", "an element type does not fit an operator") \
+    X(op_index, "op.index", "an index is out of range") \
+    X(op_value, "op.value", "a value that an operator was given is out of range") \
+    X(op_limit, "op.limit", "an operator would run longer than the limit") \
+    X(tensor_shape, "tensor.shape", "a shape is not legal") \
+    X(tensor_overflow, "tensor.overflow", "the size of a tensor overflows") \
+    X(tensor_bytes, "tensor.bytes", "a tensor has not the bytes that its shape and type need") \
+    X(tensor_dtype, "tensor.dtype", "an element type is unknown or not allowed here") \
+    X(external_path, "external.path", "the path of external data is not allowed") \
+    X(external_range, "external.range", "the range of external data is not inside its file") \
+    X(memory_budget, "memory.budget", "more memory would be needed than the limit allows") \
+    X(memory_oom, "memory.oom", "the system has not enough memory") \
     X(input_name, "input.name", "an input or output of that name does not exist, or is missing") \
-    X(input_shape, "input.shape", "an input has not the shape that the model asks for")          \
-    X(input_dtype, "input.dtype", "an input has not the element type that the model asks for")   \
-    X(image_open, "image.open", "an image file cannot be read")                                  \
-    X(image_no_decoder, "image.no_decoder", "this build has no image decoder")                   \
-    X(image_unsupported, "image.unsupported", "the image is of a kind that is not supported")    \
-    X(image_malformed, "image.malformed", "the image is damaged")                                \
-    X(image_truncated, "image.truncated", "the image ends too early")                            \
-    X(image_dimensions, "image.dimensions", "the sides of an image are zero or over the limit")  \
-    X(image_budget, "image.budget", "decoding the image would take more than the limit allows")  \
-    X(preprocess_crop, "preprocess.crop", "the image is smaller than the crop")                  \
+    X(input_shape, "input.shape", "an input has not the shape that the model asks for") \
+    X(input_dtype, "input.dtype", "an input has not the element type that the model asks for") \
+    X(image_open, "image.open", "an image file cannot be read") \
+    X(image_no_decoder, "image.no_decoder", "this build has no image decoder") \
+    X(image_unsupported, "image.unsupported", "the image is of a kind that is not supported") \
+    X(image_malformed, "image.malformed", "the image is damaged") \
+    X(image_truncated, "image.truncated", "the image ends too early") \
+    X(image_dimensions, "image.dimensions", "the sides of an image are zero or over the limit") \
+    X(image_budget, "image.budget", "decoding the image would take more than the limit allows") \
+    X(preprocess_crop, "preprocess.crop", "the image is smaller than the crop") \
     X(classify_output, "classify.output", "an output of a model is not one number a class, so that it names nothing") \
-    X(labels_count, "labels.count", "the number of labels does not fit the model")               \
-    X(json_malformed, "json.malformed", "a JSON text is not well formed")                        \
-    X(safetensors_malformed, "safetensors.malformed", "a safetensors file is not well formed")   \
-    X(npy_malformed, "npy.malformed", "an .npy file is not well formed")                         \
-    X(npy_dtype, "npy.dtype", "the element type has no .npy form")                               \
-    X(cpu_isa, "cpu.isa", "GRAFT_ISA names an instruction set that is unknown or absent here")   \
-    X(data_open, "data.open", "a dataset, or a file that it names, cannot be opened or read")        \
-    X(data_format, "data.format", "a dataset is not well formed")                                \
+    X(labels_count, "labels.count", "the number of labels does not fit the model") \
+    X(json_malformed, "json.malformed", "a JSON text is not well formed") \
+    X(safetensors_malformed, "safetensors.malformed", "a safetensors file is not well formed") \
+    X(npy_malformed, "npy.malformed", "an .npy file is not well formed") \
+    X(npy_dtype, "npy.dtype", "the element type has no .npy form") \
+    X(cpu_isa, "cpu.isa", "GRAFT_ISA names an instruction set that is unknown or absent here") \
+    X(data_open, "data.open", "a dataset, or a file that it names, cannot be opened or read") \
+    X(data_format, "data.format", "a dataset is not well formed") \
     X(data_count_mismatch, "data.count_mismatch", "the parts of a dataset differ in how many samples they hold") \
-    X(data_label_range, "data.label_range", "a label is outside of the classes")                 \
-    X(data_empty_class, "data.empty_class", "a class has no pictures")                           \
-    X(data_no_classes, "data.no_classes", "a dataset has fewer than two classes")                \
+    X(data_label_range, "data.label_range", "a label is outside of the classes") \
+    X(data_empty_class, "data.empty_class", "a class has no pictures") \
+    X(data_no_classes, "data.no_classes", "a dataset has fewer than two classes") \
     X(data_class_mismatch, "data.class_mismatch", "the classes of two splits, or of a dataset and a model, differ") \
     X(data_too_many_bad, "data.too_many_bad", "more samples are unreadable than the policy allows") \
     X(data_leak, "data.leak", "a part of a dataset holds a sample that another part has as well") \
     X(data_label_conflict, "data.label_conflict", "a picture lies in two classes of a dataset") \
     X(train_no_gradient, "train.no_gradient", "an operator between the loss and a weight that learns has no gradient") \
-    X(train_diverged, "train.diverged", "the loss or a gradient is no longer finite")            \
+    X(train_diverged, "train.diverged", "the loss or a gradient is no longer finite") \
     X(train_head, "train.head", "no classifier was found at the end of a model, or it does not fit") \
     X(train_freeze, "train.freeze", "what is to be frozen leaves nothing to learn, or names nothing") \
-    X(train_out_in_use, "train.out_in_use", "the folder for a run holds one already")             \
+    X(train_out_in_use, "train.out_in_use", "the folder for a run holds one already") \
     X(explain_features, "explain.features", "a network has no features that lie by the places of the picture") \
     X(checkpoint_write, "checkpoint.write", "a checkpoint cannot be written; the one before is untouched") \
     X(checkpoint_malformed, "checkpoint.malformed", "a checkpoint is damaged, and so is the one before it") \
-    X(resume_mismatch, "resume.mismatch", "a checkpoint was made with other settings")           \
-    X(device_unavailable, "device.unavailable", "the device asked for cannot be used")           \
-    X(device_lost, "device.lost", "a device failed while it was in use")                         \
-    X(device_compile, "device.compile", "a kernel could not be compiled for a device")           \
-    X(placement_refused, "placement.refused", "no back end takes a node")                        \
+    X(resume_mismatch, "resume.mismatch", "a checkpoint was made with other settings") \
+    X(device_unavailable, "device.unavailable", "the device asked for cannot be used") \
+    X(device_lost, "device.lost", "a device failed while it was in use") \
+    X(device_compile, "device.compile", "a kernel could not be compiled for a device") \
+    X(placement_refused, "placement.refused", "no back end takes a node") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE
@@ -106,7 +106,7 @@ const error& no_memory() noexcept;
 struct error_release {
     void operator()(const error* e) const noexcept;
 };
-} // namespace detail
+}  // namespace detail
 
 /// What went wrong: a code, the location (file, node or argument), and a sentence with shapes and the fix. Copies share their text, so that
 /// copying and throwing it allocates nothing.
@@ -141,7 +141,9 @@ public:
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
     const class error& error() const& noexcept { return *error_; }
-    class error error() && { return *error_; }
+    class error error() && {
+        return *error_;
+    }
     /// memory.oom that takes no memory itself, for where there is none.
     static status no_memory() noexcept {
         status s;
@@ -161,7 +163,7 @@ private:
 namespace detail {
 // Throws the error, or calls `fatal` without exceptions.
 [[noreturn]] void raise(const error& e);
-} // namespace detail
+}  // namespace detail
 
 /// A value or an error. Becomes its value (throwing `graft::error` if there is none), or is asked for its error.
 template <class T>
@@ -173,7 +175,9 @@ public:
     bool ok() const noexcept { return status_.ok(); }
     explicit operator bool() const noexcept { return ok(); }
     const class error& error() const& noexcept { return status_.error(); }
-    class error error() && { return std::move(status_).error(); }
+    class error error() && {
+        return std::move(status_).error();
+    }
     /// The failure itself, to be handed on.
     status take_status() { return std::move(status_); }
     T& value() & { return force(), *value_; }
@@ -207,7 +211,7 @@ namespace detail {
 // memory.oom for a std::bad_alloc that was caught: throws none itself. The name of a function or a path says where it was.
 status out_of_memory(const char* where) noexcept;
 inline status out_of_memory(const std::string& where) noexcept { return out_of_memory(where.c_str()); }
-} // namespace detail
+}  // namespace detail
 
 // Stand around the body of a function that returns a status or a result: want of memory in it is memory.oom. Every public function that does so
 // and allocates has them, so that nothing escapes.
@@ -217,26 +221,32 @@ inline status out_of_memory(const std::string& where) noexcept { return out_of_m
 #else
 #define GRAFT_MEMORY_TRY try
 #define GRAFT_MEMORY_CATCH(where) \
-    catch (const std::bad_alloc&) { return detail::out_of_memory(where); }
+    catch (const std::bad_alloc&) { \
+        return detail::out_of_memory(where); \
+    }
 #endif
 
 namespace detail {
 // f(), or memory.oom where something in it could not be allocated. `Answer` is what f gives, a status or a result.
-template <class Answer, class F> inline Answer or_out_of_memory([[maybe_unused]] const char* where, const F& f) GRAFT_MEMORY_TRY { return f(); } GRAFT_MEMORY_CATCH(where)
-} // namespace detail
+template <class Answer, class F>
+inline Answer or_out_of_memory([[maybe_unused]] const char* where, const F& f) GRAFT_MEMORY_TRY {
+    return f();
+}
+GRAFT_MEMORY_CATCH(where)
+}  // namespace detail
 
 // Hands a failure on to the caller.
-#define GRAFT_TRY(...)                                                       \
-    do {                                                                     \
+#define GRAFT_TRY(...) \
+    do { \
         if (auto graft_status = (__VA_ARGS__); !graft_status.ok()) return graft_status; \
     } while (false)
 
 // Assigns the value of a result, or hands its failure on.
-#define GRAFT_TRY_ASSIGN(target, ...)                                              \
-    do {                                                                           \
-        auto graft_result = (__VA_ARGS__);                                         \
-        if (!graft_result.ok()) return graft_result.take_status();                 \
-        target = std::move(graft_result).value();                                  \
+#define GRAFT_TRY_ASSIGN(target, ...) \
+    do { \
+        auto graft_result = (__VA_ARGS__); \
+        if (!graft_result.ok()) return graft_result.take_status(); \
+        target = std::move(graft_result).value(); \
     } while (false)
 
 GRAFT_END_NAMESPACE
@@ -281,7 +291,8 @@ GRAFT_INLINE const error& detail::no_memory() noexcept {
     alignas(error::text) static unsigned char text_memory[sizeof(error::text)];
     alignas(error) static unsigned char error_memory[sizeof(error)];
     static const error* const only = [] {
-        const auto* said = ::new (static_cast<void*>(text_memory)) error::text{errc::memory_oom, "graft", "no memory left", {}, "memory.oom: graft: no memory left"};
+        const auto* said =
+            ::new (static_cast<void*>(text_memory)) error::text{errc::memory_oom, "graft", "no memory left", {}, "memory.oom: graft: no memory left"};
         return ::new (static_cast<void*>(error_memory)) error(std::shared_ptr<const error::text>(std::shared_ptr<void>(), said));
     }();
     return *only;
@@ -303,9 +314,7 @@ GRAFT_INLINE GRAFT_COLD status detail::out_of_memory(const char* where) noexcept
     return status::no_memory();
 }
 
-GRAFT_INLINE GRAFT_COLD status fail(errc code, std::string where, std::string detail) {
-    return status(error(code, std::move(where), std::move(detail)));
-}
+GRAFT_INLINE GRAFT_COLD status fail(errc code, std::string where, std::string detail) { return status(error(code, std::move(where), std::move(detail))); }
 
 GRAFT_INLINE void fatal(const char* what) {
 #ifdef GRAFT_FATAL

@@ -35,8 +35,8 @@ inline void parallel_for(executor& pool, std::int64_t tasks, const F& f) {
         for (std::int64_t i = 0; i < tasks; ++i) f(i);
         return;
     }
-    detail::run_guarded(pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); },
-                        const_cast<void*>(static_cast<const void*>(&f)));
+    detail::run_guarded(
+        pool, tasks, [](void* context, std::int64_t i) { (*static_cast<const F*>(context))(i); }, const_cast<void*>(static_cast<const void*>(&f)));
 }
 /// Calls f(first, count) for pieces of [0, n), of `piece` each but for the last, as `parallel_for` does.
 template <class F>

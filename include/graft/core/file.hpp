@@ -17,8 +17,7 @@ public:
     /// Errors: file.open (absent, not readable, not a regular file), `too_large` where it has more than `most` bytes, memory.oom.
     static result<std::shared_ptr<const mapped_file>> open(const std::string& path, std::int64_t most, errc too_large);
     /// Takes a descriptor over and closes it. POSIX systems only.
-    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most,
-                                                                      errc too_large);
+    static result<std::shared_ptr<const mapped_file>> from_descriptor(int descriptor, const std::string& name, std::int64_t most, errc too_large);
 
     mapped_file() noexcept = default;
     mapped_file(const mapped_file&) = delete;
@@ -168,15 +167,16 @@ GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const voi
     if (mapped_)
         return [](const void* bytes, std::size_t size) {
             // Whole pages: what else lies on the first and on the last is read from the file again.
-            const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<std::uintptr_t>(bytes), from = at / page * page;
+            const std::uintptr_t page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)), at = reinterpret_cast<std::uintptr_t>(bytes),
+                                 from = at / page * page;
             ::madvise(reinterpret_cast<void*>(from), at + size - from, MADV_DONTNEED);
         };
 #endif
     return nullptr;
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name,
-                                                                                     std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int descriptor, const std::string& name, std::int64_t most,
+                                                                                     errc too_large) GRAFT_MEMORY_TRY {
     detail::descriptor from(descriptor);
     struct stat info;
     if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
@@ -206,8 +206,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
 }
 GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
     const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
@@ -216,9 +215,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
-    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
-}
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) { return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno)); }
 
 GRAFT_INLINE atomic_file::~atomic_file() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -241,7 +238,8 @@ GRAFT_INLINE status atomic_file::open(const std::string& path) {
         descriptor_ = detail::uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
-            (void)detail::uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed processes stay
+            (void)detail::uninterrupted(
+                [&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed processes stay
             return {};
         }
         if (errno != EEXIST) break;
@@ -273,14 +271,12 @@ GRAFT_INLINE bool detail::no_regular_file(const std::string&) { return false; }
 GRAFT_INLINE mapped_file::~mapped_file() { ::operator delete(const_cast<std::uint8_t*>(data_)); }
 GRAFT_INLINE auto mapped_file::letting_go() const noexcept -> void (*)(const void*, std::size_t) { return nullptr; }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t,
-                                                                                     errc) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descriptor(int, const std::string& name, std::int64_t, errc) GRAFT_MEMORY_TRY {
     return fail(errc::file_open, name, "descriptors are not used on this system");
 }
 GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most,
-                                                                          errc too_large) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
     if (!stream) return fail(errc::file_open, path, std::strerror(errno));
     struct closer {
@@ -291,22 +287,18 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
     const long long size = _ftelli64(stream);
     _fseeki64(stream, 0, SEEK_SET);
     if (size < 0) return fail(errc::file_open, path, "this is not a regular file");
-    if (size > most)
-        return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
+    if (size > most) return fail(too_large, path, "the file has " + std::to_string(size) + " bytes; the limit is " + std::to_string(most));
     auto file = std::make_shared<mapped_file>();
     file->size_ = static_cast<std::size_t>(size);
     auto* copy = static_cast<std::uint8_t*>(::operator new(file->size_ + 1, std::nothrow));
     if (!copy) return fail(errc::memory_oom, path, std::to_string(size) + " bytes could not be had from the system");
     file->data_ = copy;
-    if (std::fread(copy, 1, file->size_, stream) != file->size_)
-        return fail(errc::file_open, path, "the file became shorter while it was read");
+    if (std::fread(copy, 1, file->size_, stream) != file->size_) return fail(errc::file_open, path, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
-    return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno));
-}
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) { return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno)); }
 
 GRAFT_INLINE atomic_file::~atomic_file() {
     if (stream_) std::fclose(static_cast<std::FILE*>(stream_));

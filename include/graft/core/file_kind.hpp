@@ -19,15 +19,14 @@ inline bool is_bmp(const std::uint8_t* p, std::size_t n) noexcept { return n >= 
 inline bool is_pnm(const std::uint8_t* p, std::size_t n) noexcept {
     return n >= 3 && p[0] == 'P' && p[1] >= '1' && p[1] <= '6' && (p[2] == '#' || p[2] == ' ' || (p[2] >= '\t' && p[2] <= '\r'));
 }
-inline bool is_webp(const std::uint8_t* p, std::size_t n) noexcept {
-    return n >= 12 && std::memcmp(p, "RIFF", 4) == 0 && std::memcmp(p + 8, "WEBP", 4) == 0;
-}
+inline bool is_webp(const std::uint8_t* p, std::size_t n) noexcept { return n >= 12 && std::memcmp(p, "RIFF", 4) == 0 && std::memcmp(p + 8, "WEBP", 4) == 0; }
 
 enum class file_family : std::uint8_t { unknown, picture, model, other_model, archive, other };
 
 struct file_kind {
-    const char* title = nullptr;   // behind "this is"; null where it is not known
-    const char* convert = nullptr; // of every picture that is not decoded, a command whose last word is one that is; of every other model, what makes ONNX of it; of an archive, what unpacks it
+    const char* title = nullptr;    // behind "this is"; null where it is not known
+    const char* convert = nullptr;  // of every picture that is not decoded, a command whose last word is one that is; of every other model, what makes ONNX of
+                                    // it; of an archive, what unpacks it
     file_family family = file_family::unknown;
 };
 
@@ -46,7 +45,8 @@ inline bool looks_like_svg(const std::string& head) noexcept {
 
 // The IR version, and behind it a field that a model begins with: producer, opset or graph.
 inline bool is_onnx(const std::uint8_t* p, std::size_t n) noexcept {
-    return n >= 3 && p[0] == 0x08 && p[1] >= 1 && p[1] <= 32 && (p[2] == 0x12 || p[2] == 0x1a || p[2] == 0x22 || p[2] == 0x28 || p[2] == 0x32 || p[2] == 0x3a || p[2] == 0x42);
+    return n >= 3 && p[0] == 0x08 && p[1] >= 1 && p[1] <= 32 &&
+           (p[2] == 0x12 || p[2] == 0x1a || p[2] == 0x22 || p[2] == 0x28 || p[2] == 0x32 || p[2] == 0x3a || p[2] == 0x42);
 }
 
 inline bool is_text(const std::uint8_t* p, std::size_t n) noexcept {
@@ -88,9 +88,12 @@ inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
         unsigned short length, at;
         file_kind kind;
     };
-    static constexpr file_kind tiff = {"a TIFF picture", "magick 'a.tif[0]' a.png", family::picture}, heic = {"a HEIC picture", "heif-convert a.heic a.jpg", family::picture},
-                                avif = {"an AVIF picture", "avifdec a.avif a.png", family::picture}, jpeg_2000 = {"a JPEG 2000 picture", "opj_decompress -i a.jp2 -o a.png", family::picture},
-                                jpeg_xl = {"a JPEG XL picture", "djxl a.jxl a.png", family::picture}, pfm = {"a PFM picture", "magick a.pfm a.png", family::picture};
+    static constexpr file_kind tiff = {"a TIFF picture", "magick 'a.tif[0]' a.png", family::picture},
+                               heic = {"a HEIC picture", "heif-convert a.heic a.jpg", family::picture},
+                               avif = {"an AVIF picture", "avifdec a.avif a.png", family::picture},
+                               jpeg_2000 = {"a JPEG 2000 picture", "opj_decompress -i a.jp2 -o a.png", family::picture},
+                               jpeg_xl = {"a JPEG XL picture", "djxl a.jxl a.png", family::picture},
+                               pfm = {"a PFM picture", "magick a.pfm a.png", family::picture};
     static constexpr signature signatures[] = {
         {"GIF8", 4, 0, {"a GIF picture", "magick 'a.gif[0]' a.png", family::picture}},
         {"II*\0", 4, 0, tiff},
@@ -121,7 +124,10 @@ inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
         {"P7\n", 3, 0, {"a PAM picture", "magick a.pam a.png", family::picture}},
         {"Pf", 2, 0, pfm},
         {"PF", 2, 0, pfm},
-        {"\x89HDF\r\n\x1a\n", 8, 0, {"an HDF5 file, such as Keras writes", "keras.models.load_model(file).export(\"model.onnx\", format=\"onnx\")", family::other_model}},
+        {"\x89HDF\r\n\x1a\n",
+         8,
+         0,
+         {"an HDF5 file, such as Keras writes", "keras.models.load_model(file).export(\"model.onnx\", format=\"onnx\")", family::other_model}},
         {"TFL3", 4, 4, {"a TensorFlow Lite model", "python -m tf2onnx.convert --tflite a.tflite --output model.onnx", family::other_model}},
         {"ORTM", 4, 4, {"a model in ONNX Runtime's own format", "give the ONNX file that it was made of", family::other_model}},
         {"GGUF", 4, 0, {"a GGUF language model", nullptr, family::other}},
@@ -135,7 +141,11 @@ inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
         {"ustar", 5, 257, {"a tar archive", "tar xf a.tar -C folder", family::archive}},
         {"\x1f\x8b", 2, 0, {"a gzip archive", "tar xzf a.tar.gz -C folder", family::archive}},
         {"BZh", 3, 0, {"a bzip2 archive", "tar xjf a.tar.bz2 -C folder", family::archive}},
-        {"\xfd""7zXZ", 5, 0, {"an xz archive", "tar xJf a.tar.xz -C folder", family::archive}},
+        {"\xfd"
+         "7zXZ",
+         5,
+         0,
+         {"an xz archive", "tar xJf a.tar.xz -C folder", family::archive}},
         {"\x28\xb5\x2f\xfd", 4, 0, {"a Zstandard archive", "tar --zstd -xf a.tar.zst -C folder", family::archive}},
         {"7z\xbc\xaf\x27\x1c", 6, 0, {"a 7z archive", "7z x a.7z -ofolder", family::archive}},
         {"Rar!", 4, 0, {"a RAR archive", "unrar x a.rar folder/", family::archive}},
@@ -144,12 +154,14 @@ inline file_kind kind_of_file(const std::uint8_t* p, std::size_t n) {
         if (n >= std::size_t(s.at) + s.length && std::memcmp(p + s.at, s.bytes, s.length) == 0) return s.kind;
     // A length of 64 bits, of which no real file fills the upper half, and a brace.
     if (n >= 9 && p[5] == 0 && p[6] == 0 && p[7] == 0 && p[8] == '{')
-        return {"a safetensors file: weights without a network", "build the network in Python, load them, and write it with torch.onnx.export(net, (x,), \"model.onnx\")", family::other_model};
+        return {"a safetensors file: weights without a network",
+                "build the network in Python, load them, and write it with torch.onnx.export(net, (x,), \"model.onnx\")", family::other_model};
     std::size_t at = n >= 3 && p[0] == 0xef && p[1] == 0xbb && p[2] == 0xbf ? 3 : 0;
     while (at < n && (p[at] == ' ' || (p[at] >= '\t' && p[at] <= '\r'))) ++at;
     const std::string head(reinterpret_cast<const char*>(p) + at, n - at < 1024 ? n - at : 1024);
     if (looks_like_svg(head)) return {"an SVG drawing", "rsvg-convert a.svg -o a.png", family::picture};
-    if (head.compare(0, 5, "<?xml") == 0 && head.find("<net ") != std::string::npos) return {"an OpenVINO network", "give the ONNX file that it was made of", family::other_model};
+    if (head.compare(0, 5, "<?xml") == 0 && head.find("<net ") != std::string::npos)
+        return {"an OpenVINO network", "give the ONNX file that it was made of", family::other_model};
     if (head.compare(0, 5, "<?xml") == 0 || head.compare(0, 5, "<html") == 0 || head.compare(0, 9, "<!DOCTYPE") == 0 || head.compare(0, 9, "<!doctype") == 0)
         return {"XML or HTML (a download may have got a page about it)", nullptr, family::other};
     if (is_bmp(p, n) && n >= 26 && !is_text(p, n)) return {"a BMP picture", nullptr, family::picture};
@@ -167,5 +179,5 @@ GRAFT_COLD inline std::string wrong_kind(const file_kind& kind, const char* want
     return *hint ? text + ": " + hint : text;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -13,18 +13,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// What `json_reader::next` found.
-enum class json_token : std::uint8_t {
-    end,
-    begin_object,
-    end_object,
-    begin_array,
-    end_array,
-    key,
-    string,
-    number,
-    boolean,
-    null
-};
+enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
 
 /// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
 class json_reader {
@@ -77,12 +66,12 @@ struct json {
     enum class kind : std::uint8_t { null, boolean, number, string, array, object };
     kind type = kind::null;
     bool boolean = false;
-    bool is_integer = false; ///< a number written without point and exponent, in range of `integer`
+    bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`
     std::int64_t integer = 0;
     double real = 0;
     std::string string;
-    std::vector<std::string> keys; ///< of an object, in the order of the text
-    std::vector<json> items;       ///< of an array, or of an object
+    std::vector<std::string> keys;  ///< of an object, in the order of the text
+    std::vector<json> items;        ///< of an array, or of an object
 
     /// Member of an object, the last of that name; null where there is none.
     const json* find(std::string_view key) const noexcept;

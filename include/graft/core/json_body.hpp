@@ -143,10 +143,7 @@ GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
     unit = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
         const char c = at_ < text_.size() ? text_[at_] : '\0';
-        const int digit = c >= '0' && c <= '9'   ? c - '0'
-                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                                 : -1;
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
         if (digit < 0) return fault("an escape is not well formed"), false;
         unit = unit * 16 + static_cast<std::uint32_t>(digit);
     }
@@ -171,8 +168,7 @@ GRAFT_INLINE bool json_reader::read_escape() {
     std::uint32_t unit = 0, low = 0;
     if (!read_hex(unit)) return false;
     if (unit >= 0xd800 && unit < 0xe000) {
-        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000)
-            return fault("half of a surrogate pair"), false;
+        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
         unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
     }
     append_utf8(string_, unit);

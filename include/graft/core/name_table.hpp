@@ -29,7 +29,7 @@ private:
         int number = -1;
     };
     std::size_t hash(std::string_view name) const noexcept;
-    std::vector<slot> slots_; // a power of two of them, at most half full
+    std::vector<slot> slots_;  // a power of two of them, at most half full
     std::size_t used_ = 0;
 };
 

@@ -27,16 +27,15 @@ struct wire_bytes {
 /// The whole that readers of parts report about.
 struct wire_source {
     wire_bytes bytes;
-    std::string name; ///< of the file, for messages
-    int nesting = 64; ///< groups in groups that unknown fields may hold
+    std::string name;  ///< of the file, for messages
+    int nesting = 64;  ///< groups in groups that unknown fields may hold
 };
 
 /// Reads the fields of one message, one after the other. The first fault ends it; `finish` then tells what it was.
 /// Errors: model.truncated where the file ends too early, model.too_deep, else model.malformed; all with the offset.
 class wire_reader {
 public:
-    wire_reader(const wire_source& source, wire_bytes part) noexcept
-        : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
+    wire_reader(const wire_source& source, wire_bytes part) noexcept : source_(source), next_(part.data), end_(part.data + part.size), start_(part.data) {}
 
     /// Goes to the next field and takes its value in; groups are unknown to us and skipped. False at the end and after a fault.
     bool next();
@@ -289,7 +288,7 @@ GRAFT_INLINE void wire_writer::real(std::uint32_t field, float value) {
 }
 GRAFT_INLINE std::size_t wire_writer::begin(std::uint32_t field) {
     tag(field, 2);
-    out_.resize(out_.size() + 10); // room for the longest length
+    out_.resize(out_.size() + 10);  // room for the longest length
     return out_.size();
 }
 GRAFT_INLINE void wire_writer::end(std::size_t mark) {

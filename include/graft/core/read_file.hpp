@@ -37,8 +37,7 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
     if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
     if (S_ISDIR(about.st_mode)) return fail(cannot_open, path, "this is a folder, and a file is wanted");
     if (!S_ISREG(about.st_mode)) return fail(cannot_open, path, "not a regular file");
-    if (about.st_size > most)
-        return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
+    if (about.st_size > most) return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
     guess = static_cast<std::size_t>(about.st_size);
 #endif
     detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
@@ -77,7 +76,7 @@ GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot
     const std::int64_t size = about.st_size;
     std::uint64_t hash = static_cast<std::uint64_t>(size);
     char bytes[part];
-    std::int64_t done = 0; // parts of small files overlap, and are read once
+    std::int64_t done = 0;  // parts of small files overlap, and are read once
     for (const std::int64_t wanted : {std::int64_t(0), (size - part) / 2, size - part}) {
         const std::int64_t at = wanted < done ? done : wanted, left = size - at < part ? size - at : part;
         if (left <= 0) break;

@@ -95,9 +95,7 @@ inline std::int64_t checked_mul(std::int64_t a, std::int64_t b) noexcept {
     return a > INT64_MAX / b ? -1 : a * b;
 }
 /// a + b, or -1 if that overflows or either is negative.
-inline std::int64_t checked_add(std::int64_t a, std::int64_t b) noexcept {
-    return a < 0 || b < 0 || a > INT64_MAX - b ? -1 : a + b;
-}
+inline std::int64_t checked_add(std::int64_t a, std::int64_t b) noexcept { return a < 0 || b < 0 || a > INT64_MAX - b ? -1 : a + b; }
 
 /// Number of elements, or -1 where an extent is unknown or the product overflows. Beside an extent of 0 the others may multiply
 /// to 2^31 at most, so that loops over them end.

@@ -13,7 +13,8 @@ namespace detail {
 
 // Makes `thread` one that runs f, or leaves it as it is and says false where the system gives none. Without exceptions want of a thread ends
 // the program, as want of memory does.
-template <class F> inline bool start_thread(std::thread& thread, F f) {
+template <class F>
+inline bool start_thread(std::thread& thread, F f) {
 #ifdef GRAFT_NO_EXCEPTIONS
     thread = std::thread(std::move(f));
     return true;
@@ -28,5 +29,5 @@ template <class F> inline bool start_thread(std::thread& thread, F f) {
 #endif
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -31,11 +31,9 @@ inline std::uint64_t little_endian(const std::uint8_t* p, int n) noexcept {
     return v;
 }
 
-inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept {
-    return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1;
-}
+inline std::uint64_t xxh_round(std::uint64_t lane, std::uint64_t word) noexcept { return rotate_left(lane + word * xxh_prime2, 31) * xxh_prime1; }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint64_t seed) noexcept {
     using namespace detail;
@@ -53,8 +51,7 @@ GRAFT_INLINE std::uint64_t xxh64(const void* bytes, std::size_t size, std::uint6
         for (const std::uint64_t lane : lanes) hash = (hash ^ xxh_round(0, lane)) * xxh_prime1 + xxh_prime4;
     }
     hash += size;
-    for (; left >= 8; left -= 8, p += 8)
-        hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
+    for (; left >= 8; left -= 8, p += 8) hash = rotate_left(hash ^ xxh_round(0, little_endian(p, 8)), 27) * xxh_prime1 + xxh_prime4;
     if (left >= 4) {
         hash = rotate_left(hash ^ little_endian(p, 4) * xxh_prime1, 23) * xxh_prime2 + xxh_prime3;
         left -= 4;

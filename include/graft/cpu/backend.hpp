@@ -24,7 +24,8 @@ namespace cpu {
 
 /// What inference needs.
 inline const kernel_set& inference_set() noexcept {
-    static constexpr kernel_set self = {choose_kernel, nullptr, [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); }};
+    static constexpr kernel_set self = {choose_kernel, nullptr,
+                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); }};
     return self;
 }
 
@@ -32,8 +33,10 @@ inline const kernel_set& inference_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu::instance() noexcept {
-    static constexpr backend self = {"cpu", [] { return status(); },
-                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::inference_set()); }, nullptr, true};
+    static constexpr backend self = {
+        "cpu", [] { return status(); },
+        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::inference_set()); }, nullptr,
+        true};
     return self;
 }
 

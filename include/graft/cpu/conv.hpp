@@ -9,24 +9,24 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 enum class conv_algorithm : std::uint8_t {
-    direct,      ///< register tiles over the blocked input
-    pointwise,   ///< the same with one tap and no border: a matrix product
-    depthwise,   ///< as many groups as channels
-    winograd2,   ///< F(2x2, 3x3)
-    winograd4,   ///< F(4x4, 3x3)
-    first_layer, ///< few channels, read from planes
-    grouped,     ///< the direct one for each group
-    shared,      ///< groups of few channels, several of which share a vector
-    generic,     ///< kernels with very many taps
+    direct,       ///< register tiles over the blocked input
+    pointwise,    ///< the same with one tap and no border: a matrix product
+    depthwise,    ///< as many groups as channels
+    winograd2,    ///< F(2x2, 3x3)
+    winograd4,    ///< F(4x4, 3x3)
+    first_layer,  ///< few channels, read from planes
+    grouped,      ///< the direct one for each group
+    shared,       ///< groups of few channels, several of which share a vector
+    generic,      ///< kernels with very many taps
 };
 
 /// How a problem will be computed. Depends on the instruction set and the shape of one sample, never on the batch or the threads.
 struct conv_choice {
     conv_algorithm algorithm = conv_algorithm::direct;
-    const char* reason = "";                            ///< for logs; static storage
-    std::int64_t packed_bytes = 0;                      ///< of the weights as pack_conv_weights writes them
-    std::int64_t workspace_bytes = 0;                   ///< what run_conv needs beside its arguments, aligned to 64
-    layout::kind in = layout::blocked, out = layout::blocked; ///< what it reads and writes
+    const char* reason = "";                                   ///< for logs; static storage
+    std::int64_t packed_bytes = 0;                             ///< of the weights as pack_conv_weights writes them
+    std::int64_t workspace_bytes = 0;                          ///< what run_conv needs beside its arguments, aligned to 64
+    layout::kind in = layout::blocked, out = layout::blocked;  ///< what it reads and writes
 };
 
 /// Picks the algorithm. `problem.in` says what is at hand: planes are taken as they are only by first_layer.
@@ -36,10 +36,10 @@ conv_choice choose_conv(isa set, const conv_problem& problem);
 void pack_conv_weights(isa set, const conv_problem& problem, const conv_choice& choice, const float* weight, void* packed);
 
 /// y = epilogue(conv(x, weight) + bias). `bias` is null or oc floats; `residual` (null, or of y's shape and layout) may be y.
-void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed,
-              const float* bias, const float* residual, float* y, void* workspace, executor& pool);
+void run_conv(isa set, const conv_problem& problem, const conv_choice& choice, const float* x, const void* packed, const float* bias, const float* residual,
+              float* y, void* workspace, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -51,8 +51,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr int conv_max_taps = 256;             // half of conv_table_rows of the kernels
-constexpr std::int64_t first_layer_max = 4096; // first_layer_taps
+constexpr int conv_max_taps = 256;              // half of conv_table_rows of the kernels
+constexpr std::int64_t first_layer_max = 4096;  // first_layer_taps
 constexpr std::int64_t first_layer_room = 16384;
 
 inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -64,9 +64,7 @@ inline std::int64_t first_layer_tiles(const conv_problem& p, std::int64_t tile) 
     return fit < all ? fit : all;
 }
 
-inline std::int64_t direct_weights(const conv_problem& p, int width) {
-    return ceil_div(p.oc / p.groups, width) * width * (p.ic / p.groups) * p.kh * p.kw;
-}
+inline std::int64_t direct_weights(const conv_problem& p, int width) { return ceil_div(p.oc / p.groups, width) * width * (p.ic / p.groups) * p.kh * p.kw; }
 
 inline bool is_depthwise(const conv_problem& p) { return p.groups > 1 && p.groups == p.ic && p.ic == p.oc; }
 
@@ -85,8 +83,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
     a.ocg = p.oc / p.groups;
     a.pairs = ceil_div(a.ocg, 2 * width);
     a.group_weights = direct_weights(p, width);
-    a.scatter = a.ocg % width != 0 &&
-                (choice.algorithm == conv_algorithm::grouped || (choice.algorithm == conv_algorithm::generic && p.groups > 1));
+    a.scatter = a.ocg % width != 0 && (choice.algorithm == conv_algorithm::grouped || (choice.algorithm == conv_algorithm::generic && p.groups > 1));
     const float infinity = std::numeric_limits<float>::infinity();
     a.low = p.ep.act == activation::relu ? 0 : p.ep.act == activation::clip ? p.ep.alpha : -infinity;
     a.high = p.ep.act == activation::clip ? p.ep.beta : infinity;
@@ -102,8 +99,7 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
         a.batches = ceil_div(p.ow, a.batch_tiles * k.first_tile);
         // Rows of outputs of one task: neighbours share rows of inputs. As many as fit, but not too few tasks.
         const std::int64_t row = p.ic * p.sw * (a.batch_tiles * k.first_tile + (p.kw - 1) * p.dw / p.sw + 1);
-        const std::int64_t fit = (first_layer_room / row - (p.kh - 1) * p.dh - 1) / p.sh + 1,
-                           most = ceil_div(p.oh * a.batches, 16);
+        const std::int64_t fit = (first_layer_room / row - (p.kh - 1) * p.dh - 1) / p.sh + 1, most = ceil_div(p.oh * a.batches, 16);
         a.pairs_per_task = fit < most ? fit : most;
         a.tasks_per_batch = ceil_div(p.oh, a.pairs_per_task);
     } else if (choice.algorithm == conv_algorithm::shared) {
@@ -126,12 +122,9 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
 
 // Winograd's weights: U = G g G^T for each pair of channels, [element][pair][ic][2 W] as the direct kernel reads one tap.
 inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, const float* weight, float* to) {
-    static constexpr double g4[6][3] = {{1.0 / 4, 0, 0},
-                                        {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                                        {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                                        {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                                        {1.0 / 24, -1.0 / 12, 1.0 / 6},
-                                        {0, 0, 1}};
+    static constexpr double g4[6][3] = {
+        {1.0 / 4, 0, 0}, {-1.0 / 6, -1.0 / 6, -1.0 / 6}, {-1.0 / 6, 1.0 / 6, -1.0 / 6}, {1.0 / 24, 1.0 / 12, 1.0 / 6}, {1.0 / 24, -1.0 / 12, 1.0 / 6},
+        {0, 0, 1}};
     static constexpr double g2[4][3] = {{1, 0, 0}, {0.5, 0.5, 0.5}, {0.5, -0.5, 0.5}, {0, 0, 1}};
     const double(*g)[3] = m == 4 ? g4 : g2;
     const int n = m + 2;
@@ -144,8 +137,7 @@ inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, cons
                 double half[6][3];
                 for (int r = 0; r < n; ++r)
                     for (int k = 0; k < 3; ++k)
-                        half[r][k] =
-                            o + j >= p.oc ? 0 : g[r][0] * double(w[k]) + g[r][1] * double(w[3 + k]) + g[r][2] * double(w[6 + k]);
+                        half[r][k] = o + j >= p.oc ? 0 : g[r][0] * double(w[k]) + g[r][1] * double(w[3 + k]) + g[r][2] * double(w[6 + k]);
                 for (int r = 0; r < n; ++r)
                     for (int k = 0; k < n; ++k)
                         to[(r * n + k) * element + o * p.ic + c * vectors + j] =
@@ -158,15 +150,12 @@ inline void pack_winograd(const conv_problem& p, int m, std::int64_t width, cons
 // the weights, which are read once for each run of tiles.
 inline std::int64_t winograd_room(const conv_problem& p, int m, std::int64_t width) {
     const std::int64_t one = (m + 2) * (m + 2) * (ceil_div(p.ic, width) + ceil_div(p.oc, width)) * width * 4;
-    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m),
-                       fit = (std::int64_t(1) << 20) / one < 49 ? 49 : (std::int64_t(1) << 20) / one;
+    const std::int64_t all = ceil_div(p.oh, m) * ceil_div(p.ow, m), fit = (std::int64_t(1) << 20) / one < 49 ? 49 : (std::int64_t(1) << 20) / one;
     return ceil_div(all, ceil_div(all, fit));
 }
 
 // Floats of one element of all tiles. The odd cache line keeps the elements of one tile out of each other's cache sets.
-inline std::int64_t winograd_element(std::int64_t channels, std::int64_t width, std::int64_t room) {
-    return ceil_div(channels, width) * width * room + 16;
-}
+inline std::int64_t winograd_element(std::int64_t channels, std::int64_t width, std::int64_t room) { return ceil_div(channels, width) * width * room + 16; }
 
 // The time that a size of Winograd's output tile (0: the direct algorithm) should take, in nanoseconds of one core: products at
 // the speed of the kernels, weights beyond the second cache at the speed of the memory, and the transforms. The constants are
@@ -209,8 +198,7 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
     for (a.first_tile = 0; a.first_tile < all; a.first_tile += a.tile_room) {
         a.tile_count = all - a.first_tile < a.tile_room ? all - a.first_tile : a.tile_room;
         const std::int64_t end = a.first_tile + a.tile_count, parts = ceil_div(a.tile_count, 32);
-        const std::int64_t products = a.tile_count * p.ic * 2 * width,
-                           together = ceil_div(500000, products) < pairs ? ceil_div(500000, products) : pairs;
+        const std::int64_t products = a.tile_count * p.ic * 2 * width, together = ceil_div(500000, products) < pairs ? ceil_div(500000, products) : pairs;
         const std::int64_t groups = ceil_div(pairs, together);
         parallel_for(pool, in_blocks * parts, [&](std::int64_t task) {
             const std::int64_t first = a.first_tile + task % parts * 32;
@@ -227,7 +215,7 @@ inline void run_winograd(isa set, conv_args& a, executor& pool) {
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     const int width = vector_width(set);
@@ -266,8 +254,7 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
                 const std::int64_t elements = (m + 2) * (m + 2);
                 floats = elements * detail::direct_weights(p, width) / 9;
                 const std::int64_t room = detail::winograd_room(p, m, width);
-                c.workspace_bytes =
-                    elements * (detail::winograd_element(p.ic, width, room) + detail::winograd_element(p.oc, width, room)) * 4;
+                c.workspace_bytes = elements * (detail::winograd_element(p.ic, width, room) + detail::winograd_element(p.oc, width, room)) * 4;
             }
         }
     }
@@ -275,8 +262,7 @@ GRAFT_INLINE conv_choice choose_conv(isa set, const conv_problem& p) {
     return c;
 }
 
-GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight,
-                                    void* packed) {
+GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_choice& choice, const float* weight, void* packed) {
     const std::int64_t width = vector_width(set), taps = std::int64_t(p.kh) * p.kw, icg = p.ic / p.groups, ocg = p.oc / p.groups;
     float* to = static_cast<float*>(packed);
     if (choice.algorithm == conv_algorithm::depthwise) {
@@ -303,14 +289,13 @@ GRAFT_INLINE void pack_conv_weights(isa set, const conv_problem& p, const conv_c
                 length = planes ? 1 : icg - c < width - lane ? icg - c : width - lane;
                 for (std::int64_t t = 0; t < taps; ++t)
                     for (std::int64_t k = c; k < c + length; ++k)
-                        for (std::int64_t j = o; j < o + vectors; ++j)
-                            *to++ = j < ocg ? weight[((g * ocg + j) * icg + k) * taps + t] : 0;
+                        for (std::int64_t j = o; j < o + vectors; ++j) *to++ = j < ocg ? weight[((g * ocg + j) * icg + k) * taps + t] : 0;
             }
         }
 }
 
-GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed,
-                           const float* bias, const float* residual, float* y, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& choice, const float* x, const void* packed, const float* bias,
+                           const float* residual, float* y, void* workspace, executor& pool) {
     const conv_kernels& k = *kernels(set).conv;
     const int width = vector_width(set);
     const std::int64_t blocks = detail::ceil_div(p.oc, width), floats = p.n * blocks * p.oh * p.ow * width;
@@ -342,6 +327,6 @@ GRAFT_INLINE void run_conv(isa set, const conv_problem& p, const conv_choice& ch
     parallel_for(pool, tasks, [&](std::int64_t task) { kernel(a, task); });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

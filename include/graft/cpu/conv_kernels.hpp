@@ -24,21 +24,21 @@ struct conv_problem {
 struct conv_args {
     conv_problem p;
     const float* x = nullptr;
-    const float* weight = nullptr;   // packed
-    const float* bias = nullptr;     // null, or oc floats
-    const float* residual = nullptr; // null, or as y
+    const float* weight = nullptr;    // packed
+    const float* bias = nullptr;      // null, or oc floats
+    const float* residual = nullptr;  // null, or as y
     float* y = nullptr;
     float* workspace = nullptr;
-    std::int64_t icg = 0, ocg = 0;  // channels of one group
-    std::int64_t pairs = 0;         // pairs of output vectors in one group; the last may be a single
-    std::int64_t group_weights = 0; // packed floats of one group
+    std::int64_t icg = 0, ocg = 0;   // channels of one group
+    std::int64_t pairs = 0;          // pairs of output vectors in one group; the last may be a single
+    std::int64_t group_weights = 0;  // packed floats of one group
     std::int64_t batches = 0, batch_tiles = 0, pairs_per_task = 0, tasks_per_batch = 0;
-    float low = 0, high = 0; // bounds of the activation where it is none, relu or clip
+    float low = 0, high = 0;  // bounds of the activation where it is none, relu or clip
     bool clamp = false, run_activation = false, scatter = false;
     // Winograd: tiles of `wino` x `wino` outputs, counted through the batch; those of one step lie in the workspace.
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_count = 0, tile_room = 0;
-    std::int64_t in_element = 0, out_element = 0; // floats from one element of all tiles to the next
+    std::int64_t in_element = 0, out_element = 0;  // floats from one element of all tiles to the next
     float *transformed = nullptr, *products = nullptr;
 };
 
@@ -55,5 +55,5 @@ struct conv_kernels {
     void (*winograd_output)(const conv_args&, std::int64_t block, std::int64_t first, std::int64_t last);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

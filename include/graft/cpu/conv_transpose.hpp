@@ -13,16 +13,16 @@ namespace cpu {
 struct conv_transpose_problem {
     std::int64_t n = 0, ic = 0, ih = 0, iw = 0, oc = 0, oh = 0, ow = 0;
     int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
-    epilogue ep; ///< only the activation is looked at
+    epilogue ep;  ///< only the activation is looked at
 };
 
 /// Bytes of workspace (alignment 64) that run_conv_transpose needs.
 std::int64_t conv_transpose_workspace_bytes(isa set, const conv_transpose_problem& problem);
 /// y = act(conv_transpose(x, weight) + bias); bias may be null, y must not overlap the others.
-void run_conv_transpose(isa set, const conv_transpose_problem& problem, const float* x, const float* weight, const float* bias,
-                        float* y, void* workspace, executor& pool);
+void run_conv_transpose(isa set, const conv_transpose_problem& problem, const float* x, const float* weight, const float* bias, float* y, void* workspace,
+                        executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -67,24 +67,22 @@ inline void add_columns(const conv_transpose_problem& p, const float* columns, f
         }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t conv_transpose_workspace_bytes(isa set, const conv_transpose_problem& p) {
     return detail::conv_transpose_columns(p) * 4 + gemm_workspace_bytes(set, detail::conv_transpose_product(p));
 }
 
-GRAFT_INLINE void run_conv_transpose(isa set, const conv_transpose_problem& p, const float* x, const float* weight,
-                                     const float* bias, float* y, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_transpose(isa set, const conv_transpose_problem& p, const float* x, const float* weight, const float* bias, float* y,
+                                     void* workspace, executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
     const gemm_problem product = detail::conv_transpose_product(p);
     float* columns = static_cast<float*>(workspace);
     float* rest = columns + detail::conv_transpose_columns(p);
-    const std::int64_t out_channels = p.oc / p.groups, in_channels = p.ic / p.groups, plane = p.oh * p.ow,
-                       taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t out_channels = p.oc / p.groups, in_channels = p.ic / p.groups, plane = p.oh * p.ow, taps = std::int64_t(p.kh) * p.kw;
     for (std::int64_t i = 0; i < p.n; ++i)
         for (int g = 0; g < p.groups; ++g) {
-            run_gemm(set, product, weight + g * in_channels * product.m, x + (i * p.ic + g * in_channels) * p.ih * p.iw, nullptr,
-                     nullptr, columns, rest, pool);
+            run_gemm(set, product, weight + g * in_channels * product.m, x + (i * p.ic + g * in_channels) * p.ih * p.iw, nullptr, nullptr, columns, rest, pool);
             parallel_for(pool, out_channels, [&](std::int64_t o) {
                 const std::int64_t channel = g * out_channels + o;
                 float* out = y + (i * p.oc + channel) * plane;
@@ -94,6 +92,6 @@ GRAFT_INLINE void run_conv_transpose(isa set, const conv_transpose_problem& p, c
         }
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -63,7 +63,9 @@ public:
 
     inline const std::string& name() const noexcept override { return name_; }
     inline bool in_host_memory() const noexcept override { return true; }
-    inline const char* refuse(const op_context& node) const override { return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)"; }
+    inline const char* refuse(const op_context& node) const override {
+        return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
+    }
     inline status lower(graph& g, const lowering& with) override {
         GRAFT_TRY(graft::detail::widener(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());

@@ -10,7 +10,7 @@ namespace cpu {
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
@@ -46,6 +46,6 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     return baseline::table();
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -18,7 +18,7 @@ struct binary_problem {
     binary op = binary::add;
     int rank = 0;
     std::int64_t extents[8] = {}, a_strides[8] = {}, b_strides[8] = {};
-    epilogue ep; ///< only the activation is looked at
+    epilogue ep;  ///< only the activation is looked at
 };
 
 /// The problem of y = op(a, b) for two row-major operands whose shapes (of rank a_rank, b_rank <= 8) broadcast as in numpy.
@@ -30,19 +30,18 @@ void run_binary(isa set, const binary_problem& problem, const float* a, const fl
 
 /// y = act(x * scale[c] + shift[c]) or, with `prelu`, y = x < 0 ? x * scale[c] : x.
 struct channel_problem {
-    std::int64_t n = 0, c = 0, area = 0;           ///< area: height times width
-    bool blocked = false;                          ///< layout of x and y: NCHWc with c = vector_width(set), else NCHW
-    std::int64_t scale_image = 0, shift_image = 0; ///< elements from one image's scales to the next's; 0: one set for all images
+    std::int64_t n = 0, c = 0, area = 0;            ///< area: height times width
+    bool blocked = false;                           ///< layout of x and y: NCHWc with c = vector_width(set), else NCHW
+    std::int64_t scale_image = 0, shift_image = 0;  ///< elements from one image's scales to the next's; 0: one set for all images
     bool prelu = false;
-    epilogue ep; ///< only the activation is looked at
+    epilogue ep;  ///< only the activation is looked at
 };
 
 /// scale and shift hold `c` numbers an image, in the order of the channels (as [N,C] row-major or [N][C/c][1][c] both do);
 /// a null scale is 1, a null shift is 0. x may be y.
-void run_channel(isa set, const channel_problem& problem, const float* x, const float* scale, const float* shift, float* y,
-                 executor& pool);
+void run_channel(isa set, const channel_problem& problem, const float* x, const float* scale, const float* shift, float* y, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -84,26 +83,24 @@ inline binary_dims collapse(const binary_problem& p) noexcept {
             r.extents[r.rank] = e, r.a[r.rank] = a, r.b[r.rank] = b, ++r.rank;
     }
     const int last = r.rank - 1;
-    if (last < 0 || (r.a[last] != 0 && r.a[last] != 1) || (r.b[last] != 0 && r.b[last] != 1))
-        r.extents[r.rank] = 1, r.a[r.rank] = 0, r.b[r.rank] = 0, ++r.rank;
+    if (last < 0 || (r.a[last] != 0 && r.a[last] != 1) || (r.b[last] != 0 && r.b[last] != 1)) r.extents[r.rank] = 1, r.a[r.rank] = 0, r.b[r.rank] = 0, ++r.rank;
     return r;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void run_unary(isa set, unary op, const float* x, float* y, std::int64_t n, executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
     parallel_for_pieces(pool, n, detail::elementwise_grain, [&](std::int64_t i, std::int64_t count) { k.unary_run(op, x + i, y + i, count); });
 }
 
-GRAFT_INLINE void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n,
-                                 executor& pool) {
+GRAFT_INLINE void run_activation(isa set, activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n, executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
-    parallel_for_pieces(pool, n, detail::elementwise_grain, [&](std::int64_t i, std::int64_t count) { k.activation_run(kind, alpha, beta, x + i, y + i, count); });
+    parallel_for_pieces(pool, n, detail::elementwise_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.activation_run(kind, alpha, beta, x + i, y + i, count); });
 }
 
-GRAFT_INLINE binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape,
-                                      int b_rank) {
+GRAFT_INLINE binary_problem broadcast(binary op, const std::int64_t* a_shape, int a_rank, const std::int64_t* b_shape, int b_rank) {
     binary_problem p;
     p.op = op;
     p.rank = std::max(a_rank, b_rank);
@@ -158,8 +155,7 @@ GRAFT_INLINE void run_binary(isa set, const binary_problem& problem, const float
     });
 }
 
-GRAFT_INLINE void run_channel(isa set, const channel_problem& p, const float* x, const float* scale, const float* shift, float* y,
-                              executor& pool) {
+GRAFT_INLINE void run_channel(isa set, const channel_problem& p, const float* x, const float* scale, const float* shift, float* y, executor& pool) {
     const elementwise_kernels& k = *kernels(set).elementwise;
     channel_rows base{};
     base.x = x, base.y = y, base.scale = scale, base.shift = shift;
@@ -185,6 +181,6 @@ GRAFT_INLINE void run_channel(isa set, const channel_problem& p, const float* x,
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

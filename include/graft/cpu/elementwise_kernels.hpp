@@ -28,9 +28,9 @@ struct binary_rows {
     const float* b;
     float* y;
     std::int64_t rows, n;
-    std::int64_t a_row, b_row, y_row; ///< elements from one row to the next
-    int a_step, b_step;               ///< 1, or 0 where a row has one element for all i
-    float low, high;                  ///< bounds; -infinity and infinity for none
+    std::int64_t a_row, b_row, y_row;  ///< elements from one row to the next
+    int a_step, b_step;                ///< 1, or 0 where a row has one element for all i
+    float low, high;                   ///< bounds; -infinity and infinity for none
 };
 
 /// Rows of a per-channel function: y = clamp(x * scale[c] + shift[c]), or x < 0 ? x * scale[c] : x.
@@ -38,11 +38,11 @@ struct binary_rows {
 struct channel_rows {
     const float* x;
     float* y;
-    const float* scale; ///< null: 1
-    const float* shift; ///< null: 0
+    const float* scale;  ///< null: 1
+    const float* shift;  ///< null: 0
     std::int64_t first, rows, run;
     std::int64_t channels, rows_per_image;
-    std::int64_t scale_image, shift_image; ///< elements from one image's scales to the next's; 0: the same for all
+    std::int64_t scale_image, shift_image;  ///< elements from one image's scales to the next's; 0: the same for all
     int width;
     bool prelu;
     float low, high;
@@ -56,5 +56,5 @@ struct elementwise_kernels {
     void (*channel_run)(const channel_rows&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

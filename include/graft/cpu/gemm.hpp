@@ -12,12 +12,12 @@ namespace cpu {
 /// Strides count elements from one matrix to the next in each batch dimension; 0 shares a matrix.
 struct gemm_problem {
     std::int64_t m = 0, n = 0, k = 0;
-    bool trans_a = false;  ///< a is k x m
-    bool trans_b = false;  ///< b is n x k
-    bool packed_b = false; ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
+    bool trans_a = false;   ///< a is k x m
+    bool trans_b = false;   ///< b is n x k
+    bool packed_b = false;  ///< b was packed by pack_b (ldb and trans_b say what it was before; the batch shares it)
     epilogue ep;
     float alpha = 1;
-    bias_kind bias = bias_kind::none; ///< column: n numbers, row: m numbers; the batch shares them
+    bias_kind bias = bias_kind::none;  ///< column: n numbers, row: m numbers; the batch shares them
     std::int64_t lda = 0, ldb = 0, ldc = 0, ld_residual = 0;
     std::int64_t batch[2] = {1, 1};
     std::int64_t a_strides[2] = {0, 0}, b_strides[2] = {0, 0}, c_strides[2] = {0, 0}, residual_strides[2] = {0, 0};
@@ -31,10 +31,10 @@ void pack_b(isa set, const gemm_problem& problem, const float* b, float* packed,
 std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& problem);
 /// Runs the products. `b` is the packed matrix where the problem says so. c may be the residual unless that is added
 /// after an activation other than relu and clip; it must not overlap anything else.
-void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual,
-              float* c, void* workspace, executor& pool);
+void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c, void* workspace,
+              executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -49,9 +49,9 @@ namespace detail {
 
 // What becomes of the operands before the product: B packed, or read in place but for a last partial panel; A^T transposed.
 struct gemm_plan {
-    gemm_problem p; // with every ld filled in, and A shared batches of one B joined into one product
+    gemm_problem p;  // with every ld filled in, and A shared batches of one B joined into one product
     bool pack_whole, pack_last;
-    std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats; // floats: of one matrix in the workspace
+    std::int64_t panels, b_matrices, b_floats, a_matrices, a_floats;  // floats: of one matrix in the workspace
 };
 
 inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
@@ -65,8 +65,8 @@ inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
     // Batches that walk A and C as one long matrix and share B are one product.
     for (int d = 1; d >= 0; --d) {
         const bool shared = p.packed_b || p.b_strides[d] == 0, inner = d == 1 || p.batch[1] == 1;
-        if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda &&
-            p.c_strides[d] == p.m * p.ldc && (!p.ep.residual || p.residual_strides[d] == p.m * p.ld_residual)) {
+        if (p.batch[d] > 1 && inner && shared && !p.trans_a && p.bias != bias_kind::row && p.a_strides[d] == p.m * p.lda && p.c_strides[d] == p.m * p.ldc &&
+            (!p.ep.residual || p.residual_strides[d] == p.m * p.ld_residual)) {
             p.m *= p.batch[d];
             p.batch[d] = 1;
         }
@@ -84,7 +84,7 @@ inline gemm_plan plan_gemm(isa set, const gemm_problem& problem) {
     return plan;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t packed_b_bytes(isa set, std::int64_t n, std::int64_t k) {
     const std::int64_t columns = kernels(set).gemm->columns;
@@ -102,21 +102,20 @@ GRAFT_INLINE std::int64_t gemm_workspace_bytes(isa set, const gemm_problem& prob
     return (plan.b_floats * plan.b_matrices + plan.a_floats * plan.a_matrices) * 4;
 }
 
-GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias,
-                           const float* residual, float* c, void* workspace, executor& pool) {
+GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a, const float* b, const float* bias, const float* residual, float* c,
+                           void* workspace, executor& pool) {
     const gemm_kernels& kernel = *kernels(set).gemm;
     const detail::gemm_plan plan = detail::plan_gemm(set, problem);
     const gemm_problem& p = plan.p;
     const std::int64_t batches = p.batch[0] * p.batch[1];
     if (p.m <= 0 || p.n <= 0 || batches <= 0) return;
-    if (p.k <= 0) a = b = c; // empty matrices have no address, and are not read
+    if (p.k <= 0) a = b = c;  // empty matrices have no address, and are not read
     float* packed = static_cast<float*>(workspace);
     float* straight = packed + plan.b_floats * plan.b_matrices;
     const std::int64_t b_inner = p.b_strides[1] ? p.batch[1] : 1, a_inner = p.a_strides[1] ? p.batch[1] : 1;
     if (plan.b_floats) {
         const std::int64_t first = plan.pack_last ? plan.panels - 1 : 0, count = plan.panels - first;
-        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)),
-                           tasks = (count + grain - 1) / grain;
+        const std::int64_t grain = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, p.k * kernel.columns)), tasks = (count + grain - 1) / grain;
         parallel_for(pool, plan.b_matrices * tasks, [&](std::int64_t t) {
             const std::int64_t matrix = t / tasks, begin = first + t % tasks * grain, end = std::min(plan.panels, begin + grain);
             const float* from = b + matrix / b_inner * p.b_strides[0] + matrix % b_inner * p.b_strides[1];
@@ -131,26 +130,19 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
         parallel_for(pool, plan.a_matrices * stripes, [&](std::int64_t t) {
             const std::int64_t matrix = t / stripes, l = t % stripes * stripe;
             const float* from = a + matrix / a_inner * p.a_strides[0] + matrix % a_inner * p.a_strides[1] + l * p.lda;
-            kernels(set).move->transpose(4, from, p.lda, straight + matrix * plan.a_floats + l, p.k, std::min(stripe, p.k - l),
-                                         p.m);
+            kernels(set).move->transpose(4, from, p.lda, straight + matrix * plan.a_floats + l, p.k, std::min(stripe, p.k - l), p.m);
         });
         lda = p.k;
     }
     // Blocks of C: a few row tiles by as many panels as stay in the second cache together, some 10 us of work or more.
-    const std::int64_t depth = std::max<std::int64_t>(1, std::min<std::int64_t>(p.k, 512)),
-                       panel_bytes = depth * kernel.columns * 4;
+    const std::int64_t depth = std::max<std::int64_t>(1, std::min<std::int64_t>(p.k, 512)), panel_bytes = depth * kernel.columns * 4;
     std::int64_t block_rows = std::min<std::int64_t>(p.m, kernel.rows * 8);
     std::int64_t block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 262144 / panel_bytes));
-    if (p.m <= kernel.rows)
-        block_panels =
-            std::min(plan.panels, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, p.k * kernel.columns * 4)));
-    const auto blocks = [&] {
-        return (p.m + block_rows - 1) / block_rows * ((plan.panels + block_panels - 1) / block_panels) * batches;
-    };
+    if (p.m <= kernel.rows) block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, p.k * kernel.columns * 4)));
+    const auto blocks = [&] { return (p.m + block_rows - 1) / block_rows * ((plan.panels + block_panels - 1) / block_panels) * batches; };
     const auto work = [&] { return block_rows * block_panels * kernel.columns * p.k; };
     while (blocks() < 4 * pool.threads() && work() > 500000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
-    while (blocks() < 4 * pool.threads() && work() > 1000000 && block_rows > 2 * kernel.rows)
-        block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
+    while (blocks() < 4 * pool.threads() && work() > 1000000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
     const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
     parallel_for(pool, batches * down * across, [&](std::int64_t t) {
         const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
@@ -169,9 +161,7 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
             g.b_last = plan.pack_last ? packed + matrix * plan.b_floats : nullptr;
         }
         g.c = c + outer * p.c_strides[0] + inner * p.c_strides[1] + i * p.ldc + j;
-        g.residual = p.ep.residual
-                         ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + i * p.ld_residual + j
-                         : nullptr;
+        g.residual = p.ep.residual ? residual + outer * p.residual_strides[0] + inner * p.residual_strides[1] + i * p.ld_residual + j : nullptr;
         g.bias = p.bias == bias_kind::column ? bias + j : p.bias == bias_kind::row ? bias + i : nullptr;
         g.m = std::min(block_rows, p.m - i), g.n = std::min(block_panels * kernel.columns, p.n - j), g.k = p.k;
         g.lda = lda, g.ldc = p.ldc, g.ld_residual = p.ld_residual;
@@ -180,6 +170,6 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

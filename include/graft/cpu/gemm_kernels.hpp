@@ -19,9 +19,9 @@ enum class bias_kind : std::uint8_t { none, column, row };
 
 /// A block of C = act(alpha * A * B + bias + residual), m rows by n columns, all of k.
 struct gemm_block {
-    const float* a;      ///< row-major, `lda` apart
-    const float* b;      ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
-    const float* b_last; ///< the last, partial panel where B is read in place; null: it lies with the others
+    const float* a;       ///< row-major, `lda` apart
+    const float* b;       ///< panels of `columns` columns: element (l, j) of panel p is b[p * b_panel + l * b_step + j]
+    const float* b_last;  ///< the last, partial panel where B is read in place; null: it lies with the others
     const float* bias;
     const float* residual;
     float* c;
@@ -35,16 +35,16 @@ struct gemm_block {
 struct gemm_pack {
     const float* b;
     std::int64_t ldb, k, n, first_panel, last_panel;
-    bool transposed; ///< b is n x k
-    float* packed;   ///< of panel 0
+    bool transposed;  ///< b is n x k
+    float* packed;    ///< of panel 0
 };
 
 /// The matrix product kernels of one instruction set.
 struct gemm_kernels {
-    int rows, columns; ///< of a register tile; `columns` is the width of a packed panel
+    int rows, columns;  ///< of a register tile; `columns` is the width of a packed panel
     void (*block)(const gemm_block&);
     void (*pack)(const gemm_pack&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

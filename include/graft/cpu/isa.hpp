@@ -7,11 +7,11 @@
 #include <string>
 
 // Name, floats in a vector, whether this architecture can have it at all; from the slowest to the fastest.
-#define GRAFT_ISA_LIST(X)                                                                                                        \
-    X(baseline, 4, 1)                                                                                                            \
-    X(neon, 4, GRAFT_ARCH_ARM64)                                                                                                 \
-    X(wasm, 4, GRAFT_ARCH_WASM)                                                                                                  \
-    X(avx2, 8, GRAFT_ARCH_X86_64)                                                                                                \
+#define GRAFT_ISA_LIST(X) \
+    X(baseline, 4, 1) \
+    X(neon, 4, GRAFT_ARCH_ARM64) \
+    X(wasm, 4, GRAFT_ARCH_WASM) \
+    X(avx2, 8, GRAFT_ARCH_X86_64) \
     X(avx512, 16, GRAFT_ARCH_X86_64)
 // Code for the sets alone that this architecture can have.
 #define GRAFT_ISA_HERE(here, code) GRAFT_ISA_HERE_##here(code)
@@ -40,7 +40,7 @@ std::string available_isas();
 /// `cpu.isa` where the name is unknown or the machine lacks the set. The environment is read at every call.
 result<isa> active_isa();
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -107,11 +107,11 @@ inline std::uint32_t detected() noexcept {
     return found;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const char* name(isa set) noexcept {
     switch (set) {
-#define GRAFT_X(id, width, here)                                                                                                 \
+#define GRAFT_X(id, width, here) \
     case isa::id: return #id;
         GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
@@ -121,7 +121,7 @@ GRAFT_INLINE const char* name(isa set) noexcept {
 
 GRAFT_INLINE int vector_width(isa set) noexcept {
     switch (set) {
-#define GRAFT_X(id, width, here)                                                                                                 \
+#define GRAFT_X(id, width, here) \
     case isa::id: return width;
         GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
@@ -133,7 +133,7 @@ GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> sta
 
 GRAFT_INLINE std::string available_isas() {
     std::string out;
-#define GRAFT_X(id, width, here)                                                                                                 \
+#define GRAFT_X(id, width, here) \
     if (available(isa::id)) out += out.empty() ? #id : ", " #id;
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
@@ -143,20 +143,18 @@ GRAFT_INLINE std::string available_isas() {
 GRAFT_INLINE result<isa> active_isa() {
     const char* wish = std::getenv("GRAFT_ISA");
     isa best = isa::baseline;
-#define GRAFT_X(id, width, here)                                                                                                 \
-    if (wish && *wish && std::strcmp(wish, #id) == 0) {                                                                          \
-        if (available(isa::id)) return isa::id;                                                                                  \
-        return fail(errc::cpu_isa, "GRAFT_ISA", "this machine has no " #id ", only " + available_isas());                        \
-    }                                                                                                                            \
+#define GRAFT_X(id, width, here) \
+    if (wish && *wish && std::strcmp(wish, #id) == 0) { \
+        if (available(isa::id)) return isa::id; \
+        return fail(errc::cpu_isa, "GRAFT_ISA", "this machine has no " #id ", only " + available_isas()); \
+    } \
     if (available(isa::id)) best = isa::id;
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
-    if (wish && *wish)
-        return fail(errc::cpu_isa, "GRAFT_ISA",
-                    "\"" + escape(wish) + "\" is no instruction set; this machine has " + available_isas());
+    if (wish && *wish) return fail(errc::cpu_isa, "GRAFT_ISA", "\"" + escape(wish) + "\" is no instruction set; this machine has " + available_isas());
     return best;
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

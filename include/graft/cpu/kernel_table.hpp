@@ -25,5 +25,5 @@ struct kernel_table {
     const move_kernels* move;
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -14,13 +14,11 @@ void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y
 /// (but not what a last window of ceil mode has beyond the padding).
 void run_average_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool);
 /// The mean of each plane: y is [n][c], or for blocks [n][ceil(c / W)][W].
-void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
-                             executor& pool);
+void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool);
 /// The largest of each plane; shapes as above.
-void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
-                         executor& pool);
+void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -35,8 +33,7 @@ inline std::int64_t planes_of(isa set, layout::kind l, std::int64_t n, std::int6
     return l == layout::blocked ? n * ((c + vector_width(set) - 1) / vector_width(set)) : n * c;
 }
 
-inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, executor& pool,
-                     void (*kernel)(const pool_args&, std::int64_t)) {
+inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, executor& pool, void (*kernel)(const pool_args&, std::int64_t)) {
     const std::int64_t planes = planes_of(set, p.l, p.n, p.c), row = p.ow * p.kh * p.kw * (p.l == layout::blocked ? 1 : 2);
     if (planes * p.oh * p.ow == 0) return;
     pool_args a;
@@ -48,8 +45,8 @@ inline void run_pool(isa set, const pool_problem& p, const float* x, float* y, e
     parallel_for(pool, planes * a.bands, [&](std::int64_t task) { kernel(a, task); });
 }
 
-inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
-                            executor& pool, void (*kernel)(const float*, std::int64_t, std::int64_t, bool, float*)) {
+inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool,
+                            void (*kernel)(const float*, std::int64_t, std::int64_t, bool, float*)) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     if (planes == 0) return;
     const std::int64_t batch = 16384 / (pixels * width + 1) + 1, tasks = (planes + batch - 1) / batch;
@@ -59,7 +56,7 @@ inline void run_global_pool(isa set, layout::kind l, std::int64_t n, std::int64_
     });
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void run_max_pool(isa set, const pool_problem& problem, const float* x, float* y, executor& pool) {
     detail::run_pool(set, problem, x, y, pool, kernels(set).pool->max);
@@ -69,16 +66,15 @@ GRAFT_INLINE void run_average_pool(isa set, const pool_problem& problem, const f
     detail::run_pool(set, problem, x, y, pool, kernels(set).pool->average);
 }
 
-GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
-                                          float* y, executor& pool) {
+GRAFT_INLINE void run_global_average_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y,
+                                          executor& pool) {
     detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_average);
 }
 
-GRAFT_INLINE void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x,
-                                      float* y, executor& pool) {
+GRAFT_INLINE void run_global_max_pool(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* x, float* y, executor& pool) {
     detail::run_global_pool(set, l, n, c, pixels, x, y, pool, kernels(set).pool->global_max);
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -23,7 +23,7 @@ struct pool_args {
     pool_problem p;
     const float* x = nullptr;
     float* y = nullptr;
-    std::int64_t bands = 0, band_rows = 0; // how the rows of a plane are cut into tasks
+    std::int64_t bands = 0, band_rows = 0;  // how the rows of a plane are cut into tasks
 };
 
 /// The whole-plane kernels take n planes (or blocks of channels) of `pixels` each and give one value (vector) for each.
@@ -34,5 +34,5 @@ struct pool_kernels {
     void (*global_max)(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float* y);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -7,8 +7,8 @@ namespace cpu {
 namespace baseline {
 #include "simd/baseline.hpp"
 #include GRAFT_KERNEL_TEXTS
-} // namespace baseline
-} // namespace cpu
+}  // namespace baseline
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 
@@ -19,8 +19,8 @@ namespace cpu {
 namespace neon {
 #include "simd/neon.hpp"
 #include GRAFT_KERNEL_TEXTS
-} // namespace neon
-} // namespace cpu
+}  // namespace neon
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
@@ -32,21 +32,21 @@ namespace cpu {
 namespace wasm {
 #include "simd/wasm.hpp"
 #include GRAFT_KERNEL_TEXTS
-} // namespace wasm
-} // namespace cpu
+}  // namespace wasm
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_BASELINE
 #endif
 
 #if GRAFT_ARCH_X86_64
-GRAFT_BEGIN_TARGET("avx2,fma,f16c") // machines with AVX2 all have FMA and half-float conversion as well
+GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half-float conversion as well
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace avx2 {
 #include "simd/avx2.hpp"
 #include GRAFT_KERNEL_TEXTS
-} // namespace avx2
-} // namespace cpu
+}  // namespace avx2
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_TARGET
 
@@ -56,8 +56,8 @@ namespace cpu {
 namespace avx512 {
 #include "simd/avx512.hpp"
 #include GRAFT_KERNEL_TEXTS
-} // namespace avx512
-} // namespace cpu
+}  // namespace avx512
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 GRAFT_END_TARGET
 #endif

@@ -12,7 +12,7 @@ void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::in
 /// Blocks [n][ceil(c / W)][pixels][W] to planes [n][c][pixels]. x and y do not overlap.
 void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -23,11 +23,9 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-inline void reorder(isa set, bool blocked, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y,
-                    executor& pool) {
+inline void reorder(isa set, bool blocked, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
     const reorder_kernels& k = *kernels(set).reorder;
-    const std::int64_t width = vector_width(set), blocks = (c + width - 1) / width, band = 2048,
-                       bands = (pixels + band - 1) / band;
+    const std::int64_t width = vector_width(set), blocks = (c + width - 1) / width, band = 2048, bands = (pixels + band - 1) / band;
     if (n * c * pixels == 0) return;
     parallel_for(pool, n * blocks * bands, [&](std::int64_t task) {
         const std::int64_t first = task % bands * band, last = first + band < pixels ? first + band : pixels;
@@ -41,18 +39,16 @@ inline void reorder(isa set, bool blocked, const float* x, std::int64_t n, std::
     });
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y,
-                             executor& pool) {
+GRAFT_INLINE void to_blocked(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
     detail::reorder(set, true, x, n, c, pixels, y, pool);
 }
 
-GRAFT_INLINE void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y,
-                          executor& pool) {
+GRAFT_INLINE void to_nchw(isa set, const float* x, std::int64_t n, std::int64_t c, std::int64_t pixels, float* y, executor& pool) {
     detail::reorder(set, false, x, n, c, pixels, y, pool);
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -14,5 +14,5 @@ struct reorder_kernels {
     void (*to_nchw)(const float* x, std::int64_t plane, int channels, std::int64_t first, std::int64_t last, float* y);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

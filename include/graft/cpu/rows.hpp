@@ -9,29 +9,26 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// y = softmax (or its logarithm) of x along the middle dimension of [outer, n, inner]; x may be y.
-void run_softmax(isa set, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, bool logarithm,
-                 executor& pool);
+void run_softmax(isa set, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, bool logarithm, executor& pool);
 
 /// y = (x - mean) / sqrt(variance + epsilon) * gamma[i] + beta[i] for each of `rows` rows of n; RMS norm where not `centered`.
 /// gamma and beta (n numbers) and mean and inverse_deviation (a number a row, written) may be null; x may be y.
-void run_layer_norm(isa set, const float* x, float* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta,
-                    float epsilon, bool centered, float* mean, float* inverse_deviation, executor& pool);
+void run_layer_norm(isa set, const float* x, float* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta, float epsilon, bool centered,
+                    float* mean, float* inverse_deviation, executor& pool);
 /// Normalises each image's groups of channels of an NCHW tensor [images, channels, area]; gamma and beta (channels numbers) may
 /// be null. groups == channels: instance norm. channels is a multiple of groups; x may be y.
-void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area,
-                    std::int64_t groups, const float* gamma, const float* beta, float epsilon, executor& pool);
+void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area, std::int64_t groups, const float* gamma,
+                    const float* beta, float epsilon, executor& pool);
 
 /// What ReduceX gives: mean divides a sum, l2 is the root of a sum of squares. Empty sums are 0, max -infinity, min infinity.
 enum class reduce_kind : std::uint8_t { sum, mean, max, min, sum_square, l1, l2 };
 /// y[outer, inner] reduces the middle dimension of x[outer, n, inner].
-void run_reduce(isa set, reduce_kind kind, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner,
-                executor& pool);
+void run_reduce(isa set, reduce_kind kind, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
 /// y[outer, inner]: places in [0, n) of the highest (or lowest) elements of x[outer, n, inner], n >= 1; the first (or last) of
 /// equal ones. NaN counts as beyond every number, as in numpy.
-void run_arg(isa set, bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
-             std::int64_t inner, executor& pool);
+void run_arg(isa set, bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -45,43 +42,38 @@ namespace cpu {
 namespace detail {
 
 // Calls f(first, count) for groups of rows with some 16k elements each.
-template <class F> inline void groups_of_rows(std::int64_t rows, std::int64_t n, executor& pool, const F& f) {
-    const std::int64_t group = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, n)),
-                       groups = (rows + group - 1) / group;
+template <class F>
+inline void groups_of_rows(std::int64_t rows, std::int64_t n, executor& pool, const F& f) {
+    const std::int64_t group = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, n)), groups = (rows + group - 1) / group;
     parallel_for(pool, groups, [&](std::int64_t t) { f(t * group, std::min(group, rows - t * group)); });
 }
 
 // Calls f(outer index, first column, count) for stripes of the columns of [outer, n, inner].
 template <class F>
 inline void stripes_of_columns(std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool, const F& f) {
-    const std::int64_t stripe =
-        std::min(inner, (std::max<std::int64_t>(64, 16384 / std::max<std::int64_t>(1, n)) + 63) / 64 * 64);
-    const std::int64_t stripes = (inner + stripe - 1) / stripe,
-                       group = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, n * inner));
+    const std::int64_t stripe = std::min(inner, (std::max<std::int64_t>(64, 16384 / std::max<std::int64_t>(1, n)) + 63) / 64 * 64);
+    const std::int64_t stripes = (inner + stripe - 1) / stripe, group = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, n * inner));
     parallel_for(pool, (outer + group - 1) / group * stripes, [&](std::int64_t t) {
         const std::int64_t first = t % stripes * stripe, begin = t / stripes * group;
         for (std::int64_t o = begin; o < std::min(outer, begin + group); ++o) f(o, first, std::min(stripe, inner - first));
     });
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE void run_softmax(isa set, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner,
-                              bool logarithm, executor& pool) {
+GRAFT_INLINE void run_softmax(isa set, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, bool logarithm, executor& pool) {
     const rows_kernels& k = *kernels(set).rows;
     if (outer <= 0 || n <= 0 || inner <= 0) return;
     if (inner == 1)
-        return detail::groups_of_rows(outer, n, pool, [&](std::int64_t first, std::int64_t rows) {
-            k.softmax(x + first * n, y + first * n, rows, n, logarithm);
-        });
+        return detail::groups_of_rows(outer, n, pool,
+                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(x + first * n, y + first * n, rows, n, logarithm); });
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
         k.softmax_columns(x + o * n * inner + first, y + o * n * inner + first, n, inner, count, logarithm);
     });
 }
 
-GRAFT_INLINE void run_layer_norm(isa set, const float* x, float* y, std::int64_t rows, std::int64_t n, const float* gamma,
-                                 const float* beta, float epsilon, bool centered, float* mean, float* inverse_deviation,
-                                 executor& pool) {
+GRAFT_INLINE void run_layer_norm(isa set, const float* x, float* y, std::int64_t rows, std::int64_t n, const float* gamma, const float* beta, float epsilon,
+                                 bool centered, float* mean, float* inverse_deviation, executor& pool) {
     const rows_kernels& k = *kernels(set).rows;
     if (n <= 0) return;
     detail::groups_of_rows(rows, n, pool, [&](std::int64_t first, std::int64_t count) {
@@ -89,8 +81,8 @@ GRAFT_INLINE void run_layer_norm(isa set, const float* x, float* y, std::int64_t
     });
 }
 
-GRAFT_INLINE void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area,
-                                 std::int64_t groups, const float* gamma, const float* beta, float epsilon, executor& pool) {
+GRAFT_INLINE void run_group_norm(isa set, const float* x, float* y, std::int64_t images, std::int64_t channels, std::int64_t area, std::int64_t groups,
+                                 const float* gamma, const float* beta, float epsilon, executor& pool) {
     const rows_kernels& k = *kernels(set).rows;
     if (images <= 0 || channels <= 0 || area <= 0 || groups <= 0) return;
     const std::int64_t n = channels / groups * area;
@@ -99,8 +91,7 @@ GRAFT_INLINE void run_group_norm(isa set, const float* x, float* y, std::int64_t
     });
 }
 
-GRAFT_INLINE void run_reduce(isa set, reduce_kind kind, const float* x, float* y, std::int64_t outer, std::int64_t n,
-                             std::int64_t inner, executor& pool) {
+GRAFT_INLINE void run_reduce(isa set, reduce_kind kind, const float* x, float* y, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool) {
     const rows_kernels& k = *kernels(set).rows;
     if (outer <= 0 || inner <= 0) return;
     const reduction raw = kind == reduce_kind::max                                ? reduction::max
@@ -130,26 +121,23 @@ GRAFT_INLINE void run_reduce(isa set, reduce_kind kind, const float* x, float* y
     const std::int64_t part = std::max<std::int64_t>(65536, (n + most_parts - 1) / most_parts), parts = (n + part - 1) / part;
     for (std::int64_t o = 0; o < outer; ++o) {
         float sums[most_parts];
-        parallel_for(pool, parts,
-                     [&](std::int64_t t) { k.reduce(raw, x + o * n + t * part, sums + t, 1, std::min(part, n - t * part)); });
+        parallel_for(pool, parts, [&](std::int64_t t) { k.reduce(raw, x + o * n + t * part, sums + t, 1, std::min(part, n - t * part)); });
         k.reduce(raw == reduction::max || raw == reduction::min ? raw : reduction::sum, sums, y + o, 1, parts);
         finish(y + o, 1);
     }
 }
 
-GRAFT_INLINE void run_arg(isa set, bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t outer, std::int64_t n,
-                          std::int64_t inner, executor& pool) {
+GRAFT_INLINE void run_arg(isa set, bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t outer, std::int64_t n, std::int64_t inner,
+                          executor& pool) {
     const rows_kernels& k = *kernels(set).rows;
     if (outer <= 0 || n <= 0 || inner <= 0) return;
     if (inner == 1)
-        return detail::groups_of_rows(outer, n, pool, [&](std::int64_t first, std::int64_t rows) {
-            k.arg(lowest, last, x + first * n, y + first, rows, n);
-        });
+        return detail::groups_of_rows(outer, n, pool, [&](std::int64_t first, std::int64_t rows) { k.arg(lowest, last, x + first * n, y + first, rows, n); });
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
         k.arg_columns(lowest, last, x + o * n * inner + first, y + o * inner + first, n, inner, count);
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -15,15 +15,15 @@ enum class reduction : std::uint8_t { sum, max, min, sum_square, sum_abs };
 struct normalize_rows {
     const float* x;
     float* y;
-    const float* gamma; ///< null: 1
-    const float* beta;  ///< null: 0
-    float* mean;        ///< of each row; null: not wanted
+    const float* gamma;  ///< null: 1
+    const float* beta;   ///< null: 0
+    float* mean;         ///< of each row; null: not wanted
     float* inverse_deviation;
     std::int64_t first, rows, n;
-    std::int64_t span;   ///< elements of a row that share one gamma and beta; 0: gamma and beta have one number for each element
-    std::int64_t groups; ///< with a span: rows after which the channels start again
+    std::int64_t span;    ///< elements of a row that share one gamma and beta; 0: gamma and beta have one number for each element
+    std::int64_t groups;  ///< with a span: rows after which the channels start again
     float epsilon;
-    bool centered; ///< false: the mean is taken to be 0 (RMS norm)
+    bool centered;  ///< false: the mean is taken to be 0 (RMS norm)
 };
 
 /// The row kernels of one instruction set.
@@ -37,9 +37,8 @@ struct rows_kernels {
     void (*reduce_columns)(reduction kind, const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count);
     /// Places of the highest (or lowest) elements; NaN counts as beyond every number.
     void (*arg)(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t rows, std::int64_t n);
-    void (*arg_columns)(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
-                        std::int64_t count);
+    void (*arg_columns)(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner, std::int64_t count);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

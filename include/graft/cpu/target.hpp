@@ -46,10 +46,7 @@
 #define GRAFT_UNROLL _Pragma("clang loop unroll(full)")
 #elif defined(__GNUC__)
 // Contraction stays off, so that a product and a sum are fused where the text says fma and nowhere else.
-#define GRAFT_BEGIN_TARGET(features)   \
-    _Pragma("GCC push_options")        \
-    GRAFT_PRAGMA(GCC target(features)) \
-    _Pragma("GCC optimize(\"O3,fp-contract=off\")")
+#define GRAFT_BEGIN_TARGET(features) _Pragma("GCC push_options") GRAFT_PRAGMA(GCC target(features)) _Pragma("GCC optimize(\"O3,fp-contract=off\")")
 #define GRAFT_END_TARGET _Pragma("GCC pop_options")
 #define GRAFT_BEGIN_BASELINE _Pragma("GCC push_options") _Pragma("GCC optimize(\"O3,fp-contract=off\")")
 #define GRAFT_END_BASELINE _Pragma("GCC pop_options")

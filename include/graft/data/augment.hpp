@@ -6,13 +6,11 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The rectangle that RandomResizedCrop draws: ten tries, then the largest one in the middle whose ratio is allowed.
-crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2],
-                         random_sequence& random);
+crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2], random_sequence& random);
 /// Everything that comes behind the crop and before normalisation.
 result<image> augment_pixels(const image& picture, const augmentation& augment, random_sequence& random);
 /// RandomErasing of one sample in place, float32, `channels` planes (nchw) or interleaved.
-void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw, const augmentation& augment,
-           random_sequence& random);
+void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw, const augmentation& augment, random_sequence& random);
 
 GRAFT_END_NAMESPACE
 
@@ -26,16 +24,14 @@ namespace detail {
 // Half to even, as Python rounds.
 inline std::int64_t rounded(double v) noexcept { return static_cast<std::int64_t>(std::nearbyint(v)); }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2],
-                                      random_sequence& random) {
+GRAFT_INLINE crop_box random_crop_box(std::int64_t height, std::int64_t width, const double (&scale)[2], const double (&ratio)[2], random_sequence& random) {
     const double h = static_cast<double>(height), w = static_cast<double>(width), area = h * w;
     const double low = std::log(ratio[0]), high = std::log(ratio[1]);
     for (int attempt = 0; attempt < 10; ++attempt) {
         const double target = area * random.uniform(scale[0], scale[1]), aspect = std::exp(random.uniform(low, high));
-        const std::int64_t box_width = detail::rounded(std::sqrt(target * aspect)),
-                           box_height = detail::rounded(std::sqrt(target / aspect));
+        const std::int64_t box_width = detail::rounded(std::sqrt(target * aspect)), box_height = detail::rounded(std::sqrt(target / aspect));
         if (box_width < 1 || box_height < 1 || box_width > width || box_height > height) continue;
         const std::uint64_t top = random.below(static_cast<std::uint64_t>(height - box_height + 1));
         const std::uint64_t left = random.below(static_cast<std::uint64_t>(width - box_width + 1));
@@ -64,14 +60,13 @@ GRAFT_INLINE result<image> augment_pixels(const image& picture, const augmentati
 }
 GRAFT_MEMORY_CATCH("augment_pixels")
 
-GRAFT_INLINE void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw,
-                        const augmentation& a, random_sequence& random) {
+GRAFT_INLINE void erase(float* sample, std::int64_t channels, std::int64_t height, std::int64_t width, bool nchw, const augmentation& a,
+                        random_sequence& random) {
     if (!(random.uniform() < a.random_erasing)) return;
     const double area = static_cast<double>(height) * static_cast<double>(width);
     const double low = std::log(a.erasing_ratio[0]), high = std::log(a.erasing_ratio[1]);
     for (int attempt = 0; attempt < 10; ++attempt) {
-        const double target = area * random.uniform(a.erasing_scale[0], a.erasing_scale[1]),
-                     aspect = std::exp(random.uniform(low, high));
+        const double target = area * random.uniform(a.erasing_scale[0], a.erasing_scale[1]), aspect = std::exp(random.uniform(low, high));
         const std::int64_t h = detail::rounded(std::sqrt(target * aspect)), w = detail::rounded(std::sqrt(target / aspect));
         if (h >= height || w >= width) continue;
         const auto top = static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(height - h + 1)));

@@ -29,8 +29,7 @@ result<image> equalize(const image& picture);
 result<image> invert(const image& picture);
 
 /// ColorJitter.
-result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue,
-                           random_sequence& random);
+result<image> color_jitter(const image& picture, double brightness, double contrast, double saturation, double hue, random_sequence& random);
 
 GRAFT_END_NAMESPACE
 
@@ -90,8 +89,7 @@ inline hsv rgb_to_hsv(int r, int g, int b) noexcept {
     const int most = r > g ? (r > b ? r : b) : (g > b ? g : b), least = r < g ? (r < b ? r : b) : (g < b ? g : b);
     if (most == least) return {0, 0, most};
     const float spread = static_cast<float>(most - least), s = spread / static_cast<float>(most);
-    const float rc = static_cast<float>(most - r) / spread, gc = static_cast<float>(most - g) / spread,
-                bc = static_cast<float>(most - b) / spread;
+    const float rc = static_cast<float>(most - r) / spread, gc = static_cast<float>(most - g) / spread, bc = static_cast<float>(most - b) / spread;
     float h;
     if (r == most)
         h = bc - gc;
@@ -99,13 +97,13 @@ inline hsv rgb_to_hsv(int r, int g, int b) noexcept {
         h = static_cast<float>(2.0 + static_cast<double>(rc) - static_cast<double>(bc));
     else
         h = static_cast<float>(4.0 + static_cast<double>(gc) - static_cast<double>(rc));
-    double turn = static_cast<double>(h) / 6.0 + 1.0; // in [5/6, 2)
+    double turn = static_cast<double>(h) / 6.0 + 1.0;  // in [5/6, 2)
     if (turn >= 1.0) turn -= 1.0;
     h = static_cast<float>(turn);
     return {static_cast<int>(static_cast<double>(h) * 255.0), static_cast<int>(static_cast<double>(s) * 255.0), most};
 }
 
-inline int round_up_half(double x) noexcept { return static_cast<int>(x + 0.5); } // what round() does where x >= 0
+inline int round_up_half(double x) noexcept { return static_cast<int>(x + 0.5); }  // what round() does where x >= 0
 
 inline void hsv_to_rgb(const hsv& in, std::uint8_t* out) noexcept {
     const auto v = static_cast<std::uint8_t>(in.v);
@@ -124,11 +122,9 @@ inline void hsv_to_rgb(const hsv& in, std::uint8_t* out) noexcept {
     std::memcpy(out, values[sector % 6], 3);
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<image> adjust_brightness(const image& picture, double factor) {
-    return detail::blend_with_gray(picture, 0, factor);
-}
+GRAFT_INLINE result<image> adjust_brightness(const image& picture, double factor) { return detail::blend_with_gray(picture, 0, factor); }
 
 GRAFT_INLINE result<image> adjust_contrast(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image gray;
@@ -173,7 +169,7 @@ GRAFT_MEMORY_CATCH("adjust_hue")
 GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor) GRAFT_MEMORY_TRY {
     image out;
     GRAFT_TRY_ASSIGN(out, crop(picture, 0, 0, picture.height, picture.width));
-    float edge[256], middle[256]; // the products, rounded
+    float edge[256], middle[256];  // the products, rounded
     for (int v = 0; v < 256; ++v) {
         edge[v] = static_cast<float>(v) * (1.0f / 13.0f);
         middle[v] = static_cast<float>(v) * (5.0f / 13.0f);
@@ -187,7 +183,7 @@ GRAFT_INLINE result<image> adjust_sharpness(const image& picture, double factor)
             return edge[row[i - step]] + centre[row[i]] + edge[row[i + step]];
         };
         for (std::int64_t i = step; i < last; ++i) {
-            float sum = 0.5f; // added in this order by Pillow
+            float sum = 0.5f;  // added in this order by Pillow
             sum += three(below, i, edge);
             sum += three(here, i, middle);
             sum += three(above, i, edge);
@@ -263,8 +259,7 @@ GRAFT_INLINE result<image> color_jitter(const image& picture, double brightness,
     double factor[4];
     int order[4] = {0, 1, 2, 3};
     for (int i = 3; i > 0; --i) std::swap(order[i], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
-    for (int i = 0; i < 4; ++i)
-        factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
+    for (int i = 0; i < 4; ++i) factor[i] = i == 3 ? random.uniform(-hue, hue) : random.uniform(spread[i] < 1 ? 1 - spread[i] : 0, 1 + spread[i]);
     image out = picture;
     for (const int which : order) {
         if (spread[which] <= 0) continue;

@@ -12,8 +12,7 @@ struct crop_box {
 
 /// The rectangle scaled to `height` x `width`: what `resize(crop(...))` gives, without the copy. Errors: preprocess.crop (not
 /// inside), image.dimensions, memory.oom.
-result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width,
-                           filter kernel = filter::bilinear);
+result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width, filter kernel = filter::bilinear);
 
 /// The picture mirrored, top and bottom swapped.
 result<image> flip_vertical(const image& picture);
@@ -27,8 +26,7 @@ result<image> affine(const image& picture, const affine_matrix& inverse, filter 
 
 /// The inverse matrix of torchvision's `affine`: turned by `angle`, moved by (x, y) pixels and sheared, in degrees, about a
 /// centre.
-affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y,
-                             double shear_x, double shear_y);
+affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y, double shear_x, double shear_y);
 
 /// Turned counter-clockwise about the middle, in degrees, in the same frame; corners that come in are `fill`. Quarter turns of
 /// square pictures and half turns are exact.
@@ -84,8 +82,7 @@ inline void affine_fixed(const image& in, const affine_matrix& m, image& out) no
         std::uint8_t* to = out.row(y);
         for (std::int64_t x = 0; x < out.width; ++x, at_x += a, at_y += d, to += in.channels) {
             const std::int64_t from_x = at_x >> 16, from_y = at_y >> 16;
-            if (from_x >= 0 && from_x < in.width && from_y >= 0 && from_y < in.height)
-                copy_pixel(in.row(from_y) + from_x * in.channels, to, in.channels);
+            if (from_x >= 0 && from_x < in.width && from_y >= 0 && from_y < in.height) copy_pixel(in.row(from_y) + from_x * in.channels, to, in.channels);
         }
     }
 }
@@ -96,8 +93,7 @@ inline void affine_exact(const image& in, const affine_matrix& m, image& out) no
         double at_x = row_x, at_y = row_y;
         for (std::int64_t x = 0; x < out.width; ++x, at_x += m.a, at_y += m.d) {
             const std::int64_t from_x = pixel_at(at_x, in.width), from_y = pixel_at(at_y, in.height);
-            if (from_x >= 0 && from_y >= 0)
-                copy_pixel(in.row(from_y) + from_x * in.channels, out.row(y) + x * in.channels, in.channels);
+            if (from_x >= 0 && from_y >= 0) copy_pixel(in.row(from_y) + from_x * in.channels, out.row(y) + x * in.channels, in.channels);
         }
     }
 }
@@ -123,13 +119,12 @@ inline void affine_bilinear(const image& in, const affine_matrix& m, image& out)
         }
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width,
-                                        filter kernel) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> resized_crop(const image& picture, const crop_box& box, std::int64_t height, std::int64_t width, filter kernel) GRAFT_MEMORY_TRY {
     const bool across = width != box.width, down = height != box.height;
-    const bool inside = box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1 &&
-                        box.height <= picture.height - box.top && box.width <= picture.width - box.left;
+    const bool inside =
+        box.top >= 0 && box.left >= 0 && box.height >= 1 && box.width >= 1 && box.height <= picture.height - box.top && box.width <= picture.width - box.left;
     if (!inside || kernel == filter::nearest || (!across && !down)) {
         image part;
         GRAFT_TRY_ASSIGN(part, crop(picture, box.top, box.left, box.height, box.width));
@@ -177,8 +172,8 @@ GRAFT_INLINE result<image> affine(const image& picture, const affine_matrix& inv
 }
 GRAFT_MEMORY_CATCH("affine")
 
-GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y,
-                                          double shear_x, double shear_y) {
+GRAFT_INLINE affine_matrix inverse_affine(double centre_x, double centre_y, double angle, double translate_x, double translate_y, double shear_x,
+                                          double shear_y) {
     constexpr double radian = 3.14159265358979323846 / 180;
     const double turn = angle * radian, sx = shear_x * radian, sy = shear_y * radian;
     const double a = std::cos(turn - sy) / std::cos(sy), b = -std::cos(turn - sy) * std::tan(sx) / std::cos(sy) - std::sin(turn);
@@ -200,12 +195,10 @@ GRAFT_INLINE result<image> rotate(const image& picture, double degrees, filter k
     const double radians = -(turn * 3.14159265358979323846 / 180.0);
     // To 15 decimals, as Pillow does; the product's own rounding error decides where it falls near the middle.
     const auto rounded = [](double v) {
-        const double scaled = v * 1e15, lost = std::fma(v, 1e15, -scaled), near = std::nearbyint(scaled),
-                     rest = scaled - near + lost;
+        const double scaled = v * 1e15, lost = std::fma(v, 1e15, -scaled), near = std::nearbyint(scaled), rest = scaled - near + lost;
         return (near + (rest > 0.5 ? 1 : rest < -0.5 ? -1 : 0)) / 1e15;
     };
-    affine_matrix m = {rounded(std::cos(radians)),  rounded(std::sin(radians)), 0,
-                       rounded(-std::sin(radians)), rounded(std::cos(radians)), 0};
+    affine_matrix m = {rounded(std::cos(radians)), rounded(std::sin(radians)), 0, rounded(-std::sin(radians)), rounded(std::cos(radians)), 0};
     const double x = static_cast<double>(picture.width) / 2, y = static_cast<double>(picture.height) / 2;
     m.c = m.a * -x + m.b * -y + m.c + x;
     m.f = m.d * -x + m.e * -y + m.f + y;

@@ -13,14 +13,14 @@ struct augmentation {
     /// picture is prepared as for evaluation.
     bool random_resized_crop = false;
     double scale[2] = {0.08, 1.0}, ratio[2] = {3.0 / 4.0, 4.0 / 3.0};
-    double horizontal_flip = 0, vertical_flip = 0; ///< probabilities
-    double rotation[2] = {0, 0};                   ///< degrees, from and to
+    double horizontal_flip = 0, vertical_flip = 0;  ///< probabilities
+    double rotation[2] = {0, 0};                    ///< degrees, from and to
     auto_augment policy;
     /// ColorJitter: factors from max(0, 1 - v) to 1 + v, hue from -v to v, in random order.
     double brightness = 0, contrast = 0, saturation = 0, hue = 0;
-    double grayscale = 0;                   ///< probability
-    filter interpolation = filter::nearest; ///< of rotations, shears and translations: nearest or bilinear
-    int fill = 0;                           ///< of corners that come in, 0..255
+    double grayscale = 0;                    ///< probability
+    filter interpolation = filter::nearest;  ///< of rotations, shears and translations: nearest or bilinear
+    int fill = 0;                            ///< of corners that come in, 0..255
     /// RandomErasing, after normalisation: probability, share of the area, height to width, and the value, or normal noise.
     double random_erasing = 0;
     double erasing_scale[2] = {0.02, 0.33}, erasing_ratio[2] = {0.3, 3.3};
@@ -45,8 +45,8 @@ bool is_random(const augmentation& augment) noexcept;
 /// What is written behind the name of a change: numbers, or one of its words.
 struct augmentation_value {
     double number[5] = {};
-    int count = 0; ///< of the numbers; 0 without a word: the change is not made
-    int word = -1; ///< among the kind's words
+    int count = 0;  ///< of the numbers; 0 without a word: the change is not made
+    int word = -1;  ///< among the kind's words
 };
 
 /// A kind of change, or a setting of other kinds: all that is known of it, in one row.
@@ -54,19 +54,19 @@ struct augmentation_kind {
     struct range {
         double low = 0, high = 0;
     };
-    const char* form;     ///< its name, and what is written behind it: "random_horizontal_flip=P"
-    const char* alone;    ///< the value that the name alone stands for; null: it needs one
-    const char* example;  ///< a specification that shows it well; null: it is a setting of others
-    range ranges[5];      ///< of its numbers, as many as it takes
-    bool whole;           ///< whether they are integers, and written as such
-    const char* words[2]; ///< that may stand in place of numbers
+    const char* form;      ///< its name, and what is written behind it: "random_horizontal_flip=P"
+    const char* alone;     ///< the value that the name alone stands for; null: it needs one
+    const char* example;   ///< a specification that shows it well; null: it is a setting of others
+    range ranges[5];       ///< of its numbers, as many as it takes
+    bool whole;            ///< whether they are integers, and written as such
+    const char* words[2];  ///< that may stand in place of numbers
     /// Takes a value whose numbers are within their ranges; false where they do not go together.
     bool (*take)(const augmentation_value& value, augmentation& a);
     /// What is written of an augmentation; nothing where the change is not made.
     void (*give)(const augmentation& a, augmentation_value& value);
     /// Changes a picture behind its crop and before normalisation; null: the change has another place (sample_maker, mix).
     status (*change)(image& picture, const augmentation& a, double drawn, random_sequence& random);
-    bool draws_ahead; ///< whether `drawn` is a number of [0, 1) that is drawn in any case; a kind that comes later must not: it would move what others draw
+    bool draws_ahead;  ///< whether `drawn` is a number of [0, 1) that is drawn in any case; a kind that comes later must not: it would move what others draw
 };
 /// Rows that hold as long as the program.
 struct augmentation_table {
@@ -234,17 +234,71 @@ inline void give_erasing_value(const augmentation& a, augmentation_value& v) {
 inline augmentation_table augmentation_rows() noexcept {
     using a = augmentation;
     static constexpr augmentation_kind rows[] = {
-        {"random_resized_crop=MIN:MAX[:RMIN:RMAX]", "0.08:1:0.75:1.3333333333333333", "random_resized_crop", {{0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}}, false, {}, take_crop, give_crop, nullptr, false},
-        {"random_horizontal_flip=P", "0.5", "random_horizontal_flip", {{0, 1}}, false, {}, take_number<&a::horizontal_flip>, give_number<&a::horizontal_flip>, flip_across, true},
-        {"random_vertical_flip=P", "0.5", "random_vertical_flip", {{0, 1}}, false, {}, take_number<&a::vertical_flip>, give_number<&a::vertical_flip>, flip_over, true},
+        {"random_resized_crop=MIN:MAX[:RMIN:RMAX]",
+         "0.08:1:0.75:1.3333333333333333",
+         "random_resized_crop",
+         {{0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}},
+         false,
+         {},
+         take_crop,
+         give_crop,
+         nullptr,
+         false},
+        {"random_horizontal_flip=P",
+         "0.5",
+         "random_horizontal_flip",
+         {{0, 1}},
+         false,
+         {},
+         take_number<&a::horizontal_flip>,
+         give_number<&a::horizontal_flip>,
+         flip_across,
+         true},
+        {"random_vertical_flip=P",
+         "0.5",
+         "random_vertical_flip",
+         {{0, 1}},
+         false,
+         {},
+         take_number<&a::vertical_flip>,
+         give_number<&a::vertical_flip>,
+         flip_over,
+         true},
         {"random_rotation=DEGREES|FROM:TO", nullptr, "random_rotation=30", {{-3600, 3600}, {-3600, 3600}}, false, {}, take_rotation, give_rotation, turn, true},
-        {"rand_augment=OPS:MAGNITUDE[:BINS]", "2", "rand_augment", {{1, 20}, {0, 1000}, {2, 1000}}, true, {}, take_rand_augment, give_rand_augment, apply_policy, false},
+        {"rand_augment=OPS:MAGNITUDE[:BINS]",
+         "2",
+         "rand_augment",
+         {{1, 20}, {0, 1000}, {2, 1000}},
+         true,
+         {},
+         take_rand_augment,
+         give_rand_augment,
+         apply_policy,
+         false},
         {"trivial_augment_wide[=BINS]", "31", "trivial_augment_wide", {{2, 1000}}, true, {}, take_trivial_augment, give_trivial_augment, nullptr, false},
-        {"color_jitter=B:C:S:H", nullptr, "color_jitter=0.4:0.4:0.4:0.1", {{0, 100}, {0, 100}, {0, 100}, {0, 0.5}}, false, {}, take_jitter, give_jitter, jitter, false},
+        {"color_jitter=B:C:S:H",
+         nullptr,
+         "color_jitter=0.4:0.4:0.4:0.1",
+         {{0, 100}, {0, 100}, {0, 100}, {0, 0.5}},
+         false,
+         {},
+         take_jitter,
+         give_jitter,
+         jitter,
+         false},
         {"random_grayscale=P", "0.1", "random_grayscale=0.5", {{0, 1}}, false, {}, take_number<&a::grayscale>, give_number<&a::grayscale>, take_color, true},
         {"interpolation=nearest|bilinear", nullptr, nullptr, {}, false, {"nearest", "bilinear"}, take_interpolation, give_interpolation, nullptr, false},
         {"fill=0..255", nullptr, nullptr, {{0, 255}}, false, {}, take_fill, give_fill, nullptr, false},
-        {"random_erasing=P[:MIN:MAX[:RMIN:RMAX]]", "0.5", "random_erasing=1", {{0, 1}, {0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}}, false, {}, take_erasing, give_erasing, nullptr, false},
+        {"random_erasing=P[:MIN:MAX[:RMIN:RMAX]]",
+         "0.5",
+         "random_erasing=1",
+         {{0, 1}, {0, 1}, {0, 1}, {0.01, 100}, {0.01, 100}},
+         false,
+         {},
+         take_erasing,
+         give_erasing,
+         nullptr,
+         false},
         {"erasing_value=NUMBER|random", nullptr, nullptr, {{-3e38, 3e38}}, false, {"random"}, take_erasing_value, give_erasing_value, nullptr, false},
         {"mixup=ALPHA", "1", "mixup", {{0, 1000}}, false, {}, take_number<&a::mixup>, give_number<&a::mixup>, nullptr, false},
         {"cutmix=ALPHA", "1", "cutmix", {{0, 1000}}, false, {}, take_number<&a::cutmix>, give_number<&a::cutmix>, nullptr, false},
@@ -282,7 +336,7 @@ inline bool apply_augmentation(const std::string& item, augmentation& a) {
     return false;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE augmentation_table augmentation_kinds() noexcept { return detail::augmentation_rows(); }
 
@@ -319,7 +373,8 @@ GRAFT_INLINE std::string text(const augmentation& a) {
         if (v.count == 0 && v.word < 0) continue;
         out += (out.empty() ? "" : ",") + std::string(kind.form, detail::augmentation_name_end(kind)) + "=";
         if (v.word >= 0) out += kind.words[v.word];
-        for (int i = 0; i < v.count; ++i) out += (i ? ":" : "") + (kind.whole ? std::to_string(static_cast<int>(v.number[i])) : detail::shortest_text(v.number[i], false));
+        for (int i = 0; i < v.count; ++i)
+            out += (i ? ":" : "") + (kind.whole ? std::to_string(static_cast<int>(v.number[i])) : detail::shortest_text(v.number[i], false));
     }
     return out.empty() ? "none" : out;
 }

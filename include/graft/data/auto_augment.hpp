@@ -35,7 +35,7 @@ struct auto_augment {
     enum class policy : std::uint8_t { none, rand_augment, trivial_augment_wide };
     policy kind = policy::none;
     int num_ops = 2;
-    int magnitude = 9; ///< of RandAugment; 0 <= magnitude < num_magnitude_bins
+    int magnitude = 9;  ///< of RandAugment; 0 <= magnitude < num_magnitude_bins
     int num_magnitude_bins = 31;
 };
 
@@ -48,8 +48,7 @@ bool augment_is_signed(augment_op op) noexcept;
 /// One operation with its magnitude, as torchvision's `_apply_op`.
 result<image> apply(augment_op op, const image& picture, double magnitude, filter kernel = filter::nearest, int fill = 0);
 /// The policy with random numbers drawn from `random`.
-result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel = filter::nearest,
-                    int fill = 0);
+result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel = filter::nearest, int fill = 0);
 
 GRAFT_END_NAMESPACE
 
@@ -62,23 +61,20 @@ inline double linspace(double first, double last, int steps, int i) noexcept {
     const float from = static_cast<float>(first), to = static_cast<float>(last);
     if (steps == 1) return static_cast<double>(from);
     const float step = (to - from) / static_cast<float>(steps - 1);
-    return static_cast<double>(i < steps / 2 ? from + step * static_cast<float>(i)
-                                             : to - step * static_cast<float>(steps - 1 - i));
+    return static_cast<double>(i < steps / 2 ? from + step * static_cast<float>(i) : to - step * static_cast<float>(steps - 1 - i));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const char* text(augment_op op) noexcept {
-    static constexpr const char* names[] = {"Identity",  "ShearX",     "ShearY",       "TranslateX", "TranslateY",
-                                            "Rotate",    "Brightness", "Color",        "Contrast",   "Sharpness",
-                                            "Posterize", "Solarize",   "AutoContrast", "Equalize"};
+    static constexpr const char* names[] = {"Identity", "ShearX",   "ShearY",    "TranslateX", "TranslateY", "Rotate",       "Brightness",
+                                            "Color",    "Contrast", "Sharpness", "Posterize",  "Solarize",   "AutoContrast", "Equalize"};
     return names[static_cast<int>(op)];
 }
 
 GRAFT_INLINE bool augment_is_signed(augment_op op) noexcept { return op >= augment_op::shear_x && op <= augment_op::sharpness; }
 
-GRAFT_INLINE double augment_magnitude(const auto_augment& policy, augment_op op, int bin, std::int64_t height,
-                                      std::int64_t width) {
+GRAFT_INLINE double augment_magnitude(const auto_augment& policy, augment_op op, int bin, std::int64_t height, std::int64_t width) {
     const bool wide = policy.kind == auto_augment::policy::trivial_augment_wide;
     const int bins = policy.num_magnitude_bins;
     const auto scale = [bins, bin](double first, double last) { return detail::linspace(first, last, bins, bin); };
@@ -123,14 +119,12 @@ GRAFT_INLINE result<image> apply(augment_op op, const image& picture, double mag
 }
 GRAFT_MEMORY_CATCH("apply")
 
-GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel,
-                                 int fill) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> apply(const auto_augment& policy, const image& picture, random_sequence& random, filter kernel, int fill) GRAFT_MEMORY_TRY {
     const bool wide = policy.kind == auto_augment::policy::trivial_augment_wide;
     image out = picture;
     for (int i = 0; i < (policy.kind == auto_augment::policy::none ? 0 : wide ? 1 : policy.num_ops); ++i) {
         const auto op = static_cast<augment_op>(random.below(augment_ops));
-        const int bin =
-            wide ? static_cast<int>(random.below(static_cast<std::uint64_t>(policy.num_magnitude_bins))) : policy.magnitude;
+        const int bin = wide ? static_cast<int>(random.below(static_cast<std::uint64_t>(policy.num_magnitude_bins))) : policy.magnitude;
         double magnitude = augment_magnitude(policy, op, bin, picture.height, picture.width);
         if (random.below(2) && augment_is_signed(op)) magnitude = -magnitude;
         GRAFT_TRY_ASSIGN(out, apply(op, out, magnitude, kernel, fill));

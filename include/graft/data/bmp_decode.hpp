@@ -15,7 +15,7 @@ struct bmp_reader {
     std::int64_t width = 0, height = 0;
     bool top_down = false;
     unsigned bits = 0, compression = 0;
-    std::uint32_t masks[3] = {}; // red, green, blue
+    std::uint32_t masks[3] = {};  // red, green, blue
     std::size_t pixels_at = 0;
     std::uint8_t palette[256][3] = {};
 
@@ -85,8 +85,7 @@ struct bmp_reader {
         } else {
             const std::uint32_t sixes[3] = {0xf800, 0x7e0, 0x1f};
             if (bits == 24 && std::memcmp(masks, bytes_of_word, sizeof masks) == 0) return {};
-            if (bits == 16 && (std::memcmp(masks, fives, sizeof masks) == 0 || std::memcmp(masks, sixes, sizeof masks) == 0))
-                return {};
+            if (bits == 16 && (std::memcmp(masks, fives, sizeof masks) == 0 || std::memcmp(masks, sixes, sizeof masks) == 0)) return {};
         }
         return failed(errc::image_unsupported, "these bit fields");
     }
@@ -174,8 +173,7 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
     bmp_reader bmp{bytes, size, name};
     GRAFT_TRY(bmp.read_header());
     GRAFT_TRY(check_image_size(bmp.width, bmp.height, name, caps));
-    const auto stride = static_cast<std::size_t>((bmp.width * bmp.bits + 31) / 32 * 4),
-               last = static_cast<std::size_t>((bmp.width * bmp.bits + 7) / 8);
+    const auto stride = static_cast<std::size_t>((bmp.width * bmp.bits + 31) / 32 * 4), last = static_cast<std::size_t>((bmp.width * bmp.bits + 7) / 8);
     const auto rows = static_cast<std::size_t>(bmp.height);
     const bool runs = bmp.compression == 1 || bmp.compression == 2;
     if (bmp.pixels_at > size || (!runs && size - bmp.pixels_at < stride * (rows - 1) + last)) return bmp.short_file();
@@ -194,5 +192,5 @@ inline result<image> decode_bmp(const std::uint8_t* bytes, std::size_t size, con
     return picture;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -11,26 +11,26 @@ struct dataset_report {
     /// Pictures that are copies of others, by where the two lie: in one class of one part, in two classes, in two parts.
     enum class overlap : std::uint8_t { in_class, across_classes, across_parts };
     struct copy {
-        std::string path, of; ///< the copy, and what it is a copy of, which comes first
+        std::string path, of;  ///< the copy, and what it is a copy of, which comes first
         overlap where = overlap::in_class;
-        bool exact = false;   ///< the same contents or the same pixels; else nearly the same
+        bool exact = false;  ///< the same contents or the same pixels; else nearly the same
     };
-    static constexpr std::size_t most_copies = 1000; ///< that are listed of each overlap
+    static constexpr std::size_t most_copies = 1000;  ///< that are listed of each overlap
 
-    std::int64_t images = 0;   ///< samples of all parts
-    std::int64_t readable = 0; ///< those of them that can be decoded
-    double bad_share = 0;      ///< the largest share of a part to learn from or to score by that cannot be decoded
+    std::int64_t images = 0;    ///< samples of all parts
+    std::int64_t readable = 0;  ///< those of them that can be decoded
+    double bad_share = 0;       ///< the largest share of a part to learn from or to score by that cannot be decoded
     std::vector<std::string> classes;
     /// Samples of each class in each part, readable or not, in the order of `classes`.
     std::vector<std::int64_t> training, validation, test;
-    std::vector<copy> copies;  ///< in the order of the dataset: training, validation, test
-    std::int64_t exact_copies[3] = {}, near_copies[3] = {}; ///< how many there are, by `overlap`
-    bool near_searched = true; ///< whether near copies were looked for: not among more than 2^18 pictures, or too many that are alike
+    std::vector<copy> copies;                                ///< in the order of the dataset: training, validation, test
+    std::int64_t exact_copies[3] = {}, near_copies[3] = {};  ///< how many there are, by `overlap`
+    bool near_searched = true;  ///< whether near copies were looked for: not among more than 2^18 pictures, or too many that are alike
     /// Of the readable samples to learn from: the share of the largest class, and how many times the samples of the smallest one it has; 0
     /// where there are none.
     double majority = 0, ratio = 0;
-    std::size_t largest = 0, smallest = 0; ///< these classes: indices into `classes`
-    bool imbalanced = false;               ///< as is_imbalanced has it
+    std::size_t largest = 0, smallest = 0;  ///< these classes: indices into `classes`
+    bool imbalanced = false;                ///< as is_imbalanced has it
     /// Everything found: first about the dataset, then about single samples in their order, then copies across classes and across parts.
     std::vector<dataset_problem> problems;
     /// Fails where nothing is left to train on: data.open, data.format, ..., data.no_classes (pictures of fewer than two
@@ -40,7 +40,8 @@ struct dataset_report {
 
 /// Opens a dataset as `open_splits` does, but goes on past what is wrong with it; decodes every sample on the threads of `pool`;
 /// and looks for copies, exact ones and near ones (re-encoded, resized, slightly brighter): across parts they are problems data.leak (the
-/// score would be too good), across classes data.label_conflict (one of the labels is wrong). Class names that are all numbers with some left out are `data.empty_class`. The report does not depend on the threads.
+/// score would be too good), across classes data.label_conflict (one of the labels is wrong). Class names that are all numbers with some left out are
+/// `data.empty_class`. The report does not depend on the threads.
 dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress = {});
 
 GRAFT_END_NAMESPACE
@@ -102,8 +103,8 @@ private:
         }
         if (missing)
             note(path_, errc::data_empty_class,
-                 "classes are named by numbers from " + std::to_string(numbers.front()) + " to " + std::to_string(numbers.back()) +
-                     ", but there is no " + some + (missing > told ? ", ... (" + std::to_string(missing) + " are missing)" : ""));
+                 "classes are named by numbers from " + std::to_string(numbers.front()) + " to " + std::to_string(numbers.back()) + ", but there is no " +
+                     some + (missing > told ? ", ... (" + std::to_string(missing) + " are missing)" : ""));
     }
 
     void decode_all(executor& pool, const dataset_progress& progress) {
@@ -117,9 +118,8 @@ private:
         for (std::size_t k = 0; k < n; ++k) place[static_cast<std::size_t>(in_parts_[k])] = static_cast<std::int64_t>(k);
         finder_.reset(new copy_finder(report_.images, can_look_alike(*state_)));
         std::vector<status> results(n);
-        in_blocks(pool, report_.images, progress, [&](std::int64_t i) {
-            results[static_cast<std::size_t>(i)] = look_at_sample(i, place[static_cast<std::size_t>(i)]);
-        });
+        in_blocks(pool, report_.images, progress,
+                  [&](std::int64_t i) { results[static_cast<std::size_t>(i)] = look_at_sample(i, place[static_cast<std::size_t>(i)]); });
         for (std::size_t i = 0; i < n; ++i) {
             good_[i] = results[i].ok();
             if (!good_[i]) note(samples_.name(static_cast<std::int64_t>(i)), results[i].error().code(), results[i].error().detail());
@@ -128,7 +128,7 @@ private:
     status look_at_sample(std::int64_t i, std::int64_t place) {
         sample_bytes contents;
         GRAFT_TRY_ASSIGN(contents, samples_.fetch(i));
-        if (contents.height && !can_look_alike(*state_)) return finder_->add(place, contents, nullptr); // raw pixels were checked as a whole
+        if (contents.height && !can_look_alike(*state_)) return finder_->add(place, contents, nullptr);  // raw pixels were checked as a whole
         image picture;
         GRAFT_TRY_ASSIGN(picture, dataset::decode(contents, samples_.name(i), state_->caps));
         return finder_->add(place, contents, &picture);
@@ -165,9 +165,12 @@ private:
         const picture_copies found = finder_->find(pool);
         report_.near_searched = found.near_searched;
         for (const picture_copy& c : found.copies) {
-            const std::size_t later = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.index)]), first = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.of)]);
+            const std::size_t later = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.index)]),
+                              first = static_cast<std::size_t>(in_parts_[static_cast<std::size_t>(c.of)]);
             const bool other_class = state_->labels[later] != state_->labels[first];
-            const overlap where = state_->parts[later] != state_->parts[first] ? overlap::across_parts : other_class ? overlap::across_classes : overlap::in_class;
+            const overlap where = state_->parts[later] != state_->parts[first] ? overlap::across_parts
+                                  : other_class                                ? overlap::across_classes
+                                                                               : overlap::in_class;
             const std::size_t kind = static_cast<std::size_t>(where);
             ++(c.exact ? report_.exact_copies : report_.near_copies)[kind];
             if (report_.exact_copies[kind] + report_.near_copies[kind] > static_cast<std::int64_t>(dataset_report::most_copies)) continue;
@@ -220,11 +223,11 @@ private:
     std::int64_t base_images_ = 0;
     std::vector<std::uint8_t> good_;
     std::unique_ptr<copy_finder> finder_;
-    std::vector<std::int64_t> in_parts_; // samples, training first
-    std::vector<std::int64_t> readable_; // of the part that is learnt from, by class
+    std::vector<std::int64_t> in_parts_;  // samples, training first
+    std::vector<std::int64_t> readable_;  // of the part that is learnt from, by class
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE dataset_report check_dataset(const std::string& path, const dataset_options& options, executor& pool, const dataset_progress& progress) {
     return detail::dataset_checker(path, options).run(pool, progress);

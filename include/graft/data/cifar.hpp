@@ -81,8 +81,7 @@ private:
         std::vector<std::string> names;
         GRAFT_TRY_ASSIGN(names, listed_classes(label_bytes == 1 ? "batches.meta.txt" : "fine_label_names.txt"));
         if (!names.empty()) return names;
-        if (label_bytes == 1)
-            return std::vector<std::string>{"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
+        if (label_bytes == 1) return std::vector<std::string>{"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
         for (int i = 0; i < 100; ++i) names.push_back(std::to_string(i));
         return names;
     }
@@ -108,7 +107,7 @@ private:
         int label_bytes = ten ? 1 : 2;
         GRAFT_TRY_ASSIGN(names, class_names(label_bytes));
         std::int64_t bad = first_bad_label(file, label_bytes, names.size());
-        if (bad >= 0 && ten && hundred) { // a size that both could have
+        if (bad >= 0 && ten && hundred) {  // a size that both could have
             label_bytes = 2;
             GRAFT_TRY_ASSIGN(names, class_names(label_bytes));
             bad = first_bad_label(file, label_bytes, names.size());
@@ -117,8 +116,8 @@ private:
         if (bad >= 0)
             return fail(errc::data_label_range, path,
                         "record " + std::to_string(bad) + " has label " +
-                            std::to_string(file.data()[static_cast<std::size_t>(bad) * record + static_cast<std::size_t>(label_bytes) - 1]) +
-                            "; there are " + std::to_string(names.size()) + " classes");
+                            std::to_string(file.data()[static_cast<std::size_t>(bad) * record + static_cast<std::size_t>(label_bytes) - 1]) + "; there are " +
+                            std::to_string(names.size()) + " classes");
         if (!state_.classes.empty() && state_.classes != names)
             return fail(errc::data_class_mismatch, path, "CIFAR-10 and CIFAR-100 files lie in one folder; name one of them");
         state_.classes = std::move(names);
@@ -139,5 +138,5 @@ private:
     dataset_state& state_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

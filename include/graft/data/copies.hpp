@@ -11,17 +11,17 @@ GRAFT_BEGIN_NAMESPACE
 
 /// A picture that is a copy of one before it.
 struct picture_copy {
-    std::int64_t index = 0; ///< of the picture
-    std::int64_t of = 0;    ///< of the earlier one
-    bool exact = false;     ///< the same contents or the same pixels; else nearly the same
+    std::int64_t index = 0;  ///< of the picture
+    std::int64_t of = 0;     ///< of the earlier one
+    bool exact = false;      ///< the same contents or the same pixels; else nearly the same
 };
 
 /// The copies among some pictures.
 struct picture_copies {
-    std::vector<picture_copy> copies; ///< one for each picture that has a copy before it, by rising index
+    std::vector<picture_copy> copies;  ///< one for each picture that has a copy before it, by rising index
     /// For each picture the first of all those that it is a copy of, directly or by way of others; its own index where there is none.
     std::vector<std::int64_t> groups;
-    bool near_searched = true; ///< whether near copies were looked for among all that can be compared
+    bool near_searched = true;  ///< whether near copies were looked for among all that can be compared
 };
 
 GRAFT_END_NAMESPACE
@@ -40,11 +40,11 @@ namespace detail {
 // What near copies are known by. Measured on photos: see docs/data.md.
 struct picture_print {
     static constexpr int side = 32, patches = 4;
-    std::uint64_t across = 0, down = 0;    // of 8 x 8 pairs of neighbours in a picture of 9 x 8 and of 8 x 9: which one is lighter
-    std::uint64_t light = 0;               // the cells of a picture of 8 x 8 that are lighter than its mean
-    std::uint8_t luma[side * side] = {};   // the picture at 32 x 32
-    std::int16_t color[patches * patches * 2] = {}; // R - G and B - G of 4 x 4 patches
-    float mean = 0, deviation = 0;         // of `luma`
+    std::uint64_t across = 0, down = 0;              // of 8 x 8 pairs of neighbours in a picture of 9 x 8 and of 8 x 9: which one is lighter
+    std::uint64_t light = 0;                         // the cells of a picture of 8 x 8 that are lighter than its mean
+    std::uint8_t luma[side * side] = {};             // the picture at 32 x 32
+    std::int16_t color[patches * patches * 2] = {};  // R - G and B - G of 4 x 4 patches
+    float mean = 0, deviation = 0;                   // of `luma`
     bool comparable = false;
 
     // Copies of a picture agree in its detail, distinct pictures of one scene only in its masses.
@@ -81,7 +81,8 @@ public:
         k.pixels = k.contents;
         if (!picture) return {};
         if (!contents.height)
-            k.pixels = xxh64(picture->data(), static_cast<std::size_t>(picture->bytes()), static_cast<std::uint64_t>(picture->height) << 32 | static_cast<std::uint64_t>(picture->width));
+            k.pixels = xxh64(picture->data(), static_cast<std::size_t>(picture->bytes()),
+                             static_cast<std::uint64_t>(picture->height) << 32 | static_cast<std::uint64_t>(picture->width));
         if (!prints_.empty() && picture->height >= picture_print::side && picture->width >= picture_print::side)
             GRAFT_TRY(print(*picture, prints_[static_cast<std::size_t>(i)]));
         return {};
@@ -121,7 +122,7 @@ public:
     }
 
 private:
-    static constexpr std::int64_t most_near = std::int64_t(1) << 18; // prints of more would take too much memory
+    static constexpr std::int64_t most_near = std::int64_t(1) << 18;  // prints of more would take too much memory
     static constexpr std::int64_t most_looks = std::int64_t(1) << 31;
     static constexpr int most_bits = 7, blocks = 4, block_bits = 16;
 
@@ -131,7 +132,8 @@ private:
     };
 
     std::int64_t first_of(std::int64_t i) {
-        while (group_[static_cast<std::size_t>(i)] != i) i = group_[static_cast<std::size_t>(i)] = group_[static_cast<std::size_t>(group_[static_cast<std::size_t>(i)])];
+        while (group_[static_cast<std::size_t>(i)] != i)
+            i = group_[static_cast<std::size_t>(i)] = group_[static_cast<std::size_t>(group_[static_cast<std::size_t>(i)])];
         return i;
     }
     void join(std::int64_t later, std::int64_t earlier, bool exact) {
@@ -189,11 +191,12 @@ private:
         for (const std::uint8_t v : p.luma) sum += v, squares += v * v;
         p.mean = static_cast<float>(sum / n);
         p.deviation = static_cast<float>(std::sqrt(std::max(squares / n - sum / n * (sum / n), 0.0)));
-        p.comparable = p.deviation >= 4; // an even picture is like every other
+        p.comparable = p.deviation >= 4;  // an even picture is like every other
         return {};
     }
 
-    template <class T> static double correlation(const T* a, const T* b, int n) noexcept {
+    template <class T>
+    static double correlation(const T* a, const T* b, int n) noexcept {
         std::int64_t sa = 0, sb = 0, aa = 0, bb = 0, ab = 0;
         for (int i = 0; i < n; ++i) sa += a[i], sb += b[i], aa += a[i] * a[i], bb += b[i] * b[i], ab += a[i] * b[i];
         const double va = static_cast<double>(aa * n - sa * sa), vb = static_cast<double>(bb * n - sb * sb);
@@ -223,13 +226,13 @@ private:
     // Multi-index hashing (Norouzi, Punjani and Fleet 2012): of two hashes that differ in at most 7 bits, some block of four differs in at most
     // one. Whether all could be looked at.
     bool join_near(executor& pool) {
-        std::vector<std::int64_t> items; // one of each group of equal ones
+        std::vector<std::int64_t> items;  // one of each group of equal ones
         for (std::size_t i = 0; i < keys_.size(); ++i)
             if (prints_[i].comparable && group_[i] == static_cast<std::int64_t>(i)) items.push_back(static_cast<std::int64_t>(i));
         struct hashes {
             std::uint64_t across, down, light;
         };
-        std::vector<hashes> hash; // close together: most looks end at them
+        std::vector<hashes> hash;  // close together: most looks end at them
         for (std::int64_t i : items) {
             const picture_print& p = prints_[static_cast<std::size_t>(i)];
             hash.push_back({p.across, p.down, p.light});
@@ -263,11 +266,12 @@ private:
                             const hashes q = hash[order[b][at]];
                             const std::uint64_t differ = p.across ^ q.across;
                             if (bits_in(differ) > most_bits || bits_in(p.light ^ q.light) > most_bits || bits_in(p.down ^ q.down) > most_bits) continue;
-                            bool met = false; // by a block before
+                            bool met = false;  // by a block before
                             for (int before = 0; before < b; ++before) met |= bits_in(block(differ, before)) <= 1;
                             if (met) continue;
                             const std::int64_t other = items[order[b][at]];
-                            if (alike(prints_[static_cast<std::size_t>(items[i])], prints_[static_cast<std::size_t>(other)])) pairs[static_cast<std::size_t>(c)].emplace_back(i, order[b][at]);
+                            if (alike(prints_[static_cast<std::size_t>(items[i])], prints_[static_cast<std::size_t>(other)]))
+                                pairs[static_cast<std::size_t>(c)].emplace_back(i, order[b][at]);
                         }
                     }
             }
@@ -280,10 +284,10 @@ private:
     std::vector<key> keys_;
     bool by_looks_;
     std::vector<picture_print> prints_;
-    std::vector<std::int64_t> group_; // of each an earlier one of its group, or itself
+    std::vector<std::int64_t> group_;  // of each an earlier one of its group, or itself
     std::vector<picture_copy> found_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif

@@ -15,7 +15,7 @@ namespace detail {
 class csv_records {
 public:
     csv_records(const std::string& text, std::string path) : text_(text), path_(std::move(path)) {
-        if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = 3; // spreadsheets put a byte order mark there
+        if (text_.compare(0, 3, "\xef\xbb\xbf") == 0) at_ = 3;  // spreadsheets put a byte order mark there
     }
     // The path, and the line that the last record began on, from 1.
     std::string where() const { return path_ + ":" + std::to_string(record_line_); }
@@ -33,7 +33,7 @@ public:
             fields.push_back(std::move(field));
             if (at_ >= text_.size()) return {};
             if (line_end(at_)) return skip_line_end(), status();
-            ++at_; // a comma: `quoted` and `plain` stop at nothing else
+            ++at_;  // a comma: `quoted` and `plain` stop at nothing else
         }
     }
 
@@ -129,8 +129,7 @@ public:
             GRAFT_TRY(records.next(fields));
             if (fields.empty()) break;
             if (fields.size() != width)
-                return fail(errc::data_format, records.where(),
-                            std::to_string(fields.size()) + " fields; the header line has " + std::to_string(width));
+                return fail(errc::data_format, records.where(), std::to_string(fields.size()) + " fields; the header line has " + std::to_string(width));
             if (!take(fields, records.where()) && ++faults_ > most_faults)
                 return fail(errc::data_format, path, "more than " + std::to_string(most_faults) + " lines are wrong");
             if (static_cast<std::int64_t>(rows_.size()) > dataset_state::most_samples)
@@ -201,9 +200,7 @@ private:
             order.push_back(&label);
             numbers = numbers && label_number(label.first) >= 0;
         }
-        if (numbers)
-            std::sort(order.begin(), order.end(),
-                      [](const auto* a, const auto* b) { return label_number(a->first) < label_number(b->first); });
+        if (numbers) std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return label_number(a->first) < label_number(b->first); });
         std::vector<int> index(known_.size(), -1);
         for (const auto* label : order) {
             index[label->second] = static_cast<int>(state_.classes.size());
@@ -220,8 +217,8 @@ private:
     dataset_state& state_;
     int path_column_ = -1, label_column_ = -1, split_column_ = -1, faults_ = 0;
     std::vector<row> rows_;
-    std::map<std::string, std::size_t> known_; // labels and their numbers
+    std::map<std::string, std::size_t> known_;  // labels and their numbers
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

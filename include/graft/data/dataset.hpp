@@ -11,7 +11,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 struct dataset_state;
 struct dataset_views;
-} // namespace detail
+}  // namespace detail
 
 /// Labelled pictures. Immutable once opened, safe to read from many threads, cheap to copy (copies share all of it).
 class dataset {
@@ -54,7 +54,7 @@ private:
 /// What is learnt from, and what it is scored by.
 struct dataset_splits {
     dataset training, validation;
-    bool validation_given = false; ///< whether the dataset brought its validation part, rather than a stratified draw
+    bool validation_given = false;  ///< whether the dataset brought its validation part, rather than a stratified draw
     /// Pictures of a drawn split that are copies of others, exact ones or near ones: they lie where those do.
     std::int64_t copies = 0;
 };
@@ -132,7 +132,8 @@ GRAFT_COLD inline std::string not_a_dataset(const std::string& head) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(head.data());
     const file_kind kind = kind_of_file(bytes, head.size());
     if (is_text(bytes, head.size())) return "";
-    return wrong_kind(kind, "a dataset", "a folder with a folder of pictures for each class, IDX or CIFAR files, or a CSV file with the header line path,label");
+    return wrong_kind(kind, "a dataset",
+                      "a folder with a folder of pictures for each class, IDX or CIFAR files, or a CSV file with the header line path,label");
 }
 
 // A file: IDX by its name or its first bytes, CSV by its header line, else CIFAR, which has neither.
@@ -152,7 +153,8 @@ inline status open_dataset_file(const std::string& path, const dataset_options& 
         return state.size() == 0 && !other.empty() ? fail(errc::data_format, path, other) : status();
     }
     return fail(errc::data_format, path,
-                !other.empty() ? other : "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
+                !other.empty() ? other
+                               : "this is no dataset: not an IDX file, nor CIFAR's records, nor CSV with the header line path,label or path,label,split");
 }
 
 inline status open_dataset_folder(const std::string& path, const dataset_options& options, dataset_state& state) {
@@ -185,13 +187,11 @@ inline status first_refusal(const std::string& path, const dataset_state& state)
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const std::vector<std::string>& dataset::classes() const& noexcept { return state_ ? state_->classes : detail::no_dataset().classes; }
 GRAFT_INLINE std::vector<std::string> dataset::classes() && { return classes(); }
-GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const& noexcept {
-    return state_ ? state_->problems : detail::no_dataset().problems;
-}
+GRAFT_INLINE const std::vector<dataset_problem>& dataset::problems() const& noexcept { return state_ ? state_->problems : detail::no_dataset().problems; }
 GRAFT_INLINE std::vector<dataset_problem> dataset::problems() && { return problems(); }
 GRAFT_INLINE const limits& dataset::caps() const noexcept { return state_ ? state_->caps : detail::no_dataset().caps; }
 
@@ -278,9 +278,7 @@ GRAFT_INLINE result<dataset> open_dataset(const std::string& path, const dataset
     GRAFT_TRY(detail::load_dataset(path, options, *state));
     GRAFT_TRY(detail::first_refusal(path, *state));
     if (split.empty()) return detail::dataset_views::whole(std::move(state));
-    const detail::data_part part = split == "train"  ? detail::data_part::training
-                                   : split == "test" ? detail::data_part::test
-                                                     : detail::data_part::validation;
+    const detail::data_part part = split == "train" ? detail::data_part::training : split == "test" ? detail::data_part::test : detail::data_part::validation;
     if (state->count(part) == 0) return fail(errc::data_format, path, "the dataset has no pictures in a part named " + split);
     return detail::dataset_views::part(state, part);
 }

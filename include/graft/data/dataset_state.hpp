@@ -36,9 +36,9 @@ enum class data_part : std::uint8_t { training, validation, test };
 struct raw_block {
     std::string name;
     std::shared_ptr<const void> owner;
-    const std::uint8_t* pixels = nullptr; // of the first sample
-    std::int64_t first = 0, count = 0;    // samples
-    std::size_t bytes = 0, stride = 0;    // of one sample, to the next one
+    const std::uint8_t* pixels = nullptr;  // of the first sample
+    std::int64_t first = 0, count = 0;     // samples
+    std::size_t bytes = 0, stride = 0;     // of one sample, to the next one
     std::int64_t height = 0, width = 0;
     int channels = 0;
     bool planar = false;
@@ -50,7 +50,7 @@ struct dataset_state {
 
     graft::limits caps;
     std::vector<std::string> classes;
-    bool classes_declared = false; // by the format, so that samples of all of them need not be there
+    bool classes_declared = false;  // by the format, so that samples of all of them need not be there
     std::vector<dataset_problem> problems;
     std::vector<std::int32_t> labels;
     std::vector<data_part> parts;
@@ -105,10 +105,8 @@ struct dataset_state {
     }
 
 private:
-    GRAFT_COLD status too_many() const {
-        return fail(errc::memory_budget, folder, "more than " + std::to_string(most_samples) + " samples");
-    }
+    GRAFT_COLD status too_many() const { return fail(errc::memory_budget, folder, "more than " + std::to_string(most_samples) + " samples"); }
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -39,14 +39,13 @@ inline result<image> decode_jpeg(const std::uint8_t* bytes, std::size_t size, co
     auto decoded = decode_jpeg_stb(bytes, name, header);
 #else
     result<image> decoded =
-        fail(errc::image_no_decoder, name,
-             "JPEG: this build has no decoder; install stb_image.h, or build with GRAFT_HAS_LIBJPEG=1 and link libjpeg");
+        fail(errc::image_no_decoder, name, "JPEG: this build has no decoder; install stb_image.h, or build with GRAFT_HAS_LIBJPEG=1 and link libjpeg");
 #endif
     if (!decoded.ok()) return decoded;
     return orient(*decoded, orientation_of(header.exif, header.xmp));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<image> decode(const void* data, std::size_t size, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     const auto* bytes = static_cast<const std::uint8_t*>(data);

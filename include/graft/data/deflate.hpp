@@ -26,7 +26,7 @@ inline std::uint32_t adler32(const std::uint8_t* p, std::size_t n) noexcept {
     }
     return b << 16 | a;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 
@@ -50,8 +50,7 @@ inline void huffman_lengths(const std::uint32_t* counts, int n, int most, std::u
         if (counts[i]) order[leaves++] = i;
     }
     for (int longest = most + 1; leaves > 1 && longest > most;) {
-        std::sort(order, order + leaves,
-                  [&weight](int a, int b) { return weight[a] != weight[b] ? weight[a] < weight[b] : a < b; });
+        std::sort(order, order + leaves, [&weight](int a, int b) { return weight[a] != weight[b] ? weight[a] < weight[b] : a < b; });
         // Leaves in order and the nodes made so far are two sorted queues: the lightest two are at their fronts.
         int leaf = 0, taken = 0;
         for (int made = 0; made < leaves - 1; ++made) {
@@ -126,12 +125,10 @@ private:
     static constexpr int hash_bits = 15, window = 32768, chain = 48;
     static constexpr std::size_t block_symbols = 1 << 15;
     struct symbol {
-        std::uint16_t length, value; // 0 and a byte, or a length and a distance
+        std::uint16_t length, value;  // 0 and a byte, or a length and a distance
     };
 
-    static int length_base(int code) noexcept {
-        return code == 28 ? 258 : code < 8 ? code + 3 : ((4 + (code & 3)) << (code / 4 - 1)) + 3;
-    }
+    static int length_base(int code) noexcept { return code == 28 ? 258 : code < 8 ? code + 3 : ((4 + (code & 3)) << (code / 4 - 1)) + 3; }
     static int length_extra(int code) noexcept { return code < 8 || code == 28 ? 0 : code / 4 - 1; }
     static int distance_base(int code) noexcept { return code < 4 ? code + 1 : ((2 + (code & 1)) << (code / 2 - 1)) + 1; }
     static int distance_extra(int code) noexcept { return code < 4 ? 0 : code / 2 - 1; }
@@ -272,7 +269,7 @@ private:
     int used_ = 0;
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::string zlib_compress(const void* bytes, std::size_t size) {
     const auto* p = static_cast<const std::uint8_t*>(bytes);

@@ -19,9 +19,7 @@ inline int exif_orientation(const std::string& bytes) {
     if (n < 8) return 0;
     const bool little = p[0] == 'I' && p[1] == 'I', big = p[0] == 'M' && p[1] == 'M';
     if (!little && !big) return 0;
-    const auto two = [p, little](std::size_t at) {
-        return little ? p[at] | unsigned(p[at + 1]) << 8 : unsigned(p[at]) << 8 | p[at + 1];
-    };
+    const auto two = [p, little](std::size_t at) { return little ? p[at] | unsigned(p[at + 1]) << 8 : unsigned(p[at]) << 8 | p[at + 1]; };
     const auto four = [two, little](std::size_t at) {
         return little ? two(at) | std::uint32_t(two(at + 2)) << 16 : std::uint32_t(two(at)) << 16 | two(at + 2);
     };
@@ -67,5 +65,5 @@ inline int orientation_of(const std::string& exif, const std::string& xmp) {
     return orientation ? orientation : xmp_orientation(xmp);
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -77,8 +77,7 @@ public:
         // Photos shrink to a half, digits to a fifth. DEFLATE can claim a thousand times its own size.
         if (expected > (std::uint64_t(64) << 20) + 64 * std::uint64_t(size_))
             return fail(errc::data_format, path_,
-                        std::to_string(size_) + " packed bytes claim to hold " + std::to_string(expected) +
-                            "; if that is meant, unpack the file with gunzip");
+                        std::to_string(size_) + " packed bytes claim to hold " + std::to_string(expected) + "; if that is meant, unpack the file with gunzip");
         if (expected > static_cast<std::uint64_t>(most))
             return fail(errc::memory_budget, path_, std::to_string(expected) + " bytes unpacked; the limit is " + std::to_string(most));
         buffer plain;
@@ -88,11 +87,9 @@ public:
         const inflate_end end = unpacker.run();
         if (end == inflate_end::no_memory) return no_memory();
         if (end == inflate_end::malformed) return fail(errc::data_format, path_, "the gzip stream is damaged");
-        if (end == inflate_end::stopped)
-            return fail(errc::data_format, path_, "more bytes are packed than the " + std::to_string(expected) + " expected");
+        if (end == inflate_end::stopped) return fail(errc::data_format, path_, "more bytes are packed than the " + std::to_string(expected) + " expected");
         if (end == inflate_end::truncated || take.have < expected)
-            return fail(errc::data_format, path_,
-                        "the gzip stream ends after " + std::to_string(take.have) + " of " + std::to_string(expected) + " bytes");
+            return fail(errc::data_format, path_, "the gzip stream ends after " + std::to_string(take.have) + " of " + std::to_string(expected) + " bytes");
         if (unpacker.consumed() != size_ - body_ - 8)
             return fail(errc::data_format, path_, "something follows the gzip stream; pack the file again, in one piece");
         const std::uint8_t* p = data_ + size_ - 8;
@@ -136,7 +133,7 @@ private:
         const int flags = data_[3];
         std::size_t at = 10;
         if (flags & 4) at += 2 + (data_[10] | std::size_t(data_[11]) << 8);
-        for (int flag = 8; flag <= 16; flag *= 2) { // the file's name, a comment
+        for (int flag = 8; flag <= 16; flag *= 2) {  // the file's name, a comment
             if (!(flags & flag)) continue;
             while (at < size_ && data_[at]) ++at;
             ++at;
@@ -154,5 +151,5 @@ private:
     bool packed_ = false;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -10,7 +10,7 @@ namespace detail {
 
 // One name of a pair taken apart: "train" + "-" + "images" + "-idx3-ubyte" + ".gz".
 struct idx_name {
-    std::string stem; // all before "images" or "labels"
+    std::string stem;  // all before "images" or "labels"
     char separator = '-';
     bool images = false, packed = false;
 
@@ -33,9 +33,7 @@ struct idx_name {
         out.stem = rest;
         return true;
     }
-    std::string text() const {
-        return stem + (images ? "images" : "labels") + separator + (images ? "idx3-ubyte" : "idx1-ubyte") + (packed ? ".gz" : "");
-    }
+    std::string text() const { return stem + (images ? "images" : "labels") + separator + (images ? "idx3-ubyte" : "idx1-ubyte") + (packed ? ".gz" : ""); }
     std::string partner() const {
         idx_name other = *this;
         other.images = !images;
@@ -44,13 +42,10 @@ struct idx_name {
     data_part part() const {
         std::size_t last = stem.size();
         while (last && (stem[last - 1] == '-' || stem[last - 1] == '_' || stem[last - 1] == '.')) --last;
-        const auto ends_with = [&](const std::string& tail) {
-            return last >= tail.size() && stem.compare(last - tail.size(), tail.size(), tail) == 0;
-        };
+        const auto ends_with = [&](const std::string& tail) { return last >= tail.size() && stem.compare(last - tail.size(), tail.size(), tail) == 0; };
         // MNIST has no other part to score by than its test part.
-        return ends_with("t10k") || ends_with("test") || ends_with("val") || ends_with("valid") || ends_with("validation")
-                   ? data_part::validation
-                   : data_part::training;
+        return ends_with("t10k") || ends_with("test") || ends_with("val") || ends_with("valid") || ends_with("validation") ? data_part::validation
+                                                                                                                           : data_part::training;
     }
 };
 
@@ -69,8 +64,7 @@ struct idx_header {
             std::snprintf(hex, sizeof hex, "0x%02x", p[2]);
             return bad(std::string("element type ") + hex + "; only unsigned bytes (0x08) are read");
         }
-        if (p[3] != dimensions)
-            return bad(std::to_string(p[3]) + " dimensions; " + (dimensions == 3 ? "pictures have 3" : "labels have 1"));
+        if (p[3] != dimensions) return bad(std::to_string(p[3]) + " dimensions; " + (dimensions == 3 ? "pictures have 3" : "labels have 1"));
         if (head.size() < 4 + 4 * static_cast<std::size_t>(dimensions)) return bad("the file ends within its IDX header");
         out.count = big_endian(p + 4);
         if (dimensions == 3) {
@@ -100,7 +94,7 @@ public:
     // Every pair of a folder. A part that is damaged is refused; the others are read.
     status read_folder(const std::vector<folder_entry>& entries) {
         for (const data_part part : {data_part::training, data_part::validation}) {
-            std::vector<std::string> pairs; // by the name of one of their files
+            std::vector<std::string> pairs;  // by the name of one of their files
             idx_name name, last;
             for (const folder_entry& e : entries) {
                 if (e.kind != entry_kind::file || !idx_name::parse(e.name, name) || name.part() != part) continue;
@@ -167,8 +161,7 @@ private:
         const std::string packed = join_path(state_.folder, name.text());
         there = look_at(packed, errc::data_open);
         if (!there.ok() && there.error().code() == errc::memory_oom) return there.take_status();
-        if (!there.ok())
-            return fail(errc::data_open, plain, std::string("the ") + (name.images ? "pictures" : "labels") + " of this IDX pair are not there");
+        if (!there.ok()) return fail(errc::data_open, plain, std::string("the ") + (name.images ? "pictures" : "labels") + " of this IDX pair are not there");
         return raw_file::open(packed, state_.room());
     }
 
@@ -196,8 +189,7 @@ private:
     status name_classes() {
         if (state_.labels.empty()) return {};
         std::vector<bool> present(static_cast<std::size_t>(highest_) + 1);
-        for (std::size_t i = 0; i < state_.labels.size() && state_.parts[i] == state_.parts[0]; ++i)
-            present[static_cast<std::size_t>(state_.labels[i])] = true;
+        for (std::size_t i = 0; i < state_.labels.size() && state_.parts[i] == state_.parts[0]; ++i) present[static_cast<std::size_t>(state_.labels[i])] = true;
         std::string missing;
         for (int c = 0; c <= highest_; ++c) {
             state_.classes.push_back(std::to_string(c));
@@ -216,5 +208,5 @@ private:
     std::string labels_path_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -41,7 +41,7 @@ result<image> orient(const image& picture, int orientation);
 namespace detail {
 // Refuses sides that are zero or over the limits, before anything is allocated for them.
 status check_image_size(std::int64_t width, std::int64_t height, const std::string& name, const limits& caps);
-} // namespace detail
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 
@@ -53,8 +53,7 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, int channels) GRAFT_MEMORY_TRY {
     // 2^27 a side keeps every product below 2^63.
     if (height < 1 || width < 1 || channels < 1 || channels > 4 || height > (1 << 27) || width > (1 << 27))
-        return fail(errc::image_dimensions, "image",
-                    std::to_string(width) + "x" + std::to_string(height) + "x" + std::to_string(channels) + " is no picture");
+        return fail(errc::image_dimensions, "image", std::to_string(width) + "x" + std::to_string(height) + "x" + std::to_string(channels) + " is no picture");
     image made;
     made.height = height;
     made.width = width;
@@ -64,10 +63,8 @@ GRAFT_INLINE result<image> image::make(std::int64_t height, std::int64_t width, 
 }
 GRAFT_MEMORY_CATCH("image::make")
 
-GRAFT_INLINE status detail::check_image_size(std::int64_t width, std::int64_t height, const std::string& name,
-                                             const limits& caps) {
-    if (width >= 1 && height >= 1 && width <= caps.image_side && height <= caps.image_side && width * height <= caps.image_pixels)
-        return {};
+GRAFT_INLINE status detail::check_image_size(std::int64_t width, std::int64_t height, const std::string& name, const limits& caps) {
+    if (width >= 1 && height >= 1 && width <= caps.image_side && height <= caps.image_side && width * height <= caps.image_pixels) return {};
     const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels; ";
     if (width < 1 || height < 1) return fail(errc::image_dimensions, name, size + "no side can be zero");
     if (width > caps.image_side || height > caps.image_side)
@@ -87,16 +84,14 @@ GRAFT_INLINE result<image> to_gray(const image& picture) GRAFT_MEMORY_TRY {
 }
 GRAFT_MEMORY_CATCH("to_gray")
 
-GRAFT_INLINE result<image> crop(const image& picture, std::int64_t top, std::int64_t left, std::int64_t height,
-                                std::int64_t width) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> crop(const image& picture, std::int64_t top, std::int64_t left, std::int64_t height, std::int64_t width) GRAFT_MEMORY_TRY {
     if (top < 0 || left < 0 || height < 1 || width < 1 || height > picture.height - top || width > picture.width - left)
         return fail(errc::preprocess_crop, "crop",
-                    "a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) +
-                        " does not hold a crop of " + std::to_string(width) + "x" + std::to_string(height));
+                    "a picture of " + std::to_string(picture.width) + "x" + std::to_string(picture.height) + " does not hold a crop of " +
+                        std::to_string(width) + "x" + std::to_string(height));
     image part;
     GRAFT_TRY_ASSIGN(part, image::make(height, width, picture.channels));
-    for (std::int64_t y = 0; y < height; ++y)
-        std::memcpy(part.row(y), picture.row(top + y) + left * picture.channels, static_cast<std::size_t>(part.stride()));
+    for (std::int64_t y = 0; y < height; ++y) std::memcpy(part.row(y), picture.row(top + y) + left * picture.channels, static_cast<std::size_t>(part.stride()));
     return part;
 }
 GRAFT_MEMORY_CATCH("crop")
@@ -110,12 +105,10 @@ GRAFT_INLINE result<image> orient(const image& picture, int orientation) GRAFT_M
     const bool x_back = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8;
     const bool y_back = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
     image out;
-    GRAFT_TRY_ASSIGN(
-        out, image::make(turned ? picture.width : picture.height, turned ? picture.height : picture.width, picture.channels));
+    GRAFT_TRY_ASSIGN(out, image::make(turned ? picture.width : picture.height, turned ? picture.height : picture.width, picture.channels));
     const std::int64_t channels = picture.channels, stride = picture.stride();
     const std::int64_t step_x = x_back ? -channels : channels, step_y = y_back ? -stride : stride;
-    const std::uint8_t* origin =
-        picture.data() + (x_back ? (picture.width - 1) * channels : 0) + (y_back ? (picture.height - 1) * stride : 0);
+    const std::uint8_t* origin = picture.data() + (x_back ? (picture.width - 1) * channels : 0) + (y_back ? (picture.height - 1) * stride : 0);
     const std::int64_t along = turned ? step_y : step_x, across = turned ? step_x : step_y;
     for (std::int64_t y = 0; y < out.height; ++y) {
         const std::uint8_t* in = origin + y * across;

@@ -31,7 +31,8 @@ public:
     image_cache& operator=(const image_cache&) = delete;
     ~image_cache();
 
-    /// The picture, read-only (whoever writes into its pixels ends the program), or none, also where there is no memory to map it: `if (image found = cache.find(k))`.
+    /// The picture, read-only (whoever writes into its pixels ends the program), or none, also where there is no memory to map it: `if (image found =
+    /// cache.find(k))`.
     image find(const key& wanted) const;
     /// Adds a picture, unless it is there or memory is wanting. What cannot be written is told by `trouble`, not by failing: the picture is at hand.
     void put(const key& name, const image& picture);
@@ -74,7 +75,7 @@ struct cache_record {
     std::uint64_t magic, first, second;
     std::uint32_t height, width, channels, unused;
     std::uint64_t pixels_sum;
-    std::uint64_t head_sum; // of what stands before it
+    std::uint64_t head_sum;  // of what stands before it
     std::uint64_t padding;
 
     static constexpr std::uint64_t magic_number = 0x31636572746667e3u;
@@ -82,8 +83,7 @@ struct cache_record {
     std::int64_t total() const noexcept { return std::int64_t(sizeof(cache_record)) + (pixels() + 63) / 64 * 64 + 64; }
     std::uint64_t sum() const noexcept { return xxh64(this, 48); }
     bool valid() const noexcept {
-        return magic == magic_number && head_sum == sum() && height && width && height <= (1u << 27) && width <= (1u << 27) &&
-               (channels == 1 || channels == 3);
+        return magic == magic_number && head_sum == sum() && height && width && height <= (1u << 27) && width <= (1u << 27) && (channels == 1 || channels == 3);
     }
 };
 static_assert(sizeof(cache_record) == 64, "records are written as they are");
@@ -94,18 +94,16 @@ struct cache_key_hash {
     std::size_t operator()(const image_cache::key& k) const noexcept { return static_cast<std::size_t>(k.first); }
 };
 struct cache_key_equal {
-    bool operator()(const image_cache::key& a, const image_cache::key& b) const noexcept {
-        return a.first == b.first && a.second == b.second;
-    }
+    bool operator()(const image_cache::key& a, const image_cache::key& b) const noexcept { return a.first == b.first && a.second == b.second; }
 };
 
-} // namespace detail
+}  // namespace detail
 
 struct image_cache::state {
     struct entry {
         std::int64_t at;
         detail::cache_record head;
-        bool checked; // whether its pixels have been held against their checksum
+        bool checked;  // whether its pixels have been held against their checksum
     };
     mutable std::mutex index_lock, append_lock;
     std::unordered_map<key, entry, detail::cache_key_hash, detail::cache_key_equal> index;
@@ -186,7 +184,7 @@ struct cache_mapping {
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE image_cache::~image_cache() {
     if (state_ && state_->descriptor >= 0) ::close(state_->descriptor);
@@ -211,15 +209,13 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
     std::int64_t size = about.st_size;
     char head[sizeof detail::cache_head];
     if (size < static_cast<std::int64_t>(sizeof head) && write) {
-        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0))
-            return fail(errc::file_write, s.path, std::strerror(errno));
+        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0)) return fail(errc::file_write, s.path, std::strerror(errno));
         size = sizeof head;
     }
     const bool read = detail::read_at(s.descriptor, head, sizeof head, 0);
     if (!read && errno) return fail(errc::file_open, s.path, std::strerror(errno));
     if (!read || std::memcmp(head, detail::cache_head, sizeof head) != 0)
-        return fail(errc::file_open, s.path,
-                    "this is not a cache of pictures, or one of another version; remove it or name another folder");
+        return fail(errc::file_open, s.path, "this is not a cache of pictures, or one of another version; remove it or name another folder");
     s.end = sizeof head;
     for (state::entry place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
         const bool got = detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end);
@@ -228,7 +224,7 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
         if (!got || !place.head.valid() || place.head.total() > size - s.end) break;
         place.at = s.end;
         place.checked = false;
-        s.index[{place.head.first, place.head.second}] = place; // the last one counts: it was put because the others were damaged
+        s.index[{place.head.first, place.head.second}] = place;  // the last one counts: it was put because the others were damaged
     }
     if (write && s.end < size && detail::uninterrupted([&] { return ::ftruncate(s.descriptor, s.end); }) != 0)
         return fail(errc::file_write, s.path, std::strerror(errno));
@@ -254,7 +250,7 @@ GRAFT_INLINE image image_cache::state::find(const key& wanted) {
     const std::int64_t page = ::sysconf(_SC_PAGESIZE), start = place.at / page * page;
     auto size = static_cast<std::size_t>(place.at + place.head.total() - start);
 #if defined(MAP_POPULATE)
-    constexpr int flags = MAP_SHARED | MAP_POPULATE; // all of it is about to be read
+    constexpr int flags = MAP_SHARED | MAP_POPULATE;  // all of it is about to be read
 #else
     constexpr int flags = MAP_SHARED;
 #endif

@@ -37,7 +37,7 @@ private:
     struct class_folder {
         std::string relative, name;
         data_part part;
-        bool first; // reached for the first time: no link to another class folder
+        bool first;  // reached for the first time: no link to another class folder
     };
 
     static bool is_folder(const std::vector<folder_entry>& entries, const std::string& name) {
@@ -51,8 +51,7 @@ private:
         if (found || !is_folder(top, "train")) return {};
         std::vector<folder_entry> inside;
         GRAFT_TRY_ASSIGN(inside, list_folder(join_path(state_.folder, "train"), errc::data_open));
-        for (const folder_entry& e : inside)
-            found = found || (e.kind == entry_kind::folder && e.name[0] != '.');
+        for (const folder_entry& e : inside) found = found || (e.kind == entry_kind::folder && e.name[0] != '.');
         return {};
     }
 
@@ -107,14 +106,12 @@ private:
             }
             files = std::move(found).value();
         }
-        for (const std::string& file : files)
-            GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
+        for (const std::string& file : files) GRAFT_TRY(state_.add_file(file, static_cast<int>(at - state_.classes.begin()), folder.part));
         if (state_.size() != before) return {};
         if (folder.part != data_part::training)
             state_.note(path, errc::data_empty_class, "the folder holds no pictures");
         else if (!options_.allow_empty)
-            state_.refuse(path, errc::data_empty_class,
-                          "the class folder holds no pictures; fill it, remove it, or allow empty classes (--allow-empty)");
+            state_.refuse(path, errc::data_empty_class, "the class folder holds no pictures; fill it, remove it, or allow empty classes (--allow-empty)");
         return {};
     }
 
@@ -151,5 +148,5 @@ private:
     picture_walk walk_;
 };
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

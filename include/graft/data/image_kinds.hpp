@@ -17,7 +17,8 @@ inline const char* decoded_kinds() noexcept { return "JPEG, PNG, BMP and PNM"; }
 // What is said of a file that is none of the kinds decoded.
 GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_t size, const std::string& name) {
     const file_kind kind = kind_of_file(bytes, size);
-    if (kind.family == file_family::unknown) return fail(errc::image_unsupported, name, std::string("not a picture of a kind that is known; ") + decoded_kinds() + " can be read");
+    if (kind.family == file_family::unknown)
+        return fail(errc::image_unsupported, name, std::string("not a picture of a kind that is known; ") + decoded_kinds() + " can be read");
     if (kind.family != file_family::picture) return fail(errc::image_unsupported, name, wrong_kind(kind, "a picture", ""));
     std::string text = std::string("this is ") + kind.title;
 #if !GRAFT_HAS_LIBWEBP
@@ -29,5 +30,5 @@ GRAFT_COLD inline status unsupported_image(const std::uint8_t* bytes, std::size_
     return fail(errc::image_unsupported, name, text);
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -16,13 +16,10 @@ using byte_sink = bool (*)(void* context, const std::uint8_t* bytes, std::size_t
 
 class inflater {
 public:
-    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context)
-        : begin_(in), input_{in, in + n}, sink_(sink), context_(context) {}
+    inflater(const std::uint8_t* in, std::size_t n, byte_sink sink, void* context) : begin_(in), input_{in, in + n}, sink_(sink), context_(context) {}
 
     // Bytes of the input that were read; meant for `done`.
-    std::size_t consumed() const noexcept {
-        return static_cast<std::size_t>(input_.in - begin_) - input_.bits / 8 + input_.padding;
-    }
+    std::size_t consumed() const noexcept { return static_cast<std::size_t>(input_.in - begin_) - input_.bits / 8 + input_.padding; }
 
     inflate_end run() {
         auto memory = buffer::allocate(capacity + 16);
@@ -50,7 +47,7 @@ private:
     static constexpr int fast_bits = 10;
 
     struct huffman {
-        std::uint16_t fast[1 << fast_bits]; // symbol * 16 + length for the short codes, 0 for the others
+        std::uint16_t fast[1 << fast_bits];  // symbol * 16 + length for the short codes, 0 for the others
         std::uint16_t count[16], symbol[288];
 
         bool build(const std::uint8_t* lengths, int n) {
@@ -67,7 +64,7 @@ private:
                     code[length + 1] = static_cast<std::uint16_t>((code[length] + count[length]) << 1);
                 }
             }
-            if (left > 0 && longest > 1) return false; // incomplete, which only a single code may be
+            if (left > 0 && longest > 1) return false;  // incomplete, which only a single code may be
             for (int i = 0; i < n; ++i) {
                 const int length = lengths[i];
                 if (!length) continue;
@@ -75,8 +72,7 @@ private:
                 std::uint32_t reversed = 0, forward = code[length]++;
                 if (length > fast_bits) continue;
                 for (int b = 0; b < length; ++b) reversed |= (forward >> b & 1) << (length - 1 - b);
-                for (; reversed < (1u << fast_bits); reversed += 1u << length)
-                    fast[reversed] = static_cast<std::uint16_t>(i * 16 + length);
+                for (; reversed < (1u << fast_bits); reversed += 1u << length) fast[reversed] = static_cast<std::uint16_t>(i * 16 + length);
             }
             return true;
         }
@@ -86,7 +82,7 @@ private:
     struct bit_reader {
         const std::uint8_t *in, *end;
         std::uint64_t held = 0;
-        std::size_t padding = 0; // zero bytes that were taken behind the end
+        std::size_t padding = 0;  // zero bytes that were taken behind the end
         unsigned bits = 0;
 
         void refill() noexcept {
@@ -152,7 +148,7 @@ private:
         bit_reader& r = input_;
         r.take(r.bits & 7);
         // Whole bytes that were read ahead go back to the input.
-        r.in -= r.bits / 8 - r.padding; // the input is not starved, so there is no more padding than that
+        r.in -= r.bits / 8 - r.padding;  // the input is not starved, so there is no more padding than that
         r.held = 0;
         r.bits = 0;
         r.padding = 0;
@@ -208,27 +204,23 @@ private:
             if (i + times > n_literals + n_distances) return inflate_end::malformed;
             for (int t = 0; t < times; ++t) all[i++] = value;
         }
-        if (!all[256] || !literals_.build(all, n_literals) || !distances_.build(all + n_literals, n_distances))
-            return inflate_end::malformed;
+        if (!all[256] || !literals_.build(all, n_literals) || !distances_.build(all + n_literals, n_distances)) return inflate_end::malformed;
         return codes();
     }
 
     inflate_end codes() {
         static constexpr std::uint16_t length_base[29] = {3,  4,  5,  6,  7,  8,  9,  10, 11,  13,  15,  17,  19,  23, 27,
                                                           31, 35, 43, 51, 59, 67, 83, 99, 115, 131, 163, 195, 227, 258};
-        static constexpr std::uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2,
-                                                          2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
-        static constexpr std::uint16_t distance_base[30] = {1,    2,    3,    4,    5,    7,    9,    13,    17,    25,
-                                                            33,   49,   65,   97,   129,  193,  257,  385,   513,   769,
-                                                            1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
-        static constexpr std::uint8_t distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2,  3,  3,  4,  4,  5,  5,  6,
-                                                            6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
+        static constexpr std::uint8_t length_extra[29] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 0};
+        static constexpr std::uint16_t distance_base[30] = {1,   2,   3,   4,   5,   7,    9,    13,   17,   25,   33,   49,   65,    97,    129,
+                                                            193, 257, 385, 513, 769, 1025, 1537, 2049, 3073, 4097, 6145, 8193, 12289, 16385, 24577};
+        static constexpr std::uint8_t distance_extra[30] = {0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13};
         bit_reader r = input_;
         std::uint8_t* const window = window_;
         std::size_t at = at_;
         inflate_end end = inflate_end::malformed;
         for (;;) {
-            if (r.bits < 48) r.refill(); // enough for a length, a distance and their extra bits
+            if (r.bits < 48) r.refill();  // enough for a length, a distance and their extra bits
             int symbol = r.decode(literals_);
             if (r.starved()) {
                 end = inflate_end::truncated;
@@ -265,7 +257,7 @@ private:
             const std::uint8_t* from = to - distance;
             at += n;
             if (distance >= 8) {
-                for (std::size_t i = 0; i < n; i += 8) std::memcpy(to + i, from + i, 8); // the window has room to run over
+                for (std::size_t i = 0; i < n; i += 8) std::memcpy(to + i, from + i, 8);  // the window has room to run over
             } else
                 for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
         }
@@ -289,5 +281,5 @@ inline std::size_t zlib_header(const std::uint8_t* in, std::size_t n) noexcept {
     return n >= 2 && (in[0] & 15) == 8 && (in[0] >> 4) <= 7 && (in[0] * 256 + in[1]) % 31 == 0 && !(in[1] & 32) ? 2 : 0;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

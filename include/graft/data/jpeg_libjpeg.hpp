@@ -37,8 +37,8 @@ inline void jpeg_warn(j_common_ptr info, int level) {
 }
 
 // Makes no object that has a destructor: the jump would pass it by. `pixels` holds width * height * 3 bytes.
-inline GRAFT_NOINLINE bool run_libjpeg(jpeg_escape& escape, const std::uint8_t* bytes, std::size_t size, std::uint8_t* row,
-                                       std::uint8_t* pixels, std::int64_t width, std::int64_t height) {
+inline GRAFT_NOINLINE bool run_libjpeg(jpeg_escape& escape, const std::uint8_t* bytes, std::size_t size, std::uint8_t* row, std::uint8_t* pixels,
+                                       std::int64_t width, std::int64_t height) {
     jpeg_decompress_struct info;
     info.err = jpeg_std_error(&escape.manager);
     escape.manager.error_exit = jpeg_leave;
@@ -76,15 +76,12 @@ inline result<image> decode_jpeg_libjpeg(const std::uint8_t* bytes, const std::s
     GRAFT_TRY_ASSIGN(row, buffer::allocate(static_cast<std::size_t>(4 * header.width)));
     jpeg_escape escape;
     std::memset(&escape, 0, sizeof escape);
-    const bool good = run_libjpeg(escape, bytes, header.end, reinterpret_cast<std::uint8_t*>(row.data()), picture.data(),
-                                  header.width, header.height);
-    if (!good)
-        return jpeg_error(escape.no_memory ? errc::memory_oom : errc::image_malformed, name,
-                          escape.text[0] ? escape.text : "the file is damaged");
+    const bool good = run_libjpeg(escape, bytes, header.end, reinterpret_cast<std::uint8_t*>(row.data()), picture.data(), header.width, header.height);
+    if (!good) return jpeg_error(escape.no_memory ? errc::memory_oom : errc::image_malformed, name, escape.text[0] ? escape.text : "the file is damaged");
     if (escape.truncated) return jpeg_error(errc::image_truncated, name, "picture data is missing");
     return picture;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif

@@ -14,21 +14,17 @@ struct jpeg_header {
     int components = 0, scans = 0;
     bool jfif = false, adobe = false;
     int adobe_transform = 0;
-    std::size_t adobe_transform_at = 0; // where in the file that byte stands
-    std::size_t end = 0;                // behind the EOI marker
+    std::size_t adobe_transform_at = 0;  // where in the file that byte stands
+    std::size_t end = 0;                 // behind the EOI marker
     std::string exif, xmp;
 };
 
-GRAFT_COLD inline status jpeg_error(errc code, const std::string& name, const std::string& what) {
-    return fail(code, name, "JPEG: " + what);
-}
+GRAFT_COLD inline status jpeg_error(errc code, const std::string& name, const std::string& what) { return fail(code, name, "JPEG: " + what); }
 
 // A frame header; `p` holds `n` bytes behind its length.
-inline status read_jpeg_frame(int marker, const std::uint8_t* p, std::size_t n, const std::string& name, const limits& caps,
-                              jpeg_header& header) {
+inline status read_jpeg_frame(int marker, const std::uint8_t* p, std::size_t n, const std::string& name, const limits& caps, jpeg_header& header) {
     if (marker == 0xc3) return jpeg_error(errc::image_unsupported, name, "lossless coding");
-    if (marker == 0xc5 || marker == 0xc6 || marker == 0xc7 || marker == 0xde)
-        return jpeg_error(errc::image_unsupported, name, "hierarchical coding");
+    if (marker == 0xc5 || marker == 0xc6 || marker == 0xc7 || marker == 0xde) return jpeg_error(errc::image_unsupported, name, "hierarchical coding");
     if (marker >= 0xc8) return jpeg_error(errc::image_unsupported, name, "arithmetic coding");
     if (header.components) return jpeg_error(errc::image_malformed, name, "two frames");
     if (n < 6) return jpeg_error(errc::image_malformed, name, "the frame header is too short");
@@ -36,10 +32,8 @@ inline status read_jpeg_frame(int marker, const std::uint8_t* p, std::size_t n, 
     header.height = p[1] << 8 | p[2];
     header.width = p[3] << 8 | p[4];
     const int components = p[5];
-    if (components != 1 && components != 3 && components != 4)
-        return jpeg_error(errc::image_malformed, name, std::to_string(components) + " components");
-    if (n < 6 + 3 * static_cast<std::size_t>(components))
-        return jpeg_error(errc::image_malformed, name, "the frame header is too short");
+    if (components != 1 && components != 3 && components != 4) return jpeg_error(errc::image_malformed, name, std::to_string(components) + " components");
+    if (n < 6 + 3 * static_cast<std::size_t>(components)) return jpeg_error(errc::image_malformed, name, "the frame header is too short");
     int across = 1, down = 1;
     for (int i = 0; i < components; ++i) {
         const int h = p[7 + 3 * i] >> 4, v = p[7 + 3 * i] & 15;
@@ -48,8 +42,7 @@ inline status read_jpeg_frame(int marker, const std::uint8_t* p, std::size_t n, 
         down = v > down ? v : down;
     }
     for (int i = 0; i < components; ++i)
-        if (across % (p[7 + 3 * i] >> 4) || down % (p[7 + 3 * i] & 15))
-            return jpeg_error(errc::image_unsupported, name, "fractional sampling");
+        if (across % (p[7 + 3 * i] >> 4) || down % (p[7 + 3 * i] & 15)) return jpeg_error(errc::image_unsupported, name, "fractional sampling");
     header.components = components;
     return check_image_size(header.width, header.height, name, caps);
 }
@@ -57,8 +50,7 @@ inline status read_jpeg_frame(int marker, const std::uint8_t* p, std::size_t n, 
 // Huffman tables that are not prefix codes, or name coefficients wider than any, are refused here, whoever decodes.
 inline status check_jpeg_huffman(const std::uint8_t* p, std::size_t n, const std::string& name) {
     while (n) {
-        if (n < 17 || (p[0] >> 4) > 1 || (p[0] & 15) > 3)
-            return jpeg_error(errc::image_malformed, name, "a Huffman table is not well formed");
+        if (n < 17 || (p[0] >> 4) > 1 || (p[0] & 15) > 3) return jpeg_error(errc::image_malformed, name, "a Huffman table is not well formed");
         const bool dc = (p[0] >> 4) == 0;
         std::size_t symbols = 0;
         std::int64_t room = 1;
@@ -80,8 +72,7 @@ inline void read_jpeg_application(int marker, const std::uint8_t* p, std::size_t
     const auto starts = [p, n](const char* text, std::size_t size) { return n >= size && std::memcmp(p, text, size) == 0; };
     const char* chars = reinterpret_cast<const char*>(p);
     if (marker == 0xe0 && starts("JFIF", 5)) header.jfif = true;
-    if (marker == 0xe1 && starts("Exif\0\0", 6))
-        header.exif.append(chars + (header.exif.empty() ? 0 : 6), n - (header.exif.empty() ? 0 : 6));
+    if (marker == 0xe1 && starts("Exif\0\0", 6)) header.exif.append(chars + (header.exif.empty() ? 0 : 6), n - (header.exif.empty() ? 0 : 6));
     if (marker == 0xe1 && starts("http://ns.adobe.com/xap/1.0/", 29)) header.xmp.assign(chars + 29, n - 29);
     if (marker == 0xee && n >= 12 && starts("Adobe", 5)) {
         header.adobe = true;
@@ -90,14 +81,12 @@ inline void read_jpeg_application(int marker, const std::uint8_t* p, std::size_t
     }
 }
 
-inline status scan_jpeg(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& caps,
-                        jpeg_header& header) {
+inline status scan_jpeg(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& caps, jpeg_header& header) {
     std::size_t at = 2;
     for (;;) {
         // To the next marker: within a scan past its entropy-coded bytes, elsewhere past padding.
         const auto* mark = at < size ? static_cast<const std::uint8_t*>(std::memchr(bytes + at, 0xff, size - at)) : nullptr;
-        if (!mark || mark + 1 == bytes + size)
-            return jpeg_error(errc::image_truncated, name, "the file ends before its end marker");
+        if (!mark || mark + 1 == bytes + size) return jpeg_error(errc::image_truncated, name, "the file ends before its end marker");
         at = static_cast<std::size_t>(mark - bytes) + 1;
         const int marker = bytes[at];
         if (marker == 0xff) continue;
@@ -140,5 +129,5 @@ inline std::uint8_t ink(int c, int black) noexcept {
     return static_cast<std::uint8_t>(black - (((product >> 8) + product) >> 8));
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -222,7 +222,7 @@ typedef struct {
     int (*eof)(void* user);
 } stbi_io_callbacks;
 #include GRAFT_STB_IMAGE
-} // namespace stb
+}  // namespace stb
 GRAFT_END_NAMESPACE
 #pragma pop_macro("FAST_BITS")
 #pragma pop_macro("STBIDEF")
@@ -344,7 +344,7 @@ inline result<image> decode_jpeg_stb(const std::uint8_t* bytes, const std::strin
     return made;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif

@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 
 /// A sample that could not be read, and why.
 struct bad_sample {
-    std::int64_t index = 0; ///< in the dataset
+    std::int64_t index = 0;  ///< in the dataset
     std::string name;
     errc code = errc::internal;
     std::string detail;
@@ -18,15 +18,15 @@ struct bad_sample {
 
 /// What a loader hands out.
 struct batch {
-    tensor inputs;                     ///< (N, C, H, W) or (N, H, W, C), of the type that the preprocessing says
-    tensor teacher_inputs;             ///< the same samples as loader_options::teacher has them; empty without
-    std::vector<std::int32_t> labels;  ///< N of them
-    std::vector<std::int64_t> indices; ///< in the dataset, N of them
+    tensor inputs;                      ///< (N, C, H, W) or (N, H, W, C), of the type that the preprocessing says
+    tensor teacher_inputs;              ///< the same samples as loader_options::teacher has them; empty without
+    std::vector<std::int32_t> labels;   ///< N of them
+    std::vector<std::int64_t> indices;  ///< in the dataset, N of them
     /// Where the batch was mixed: sample i is lambda[i] of `labels[i]` and the rest of `other_labels[i]`. Else both are empty.
     std::vector<std::int32_t> other_labels;
     std::vector<float> lambda;
-    std::vector<bad_sample> bad; ///< what was left out: the batch is shorter by as many, perhaps empty
-    std::int64_t number = 0;     ///< in the epoch
+    std::vector<bad_sample> bad;  ///< what was left out: the batch is shorter by as many, perhaps empty
+    std::int64_t number = 0;      ///< in the epoch
 
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(labels.size()); }
 };
@@ -41,10 +41,10 @@ struct teacher_view {
 struct loader_options {
     sample_options sample;
     std::int64_t batch_size = 32;
-    bool shuffle = true;    ///< in `epoch_order`; else in the dataset's
-    bool drop_last = false; ///< whether a last batch that is not full is left out
-    int workers = 0;        ///< threads; 0: default_threads()
-    int ahead = 4;          ///< batches made or being made before they are asked for; >= 1
+    bool shuffle = true;     ///< in `epoch_order`; else in the dataset's
+    bool drop_last = false;  ///< whether a last batch that is not full is left out
+    int workers = 0;         ///< threads; 0: default_threads()
+    int ahead = 4;           ///< batches made or being made before they are asked for; >= 1
     /// The share of the samples that may be bad in one epoch (of those that were visited since `start`): see `allowed_bad`; more is
     /// data.too_many_bad, which says what share there is. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;

@@ -94,7 +94,7 @@ public:
 
 private:
     struct slot {
-        batch made; // `inputs` is as long as a full batch until it is closed
+        batch made;  // `inputs` is as long as a full batch until it is closed
         std::vector<status> outcome;
         std::int64_t first = 0, count = 0, left = 0;
         status failed;
@@ -141,9 +141,7 @@ private:
         return teacher_ ? teacher_->write(index, epoch_, s.made.teacher_inputs.raw() + i * teacher_->sample_bytes()) : status();
     }
 
-    std::int64_t index_at(std::int64_t place) const noexcept {
-        return order_.empty() ? place : order_[static_cast<std::size_t>(place)];
-    }
+    std::int64_t index_at(std::int64_t place) const noexcept { return order_.empty() ? place : order_[static_cast<std::size_t>(place)]; }
 
     bool has_work() const noexcept { return next_batch_ < batches_ && next_batch_ - delivered_ < options_.ahead; }
 
@@ -174,8 +172,7 @@ private:
             next_sample_ = 0;
         }
         lock.unlock();
-        for (std::int64_t i = begin; i < end; ++i)
-            s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
+        for (std::int64_t i = begin; i < end; ++i) s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); });
         lock.lock();
         if (s.left -= end - begin) return;
         lock.unlock();
@@ -268,7 +265,8 @@ private:
                            std::to_string(allowed_bad(options_.bad_share, n)) + " may. This one: " + text(one.code) + ": " + one.detail;
         for (std::size_t i = 1; i < first_bad_.size(); ++i) what += (i == 1 ? "; others: " : ", ") + escape(first_bad_[i].name);
         // Rounded up, so that the share of so many is that of all of them.
-        if (all < n) what += detail::number_text(". --bad-share %.4g leaves them out", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
+        if (all < n)
+            what += detail::number_text(". --bad-share %.4g leaves them out", std::ceil(1000 * static_cast<double>(all) / static_cast<double>(n)) / 1000);
         return fail(errc::data_too_many_bad, one.name, what + "; `graft check` lists them all");
     }
 
@@ -277,12 +275,12 @@ private:
     const sample_maker samples_;
     const std::optional<sample_maker> teacher_;
     const int workers_;
-    const std::int64_t chunk_; // samples that are taken at a time: small pictures are made faster than locks are
+    const std::int64_t chunk_;  // samples that are taken at a time: small pictures are made faster than locks are
     std::int64_t batches_ = 0;
     std::vector<std::int64_t> order_;
     std::vector<slot> slots_;
     std::vector<buffer> spare_;
-    std::vector<bad_sample> first_bad_; // of this epoch, a few
+    std::vector<bad_sample> first_bad_;  // of this epoch, a few
     std::vector<std::thread> threads_;
     std::mutex lock_;
     std::condition_variable work_, ready_;
@@ -292,7 +290,7 @@ private:
     bool stopping_ = false, running_ = false;
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t allowed_bad(double share, std::int64_t samples) noexcept {
     // A share of 0.29 of 100 is 29, whatever binary makes of it.
@@ -305,8 +303,7 @@ GRAFT_INLINE result<loader> loader::make(const dataset& data, const loader_optio
         return fail(errc::usage, "loader", "a batch size of " + std::to_string(options.batch_size) + " makes no sense");
     if (options.workers < 0 || options.workers > 1024 || options.ahead < 1 || options.ahead > 1024)
         return fail(errc::usage, "loader", "workers must be 0 to 1024, batches ahead 1 to 1024");
-    if (!(options.bad_share >= 0 && options.bad_share <= 1))
-        return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
+    if (!(options.bad_share >= 0 && options.bad_share <= 1)) return fail(errc::usage, "loader", "the share of bad samples must be in [0, 1]");
     const auto make_samples = [&](const sample_options& how) -> result<sample_maker> {
         sample_maker samples;
         GRAFT_TRY_ASSIGN(samples, sample_maker::make(data, how));

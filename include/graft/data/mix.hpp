@@ -10,8 +10,8 @@ GRAFT_BEGIN_NAMESPACE
 struct mix_plan {
     enum class way : std::uint8_t { none, mixup, cutmix };
     way kind = way::none;
-    double lambda = 1; ///< share of the sample itself, also in its label; the rest is of the one before it
-    crop_box box;      ///< of cutmix: what comes from the other sample
+    double lambda = 1;  ///< share of the sample itself, also in its label; the rest is of the one before it
+    crop_box box;       ///< of cutmix: what comes from the other sample
 };
 
 /// A number distributed as Beta(a, b); by gamma numbers (Marsaglia and Tsang 2000).
@@ -59,7 +59,7 @@ inline void cut_in(const float* other, float* own, const mix_plan& plan, const s
         }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE double random_beta(double a, double b, random_sequence& random) {
     const double x = detail::random_gamma(a, random), y = detail::random_gamma(b, random);
@@ -90,8 +90,7 @@ GRAFT_INLINE mix_plan draw_mix(const augmentation& augment, std::int64_t height,
 
 GRAFT_INLINE status mix(tensor& batch, const mix_plan& plan, bool nchw) GRAFT_MEMORY_TRY {
     if (plan.kind == mix_plan::way::none || !batch.elements()) return {};
-    if (batch.type() != dtype::float32)
-        return fail(errc::input_dtype, "mix", std::string("batches of float32 are mixed, not of ") + name(batch.type()));
+    if (batch.type() != dtype::float32) return fail(errc::input_dtype, "mix", std::string("batches of float32 are mixed, not of ") + name(batch.type()));
     const shape& e = batch.shape();
     if (e.rank() != 4) return fail(errc::input_shape, "mix", "a batch of pictures has 4 dimensions; this one is " + text(e));
     const std::int64_t samples = e[0], n = batch.elements() / samples;

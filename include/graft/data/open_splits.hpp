@@ -19,7 +19,8 @@ inline bool can_look_alike(const dataset_state& state) noexcept {
 }
 
 // For each i in [0, n) on the threads of a pool, telling how many are done.
-template <class F> inline void in_blocks(executor& pool, std::int64_t n, const dataset_progress& progress, const F& f) {
+template <class F>
+inline void in_blocks(executor& pool, std::int64_t n, const dataset_progress& progress, const F& f) {
     constexpr std::int64_t block = 256;
     if (progress.report) progress.report(progress.context, 0, n);
     for (std::int64_t from = 0; from < n; from += block) {
@@ -55,10 +56,10 @@ inline void note_leaks(const dataset& training, const dataset& validation, execu
     }
     if (!leaks) return;
     const std::string others = leaks == 1 ? "" : ", and so for " + std::to_string(leaks - 1) + " others";
-    problems.push_back({validation.name(leaked), errc::data_leak,
-                        "the same contents as " + escape(training.name(of)) + ", which is learnt from" + others +
-                            ": the score is too good by them; `graft check` lists them",
-                        false});
+    problems.push_back(
+        {validation.name(leaked), errc::data_leak,
+         "the same contents as " + escape(training.name(of)) + ", which is learnt from" + others + ": the score is too good by them; `graft check` lists them",
+         false});
 }
 
 // The groups of copies among pictures, for a draw that keeps each on one side.
@@ -78,7 +79,7 @@ inline picture_copies find_copies(const dataset& data, bool by_looks, executor& 
     return finder.find(pool);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<dataset_splits> open_splits(const std::string& path, const dataset_options& options) GRAFT_MEMORY_TRY {
     auto state = std::make_shared<detail::dataset_state>();

@@ -10,8 +10,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// The pictures below a folder.
 struct picture_files {
-    std::vector<std::string> paths;        ///< with the folder before them, sorted by their bytes
-    std::vector<dataset_problem> problems; ///< what was passed over, and why
+    std::vector<std::string> paths;         ///< with the folder before them, sorted by their bytes
+    std::vector<dataset_problem> problems;  ///< what was passed over, and why
 };
 
 /// Finds them: regular files whose name ends as pictures' names do (`.jpg`, `.PNG`, `.webp`, `.heic`, ..., so that one that cannot be read is
@@ -48,7 +48,7 @@ inline bool starts_like_picture(const std::string& path) {
     const descriptor file = descriptor::open(path, descriptor::use::read);
     std::uint8_t p[12] = {};
     const std::int64_t got = file.is_open() ? file.read(p, sizeof p) : -1;
-    if (got < 0) return true; // what cannot be read is reported when it is fetched
+    if (got < 0) return true;  // what cannot be read is reported when it is fetched
     const auto n = static_cast<std::size_t>(got);
     return is_png(p, n) || is_jpeg(p, n) || is_bmp(p, n) || is_pnm(p, n) || (GRAFT_HAS_LIBWEBP && is_webp(p, n));
 }
@@ -80,7 +80,7 @@ public:
     // All pictures under a folder, as deep as they lie: folders by path, files by name within each. Errors: data.open (the folder itself cannot be
     // read; those below are told and passed over), memory.oom.
     result<std::vector<std::string>> below(const std::string& top) {
-        std::vector<std::pair<std::string, int>> waiting{{top, 0}}; // and how deep
+        std::vector<std::pair<std::string, int>> waiting{{top, 0}};  // and how deep
         std::vector<folder_files> found;
         while (!waiting.empty()) {
             const std::pair<std::string, int> folder = std::move(waiting.back());
@@ -116,9 +116,7 @@ public:
         return paths;
     }
 
-    void second_visit(const std::string& path) {
-        note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only");
-    }
+    void second_visit(const std::string& path) { note(path, errc::data_format, "a link to a folder that is read elsewhere; each is read once only"); }
     void skip_other(const std::string& path, const folder_entry& e) {
         note(path, errc::data_open, std::string(e.what) + ", not a regular file; it is passed over");
     }
@@ -142,10 +140,10 @@ private:
     const std::string& base_;
     std::vector<dataset_problem>& problems_;
     file_identity left_out_{0, 0};
-    std::set<file_identity> visited_; // against loops of links, and against doubling by them
+    std::set<file_identity> visited_;  // against loops of links, and against doubling by them
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<picture_files> find_pictures(const std::string& folder, const std::string& leave_out) GRAFT_MEMORY_TRY {
     folder_entry top;

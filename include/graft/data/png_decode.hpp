@@ -14,7 +14,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 struct crc32_table {
-    std::uint32_t at[4][256] = {}; // [k]: the byte is followed by k more
+    std::uint32_t at[4][256] = {};  // [k]: the byte is followed by k more
     constexpr crc32_table() {
         for (std::uint32_t i = 0; i < 256; ++i) {
             std::uint32_t c = i;
@@ -31,8 +31,7 @@ inline std::uint32_t crc32(std::uint32_t crc, const std::uint8_t* p, std::size_t
     static constexpr crc32_table table;
     crc = ~crc;
     for (; n >= 4; n -= 4, p += 4)
-        crc = table.at[3][(crc ^ p[0]) & 255] ^ table.at[2][(crc >> 8 ^ p[1]) & 255] ^ table.at[1][(crc >> 16 ^ p[2]) & 255] ^
-              table.at[0][crc >> 24 ^ p[3]];
+        crc = table.at[3][(crc ^ p[0]) & 255] ^ table.at[2][(crc >> 8 ^ p[1]) & 255] ^ table.at[1][(crc >> 16 ^ p[2]) & 255] ^ table.at[0][crc >> 24 ^ p[3]];
     for (; n; --n, ++p) crc = table.at[0][(crc ^ *p) & 255] ^ (crc >> 8);
     return ~crc;
 }
@@ -47,7 +46,7 @@ public:
     std::int64_t width = 0, height = 0;
     int depth = 8, colour = 2, channels = 3;
     bool interlaced = false, bad_filter = false, complete = false;
-    std::array<std::uint8_t, 768> palette{}; // entries that the file does not give are black, as in Pillow
+    std::array<std::uint8_t, 768> palette{};  // entries that the file does not give are black, as in Pillow
     image picture;
 
     status start(const std::string& name) {
@@ -62,14 +61,10 @@ public:
         return {};
     }
 
-    static bool sink(void* self, const std::uint8_t* bytes, std::size_t n) {
-        return static_cast<png_rows*>(self)->feed(bytes, n);
-    }
+    static bool sink(void* self, const std::uint8_t* bytes, std::size_t n) { return static_cast<png_rows*>(self)->feed(bytes, n); }
 
 private:
-    std::size_t row_bytes(std::int64_t pixels) const noexcept {
-        return static_cast<std::size_t>((pixels * depth * channels + 7) / 8);
-    }
+    std::size_t row_bytes(std::int64_t pixels) const noexcept { return static_cast<std::size_t>((pixels * depth * channels + 7) / 8); }
 
     bool feed(const std::uint8_t* bytes, std::size_t n) {
         while (n && !complete) {
@@ -113,8 +108,7 @@ private:
     }
 
     static int nearest(int west, int north, int corner) noexcept {
-        const int to_west = std::abs(north - corner), to_north = std::abs(west - corner),
-                  to_corner = std::abs(west + north - 2 * corner);
+        const int to_west = std::abs(north - corner), to_north = std::abs(west - corner), to_corner = std::abs(west + north - 2 * corner);
         const int nearer = to_north <= to_corner ? north : corner;
         return to_west <= to_north && to_west <= to_corner ? west : nearer;
     }
@@ -128,7 +122,8 @@ private:
         }
     }
     // The channels side by side: each waits for its own last pixel only.
-    template <int Channels> static void paeth(std::uint8_t* r, const std::uint8_t* a, std::size_t n) noexcept {
+    template <int Channels>
+    static void paeth(std::uint8_t* r, const std::uint8_t* a, std::size_t n) noexcept {
         int west[Channels] = {}, corner[Channels] = {};
         for (std::size_t i = 0; i < n; i += Channels)
             for (std::size_t c = 0; c < Channels; ++c) {
@@ -198,9 +193,7 @@ private:
     int pass_ = -1;
 };
 
-GRAFT_COLD inline status png_error(errc code, const std::string& name, const char* what) {
-    return fail(code, name, std::string("PNG: ") + what);
-}
+GRAFT_COLD inline status png_error(errc code, const std::string& name, const char* what) { return fail(code, name, std::string("PNG: ") + what); }
 
 // IHDR's thirteen bytes.
 inline status read_png_header(const std::uint8_t* p, const std::string& name, const limits& caps, png_rows& rows) {
@@ -214,10 +207,8 @@ inline status read_png_header(const std::uint8_t* p, const std::string& name, co
     static constexpr std::uint16_t depths[7] = {
         1 << 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1, 0, 1 << 8 | 1, 1 << 1 | 1 << 2 | 1 << 4 | 1 << 8, 1 << 8 | 1, 0, 1 << 8 | 1};
     const int d = rows.depth == 16 ? 0 : rows.depth ? rows.depth : 15;
-    if (rows.colour > 6 || d > 8 || !(depths[rows.colour] >> d & 1))
-        return png_error(errc::image_malformed, name, "colour type and depth do not go together");
-    if (p[10] || p[11] || p[12] > 1)
-        return png_error(errc::image_malformed, name, "unknown compression, filter or interlace method");
+    if (rows.colour > 6 || d > 8 || !(depths[rows.colour] >> d & 1)) return png_error(errc::image_malformed, name, "colour type and depth do not go together");
+    if (p[10] || p[11] || p[12] > 1) return png_error(errc::image_malformed, name, "unknown compression, filter or interlace method");
     rows.channels = channels[rows.colour];
     rows.interlaced = p[12] == 1;
     return {};
@@ -226,7 +217,7 @@ inline status read_png_header(const std::uint8_t* p, const std::string& name, co
 inline result<image> decode_png(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& caps) {
     png_rows rows;
     std::string exif, xmp;
-    const std::uint8_t* data = nullptr; // the zlib stream: inside the file where it is one chunk, else joined
+    const std::uint8_t* data = nullptr;  // the zlib stream: inside the file where it is one chunk, else joined
     std::size_t data_size = 0;
     buffer joined;
     std::size_t joined_room = 0;
@@ -253,20 +244,18 @@ inline result<image> decode_png(const std::uint8_t* bytes, std::size_t size, con
             GRAFT_TRY(read_png_header(body, name, caps, rows));
             header = true;
         } else if (is("PLTE")) {
-            if (length % 3 || length > 768 || length == 0 || data)
-                return png_error(errc::image_malformed, name, "PLTE is not as it should be");
+            if (length % 3 || length > 768 || length == 0 || data) return png_error(errc::image_malformed, name, "PLTE is not as it should be");
             std::memcpy(rows.palette.data(), body, length);
             palette = true;
         } else if (is("IDAT")) {
-            if (rows.colour == 3 && !palette)
-                return png_error(errc::image_malformed, name, "a palette picture without a palette");
+            if (rows.colour == 3 && !palette) return png_error(errc::image_malformed, name, "a palette picture without a palette");
             if (data_over) continue;
             if (!data) {
                 data = body;
                 data_size = length;
                 continue;
             }
-            if (!joined_room) { // a second chunk: the rest of the file bounds what there can be
+            if (!joined_room) {  // a second chunk: the rest of the file bounds what there can be
                 joined_room = data_size + (size - at) + length;
                 GRAFT_TRY_ASSIGN(joined, buffer::allocate(joined_room));
                 std::memcpy(joined.data(), data, data_size);
@@ -279,27 +268,23 @@ inline result<image> decode_png(const std::uint8_t* bytes, std::size_t size, con
         } else if (is("eXIf")) {
             if (sound()) exif.assign(reinterpret_cast<const char*>(body), length);
         } else if (is("iTXt")) {
-            static constexpr char key[] = "XML:com.adobe.xmp\0"; // keyword, NUL, then 0: not compressed
-            if (length > sizeof key && std::memcmp(body, key, sizeof key) == 0)
-                xmp.assign(reinterpret_cast<const char*>(body), length);
+            static constexpr char key[] = "XML:com.adobe.xmp\0";  // keyword, NUL, then 0: not compressed
+            if (length > sizeof key && std::memcmp(body, key, sizeof key) == 0) xmp.assign(reinterpret_cast<const char*>(body), length);
         } else if (!(type[0] & 32))
             return png_error(errc::image_unsupported, name, "a critical chunk that is not known");
     }
     if (!data) return png_error(errc::image_malformed, name, "there is no picture data");
     const std::size_t skip = zlib_header(data, data_size);
-    if (!skip)
-        return png_error(data_size < 2 ? errc::image_truncated : errc::image_malformed, name,
-                         "the picture data is not a zlib stream");
+    if (!skip) return png_error(data_size < 2 ? errc::image_truncated : errc::image_malformed, name, "the picture data is not a zlib stream");
     GRAFT_TRY(rows.start(name));
     inflater stream(data + skip, data_size - skip, &png_rows::sink, &rows);
     const inflate_end end = stream.run();
     if (rows.bad_filter) return png_error(errc::image_malformed, name, "a row has an unknown filter");
     if (end == inflate_end::no_memory) return png_error(errc::memory_oom, name, "the system has not enough memory");
-    if (!rows.complete && end == inflate_end::malformed)
-        return png_error(errc::image_malformed, name, "the compressed data is damaged");
+    if (!rows.complete && end == inflate_end::malformed) return png_error(errc::image_malformed, name, "the compressed data is damaged");
     if (!rows.complete) return png_error(errc::image_truncated, name, "rows are missing");
     return orient(rows.picture, orientation_of(exif, xmp));
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

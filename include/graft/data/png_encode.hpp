@@ -24,8 +24,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // One row by one of PNG's five filters; the row above is null at the top.
-inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t* above, std::int64_t n, int step,
-                           std::uint8_t* out) noexcept {
+inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t* above, std::int64_t n, int step, std::uint8_t* out) noexcept {
     for (std::int64_t i = 0; i < n; ++i) {
         const int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0;
         const int corner = above && i >= step ? above[i - step] : 0;
@@ -34,8 +33,7 @@ inline void filter_png_row(int kind, const std::uint8_t* row, const std::uint8_t
         if (kind == 2) guess = up;
         if (kind == 3) guess = (left + up) / 2;
         if (kind == 4) {
-            const int to_left = std::abs(up - corner), to_up = std::abs(left - corner),
-                      to_corner = std::abs(left + up - 2 * corner);
+            const int to_left = std::abs(up - corner), to_up = std::abs(left - corner), to_corner = std::abs(left + up - 2 * corner);
             guess = to_left <= to_up && to_left <= to_corner ? left : to_up <= to_corner ? up : corner;
         }
         out[i] = static_cast<std::uint8_t>(row[i] - guess);
@@ -53,7 +51,7 @@ inline void append_png_chunk(std::string& file, const char* type, const std::str
     append(crc32(0, reinterpret_cast<const std::uint8_t*>(file.data()) + start, file.size() - start));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_TRY {
     if (!picture || (picture.channels != 1 && picture.channels != 3))
@@ -66,8 +64,7 @@ GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_T
         std::int64_t least = INT64_MAX;
         int chosen = 0;
         for (int kind = 0; kind < 5; ++kind) {
-            detail::filter_png_row(kind, picture.row(y), y ? picture.row(y - 1) : nullptr, n, picture.channels,
-                                   reinterpret_cast<std::uint8_t*>(&tried[0]));
+            detail::filter_png_row(kind, picture.row(y), y ? picture.row(y - 1) : nullptr, n, picture.channels, reinterpret_cast<std::uint8_t*>(&tried[0]));
             std::int64_t sum = 0;
             for (const char c : tried) sum += std::abs(static_cast<int>(static_cast<signed char>(c)));
             if (sum >= least) continue;
@@ -86,8 +83,7 @@ GRAFT_INLINE result<std::string> encode_png(const image& picture) GRAFT_MEMORY_T
     std::string file("\x89PNG\r\n\x1a\n", 8);
     detail::append_png_chunk(file, "IHDR", header);
     // A chunk cannot be longer than 2^31 - 1 bytes.
-    for (std::size_t at = 0; at < packed.size(); at += std::size_t(1) << 30)
-        detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
+    for (std::size_t at = 0; at < packed.size(); at += std::size_t(1) << 30) detail::append_png_chunk(file, "IDAT", packed.substr(at, std::size_t(1) << 30));
     detail::append_png_chunk(file, "IEND", "");
     return file;
 }

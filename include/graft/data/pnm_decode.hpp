@@ -29,7 +29,7 @@ struct pnm_reader {
             const std::uint8_t c = bytes[at];
             if (c == '#') {
                 skip_comment();
-                continue; // behind the comment a number that it has interrupted goes on
+                continue;  // behind the comment a number that it has interrupted goes on
             }
             if (space(c)) {
                 if (!digits) continue;
@@ -79,7 +79,7 @@ inline result<image> decode_pnm(const std::uint8_t* bytes, std::size_t size, con
                 std::memset(out, bytes[in.at + static_cast<std::size_t>(y * row_bits + x / 8)] >> (7 - x % 8) & 1 ? 0 : 255, 3);
         return picture;
     }
-    if (kind == 1) { // digits need no space between them
+    if (kind == 1) {  // digits need no space between them
         for (std::int64_t n = 0; n < samples; ++in.at) {
             if (in.at >= size) return in.failed(errc::image_truncated, "the file ends too early");
             const std::uint8_t c = bytes[in.at];
@@ -112,5 +112,5 @@ inline result<image> decode_pnm(const std::uint8_t* bytes, std::size_t size, con
     return picture;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

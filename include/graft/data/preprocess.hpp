@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 struct input_format {
     dtype type = dtype::undefined;
     shape extents;
-    bool known = false; ///< false: there is no model
+    bool known = false;  ///< false: there is no model
 };
 
 /// The specification with everything decided that it leaves to the model: crop, order of channels, layout and type. Without a
@@ -19,16 +19,14 @@ result<preprocess_spec> complete(const preprocess_spec& spec, const input_format
 
 /// The first half: the picture made gray where asked for, resized and cropped, still 8 bits. Errors: preprocess.crop (smaller
 /// than the crop), image.budget, memory.oom, and those of `complete`.
-result<image> resize_and_crop(const image& picture, const preprocess_spec& spec, const input_format& model = {},
-                              const limits& caps = {});
+result<image> resize_and_crop(const image& picture, const preprocess_spec& spec, const input_format& model = {}, const limits& caps = {});
 
 /// The second half: (pixel - mean) / std in float32, rounded half to even and clamped for integers; shape (1, C, H, W) or
 /// (1, H, W, C). Errors: image.dimensions (no picture), usage.preprocess (three means for one channel), memory.oom, and those of `complete`.
 result<tensor> to_tensor(const image& picture, const preprocess_spec& spec, const input_format& model = {});
 
 /// Both halves: a picture to a batch of one.
-result<tensor> preprocess(const image& picture, const preprocess_spec& spec, const input_format& model = {},
-                          const limits& caps = {});
+result<tensor> preprocess(const image& picture, const preprocess_spec& spec, const input_format& model = {}, const limits& caps = {});
 
 GRAFT_END_NAMESPACE
 
@@ -83,20 +81,18 @@ inline bool fill_table(const preprocess_spec& spec, int channel, std::byte* tabl
 
 // Pixels, `step` bytes apart, to elements, `hop` elements apart.
 template <class Element>
-inline void look_up(const std::uint8_t* in, std::int64_t step, std::byte* out, std::int64_t first, std::int64_t hop,
-                    std::int64_t n, const std::byte* table) {
+inline void look_up(const std::uint8_t* in, std::int64_t step, std::byte* out, std::int64_t first, std::int64_t hop, std::int64_t n, const std::byte* table) {
     Element* to = reinterpret_cast<Element*>(out) + first;
     const Element* values = reinterpret_cast<const Element*>(table);
     for (std::int64_t i = 0; i < n; ++i) to[i * hop] = values[in[i * step]];
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const input_format& model) GRAFT_MEMORY_TRY {
     preprocess_spec whole = spec;
     const shape& e = model.extents;
-    if (model.known && e.rank() != 4)
-        return fail(errc::input_shape, "preprocess", "pictures go into an input of 4 dimensions; this one is " + text(e));
+    if (model.known && e.rank() != 4) return fail(errc::input_shape, "preprocess", "pictures go into an input of 4 dimensions; this one is " + text(e));
     const bool nhwc = model.known && detail::is_nhwc(e);
     const std::int64_t height = !model.known ? -1 : e[nhwc ? 1 : 2], width = !model.known ? -1 : e[nhwc ? 2 : 3];
     if (whole.crop == preprocess_spec::crop_rule::model) {
@@ -108,25 +104,21 @@ GRAFT_INLINE result<preprocess_spec> complete(const preprocess_spec& spec, const
         } else if (exact)
             whole.crop = preprocess_spec::crop_rule::none;
         else
-            return fail(errc::usage_preprocess, text(spec),
-                        "`crop` or `resize=HxW` is needed, as no model says how large its input is");
+            return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as no model says how large its input is");
     }
     if (whole.crop == preprocess_spec::crop_rule::none && whole.resize == preprocess_spec::size_rule::fraction)
         return fail(errc::usage_preprocess, text(spec), "`fraction` needs a crop; say `resize=`");
     if (whole.order == preprocess_spec::channels::model)
         whole.order = model.known && e[nhwc ? 3 : 1] == 1 ? preprocess_spec::channels::gray : preprocess_spec::channels::rgb;
-    if (whole.layout == preprocess_spec::axes::model)
-        whole.layout = nhwc ? preprocess_spec::axes::nhwc : preprocess_spec::axes::nchw;
+    if (whole.layout == preprocess_spec::axes::model) whole.layout = nhwc ? preprocess_spec::axes::nhwc : preprocess_spec::axes::nchw;
     if (whole.type == dtype::undefined) whole.type = model.known && model.type != dtype::undefined ? model.type : dtype::float32;
     alignas(8) std::byte table[256 * 8];
-    if (!detail::fill_table(whole, 0, table))
-        return fail(errc::input_dtype, "preprocess", std::string("no picture becomes a tensor of ") + name(whole.type));
+    if (!detail::fill_table(whole, 0, table)) return fail(errc::input_dtype, "preprocess", std::string("no picture becomes a tensor of ") + name(whole.type));
     return whole;
 }
 GRAFT_MEMORY_CATCH("complete")
 
-GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preprocess_spec& spec, const input_format& model,
-                                           const limits& caps) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preprocess_spec& spec, const input_format& model, const limits& caps) GRAFT_MEMORY_TRY {
     preprocess_spec s;
     GRAFT_TRY_ASSIGN(s, complete(spec, model));
     if (!picture) return fail(errc::image_dimensions, "preprocess", "the picture is empty");
@@ -139,23 +131,20 @@ GRAFT_INLINE result<image> resize_and_crop(const image& picture, const preproces
     } else if (s.resize != preprocess_spec::size_rule::none) {
         std::int64_t n = s.resize_height;
         if (s.resize == preprocess_spec::size_rule::fraction)
-            n = static_cast<std::int64_t>(std::nearbyint(std::fmin(
-                static_cast<double>(s.crop_height < s.crop_width ? s.crop_height : s.crop_width) / s.fraction, 1 << 27)));
+            n = static_cast<std::int64_t>(
+                std::nearbyint(std::fmin(static_cast<double>(s.crop_height < s.crop_width ? s.crop_height : s.crop_width) / s.fraction, 1 << 27)));
         detail::shorter_side(source, n, height, width);
     }
     const bool whole = s.crop == preprocess_spec::crop_rule::none;
     const std::int64_t window_height = whole ? height : s.crop_height, window_width = whole ? width : s.crop_width;
     if (height < window_height || width < window_width)
         return fail(errc::preprocess_crop, "preprocess",
-                    "a picture of " + detail::size_text(picture.height, picture.width) + " (height x width), resized to " +
-                        detail::size_text(height, width) + ", is smaller than the crop of " +
-                        detail::size_text(window_height, window_width));
+                    "a picture of " + detail::size_text(picture.height, picture.width) + " (height x width), resized to " + detail::size_text(height, width) +
+                        ", is smaller than the crop of " + detail::size_text(window_height, window_width));
     if (height > (1 << 27) || width > (1 << 27) || window_height * window_width > caps.image_pixels)
         return fail(errc::image_budget, "preprocess",
-                    "resized to " + detail::size_text(height, width) + " the picture is over the limit of " +
-                        std::to_string(caps.image_pixels) + " pixels");
-    return resize_window(source, height, width, s.kernel, (height - window_height) / 2, (width - window_width) / 2, window_height,
-                         window_width);
+                    "resized to " + detail::size_text(height, width) + " the picture is over the limit of " + std::to_string(caps.image_pixels) + " pixels");
+    return resize_window(source, height, width, s.kernel, (height - window_height) / 2, (width - window_width) / 2, window_height, window_width);
 }
 GRAFT_MEMORY_CATCH("resize_and_crop")
 
@@ -168,11 +157,7 @@ GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spe
     GRAFT_TRY_ASSIGN(s, complete(s, model));
     const bool gray = s.order == preprocess_spec::channels::gray;
     if (gray && (s.mean_count == 3 || s.std_count == 3))
-        return fail(errc::usage_preprocess,
-                    s.mean_count == 3 ? "mean"
-                    : s.multiply      ? "scale"
-                                      : "std",
-                    "three values, but a gray picture has one channel");
+        return fail(errc::usage_preprocess, s.mean_count == 3 ? "mean" : s.multiply ? "scale" : "std", "three values, but a gray picture has one channel");
     image source = picture;
     if (gray) GRAFT_TRY_ASSIGN(source, to_gray(picture));
     const std::int64_t channels = gray ? 1 : 3, h = source.height, w = source.width, pixels = h * w;
@@ -196,8 +181,7 @@ GRAFT_INLINE result<tensor> to_tensor(const image& picture, const preprocess_spe
 }
 GRAFT_MEMORY_CATCH("to_tensor")
 
-GRAFT_INLINE result<tensor> preprocess(const image& picture, const preprocess_spec& spec, const input_format& model,
-                                       const limits& caps) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<tensor> preprocess(const image& picture, const preprocess_spec& spec, const input_format& model, const limits& caps) GRAFT_MEMORY_TRY {
     image ready;
     GRAFT_TRY_ASSIGN(ready, resize_and_crop(picture, spec, model, caps));
     return to_tensor(ready, spec, model);

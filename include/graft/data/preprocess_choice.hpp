@@ -15,7 +15,7 @@ enum class preprocess_source : std::uint8_t { given, metadata, raw_bytes, assume
 struct preprocess_choice {
     preprocess_spec spec;
     preprocess_source source = preprocess_source::given;
-    std::string text; ///< as it was given, or guessed
+    std::string text;  ///< as it was given, or guessed
 };
 
 /// How pictures are prepared for an input: by `given`, else by `metadata` (a model's graft.preprocess), else by a guess that fits it: raw

@@ -17,18 +17,18 @@ struct preprocess_spec {
     enum class axes : std::uint8_t { model, nchw, nhwc };
 
     size_rule resize = size_rule::fraction;
-    std::int64_t resize_height = 0, resize_width = 0; ///< pixels; both the same number for `shorter`
-    double fraction = 0.875;                          ///< of the resized picture's shorter side that the crop takes
+    std::int64_t resize_height = 0, resize_width = 0;  ///< pixels; both the same number for `shorter`
+    double fraction = 0.875;                           ///< of the resized picture's shorter side that the crop takes
     crop_rule crop = crop_rule::model;
-    std::int64_t crop_height = 0, crop_width = 0; ///< pixels
+    std::int64_t crop_height = 0, crop_width = 0;  ///< pixels
     filter kernel = filter::bilinear;
     channels order = channels::model;
-    int mean_count = 1, std_count = 1; ///< 1: one value for all channels; 3: one for each
-    float mean[3] = {0, 0, 0};         ///< subtracted; in the order of the output's channels, for pixels of 0..255
-    float std[3] = {1, 1, 1};          ///< divided by, or multiplied by where `multiply` says so
-    bool multiply = false;             ///< whether `std` holds factors (`scale=`)
+    int mean_count = 1, std_count = 1;  ///< 1: one value for all channels; 3: one for each
+    float mean[3] = {0, 0, 0};          ///< subtracted; in the order of the output's channels, for pixels of 0..255
+    float std[3] = {1, 1, 1};           ///< divided by, or multiplied by where `multiply` says so
+    bool multiply = false;              ///< whether `std` holds factors (`scale=`)
     axes layout = axes::model;
-    dtype type = dtype::undefined; ///< undefined: the model's
+    dtype type = dtype::undefined;  ///< undefined: the model's
 };
 
 /// Reads a specification: items `NAME` or `KEY=VALUE`, separated by commas; later ones win. Names: imagenet, unit, signed, raw,
@@ -100,14 +100,10 @@ inline const word* preprocess_words(const std::string& key) {
                                        {"bicubic", int(filter::bicubic)},
                                        {"lanczos", int(filter::lanczos)},
                                        {nullptr, 0}};
-    static constexpr word orders[] = {
-        {"rgb", int(spec::channels::rgb)}, {"bgr", int(spec::channels::bgr)}, {"gray", int(spec::channels::gray)}, {nullptr, 0}};
+    static constexpr word orders[] = {{"rgb", int(spec::channels::rgb)}, {"bgr", int(spec::channels::bgr)}, {"gray", int(spec::channels::gray)}, {nullptr, 0}};
     static constexpr word layouts[] = {{"nchw", int(spec::axes::nchw)}, {"nhwc", int(spec::axes::nhwc)}, {nullptr, 0}};
-    static constexpr word types[] = {{"float32", int(dtype::float32)},
-                                     {"float16", int(dtype::float16)},
-                                     {"uint8", int(dtype::uint8)},
-                                     {"int8", int(dtype::int8)},
-                                     {nullptr, 0}};
+    static constexpr word types[] = {
+        {"float32", int(dtype::float32)}, {"float16", int(dtype::float16)}, {"uint8", int(dtype::uint8)}, {"int8", int(dtype::int8)}, {nullptr, 0}};
     return key == "filter" ? filters : key == "order" ? orders : key == "layout" ? layouts : key == "dtype" ? types : nullptr;
 }
 
@@ -154,9 +150,7 @@ inline bool apply_preprocess_pair(const std::string& key, const std::string& val
         std::int64_t height = 0, width = 0;
         if (value != "none" && !read_size(value, height, width, both)) return false;
         if (key == "resize") {
-            spec.resize = value == "none" ? preprocess_spec::size_rule::none
-                          : both          ? preprocess_spec::size_rule::exact
-                                          : preprocess_spec::size_rule::shorter;
+            spec.resize = value == "none" ? preprocess_spec::size_rule::none : both ? preprocess_spec::size_rule::exact : preprocess_spec::size_rule::shorter;
             spec.resize_height = height;
             spec.resize_width = width;
         } else {
@@ -218,9 +212,7 @@ inline status apply_preprocess(const std::string& items, preprocess_spec& spec, 
     }
 }
 
-inline std::string size_text(std::int64_t height, std::int64_t width) {
-    return std::to_string(height) + "x" + std::to_string(width);
-}
+inline std::string size_text(std::int64_t height, std::int64_t width) { return std::to_string(height) + "x" + std::to_string(width); }
 
 inline std::string list_text(const float* values, int count) {
     std::string out;
@@ -234,7 +226,7 @@ inline std::string word_text(const char* key, int value) {
     return "";
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<preprocess_spec> parse_preprocess(const std::string& spec) GRAFT_MEMORY_TRY {
     preprocess_spec parsed;
@@ -253,10 +245,8 @@ GRAFT_INLINE std::string text(const preprocess_spec& spec) {
     if (spec.crop == preprocess_spec::crop_rule::exact) out += ",crop=" + detail::size_text(spec.crop_height, spec.crop_width);
     if (spec.crop == preprocess_spec::crop_rule::none) out += ",crop=none";
     out += detail::word_text("filter", static_cast<int>(spec.kernel)) + detail::word_text("order", static_cast<int>(spec.order));
-    out += ",mean=" + detail::list_text(spec.mean, spec.mean_count) + (spec.multiply ? ",scale=" : ",std=") +
-           detail::list_text(spec.std, spec.std_count);
-    return out + detail::word_text("layout", static_cast<int>(spec.layout)) +
-           detail::word_text("dtype", static_cast<int>(spec.type));
+    out += ",mean=" + detail::list_text(spec.mean, spec.mean_count) + (spec.multiply ? ",scale=" : ",std=") + detail::list_text(spec.std, spec.std_count);
+    return out + detail::word_text("layout", static_cast<int>(spec.layout)) + detail::word_text("dtype", static_cast<int>(spec.type));
 }
 
 GRAFT_END_NAMESPACE

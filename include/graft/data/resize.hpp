@@ -13,8 +13,8 @@ result<image> resize(const image& picture, std::int64_t height, std::int64_t wid
 
 /// The rectangle (top, left, window_height, window_width) of what `resize` gives, without the work for the rest.
 /// Errors: as `resize`; preprocess.crop where the rectangle is not inside.
-result<image> resize_window(const image& picture, std::int64_t height, std::int64_t width, filter kernel, std::int64_t top,
-                            std::int64_t left, std::int64_t window_height, std::int64_t window_width);
+result<image> resize_window(const image& picture, std::int64_t height, std::int64_t width, filter kernel, std::int64_t top, std::int64_t left,
+                            std::int64_t window_height, std::int64_t window_width);
 
 GRAFT_END_NAMESPACE
 
@@ -32,18 +32,18 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-constexpr int resample_bits = 22;  // of a weight's fraction: 32 less 8 for the pixel and 2 for overshoot
-constexpr int resample_split = 11; // a weight is high * 2^11 + low, so that 16-bit products add up to it exactly
+constexpr int resample_bits = 22;   // of a weight's fraction: 32 less 8 for the pixel and 2 for overshoot
+constexpr int resample_split = 11;  // a weight is high * 2^11 + low, so that 16-bit products add up to it exactly
 
 // For each output position the first input, how many there are, and their weights.
 struct resample_weights {
     struct span {
         std::int64_t first, count;
-        std::size_t at; // in `weight`; even, so that `at / 2` is the place in `high` and `low`
+        std::size_t at;  // in `weight`; even, so that `at / 2` is the place in `high` and `low`
     };
     std::vector<span> spans;
     std::vector<std::int32_t> weight;
-    std::vector<std::uint32_t> high, low; // two weights each, in 16-bit halves
+    std::vector<std::uint32_t> high, low;  // two weights each, in 16-bit halves
 };
 
 inline double resample_sinc(double x) noexcept {
@@ -61,9 +61,9 @@ inline double resample_filter(filter kernel, double x) noexcept {
         if (x == 0.0) return 1.0;
         if (x >= 1.0) return 0.0;
         x *= 3.14159265358979323846;
-        return std::sin(x) / x * (static_cast<double>(0.54f) + static_cast<double>(0.46f) * std::cos(x)); // floats in Pillow too
+        return std::sin(x) / x * (static_cast<double>(0.54f) + static_cast<double>(0.46f) * std::cos(x));  // floats in Pillow too
     }
-    constexpr double a = -0.5; // Catmull-Rom
+    constexpr double a = -0.5;  // Catmull-Rom
     if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
     if (x < 2.0) return (((x - 5) * x + 8) * x - 4) * a;
     return 0.0;
@@ -97,8 +97,7 @@ inline resample_weights weights_for(std::int64_t in, std::int64_t out, filter ke
     }
     for (std::size_t i = 0; GRAFT_RESIZE_SSE2 && i < w.weight.size(); i += 2) {
         const std::int32_t a = w.weight[i], b = w.weight[i + 1];
-        w.high.push_back((static_cast<std::uint32_t>(a >> resample_split) & 0xffff) |
-                         static_cast<std::uint32_t>(b >> resample_split) << 16);
+        w.high.push_back((static_cast<std::uint32_t>(a >> resample_split) & 0xffff) | static_cast<std::uint32_t>(b >> resample_split) << 16);
         w.low.push_back((static_cast<std::uint32_t>(a) & 2047) | (static_cast<std::uint32_t>(b) & 2047) << 16);
     }
     return w;
@@ -109,8 +108,7 @@ inline std::uint8_t resample_clip(std::int32_t sum) noexcept {
     return static_cast<std::uint8_t>(sum < 0 ? 0 : sum > 255 ? 255 : sum);
 }
 
-inline GRAFT_NOINLINE void resample_row(const std::uint8_t* in, std::uint8_t* out, int channels,
-                                        const resample_weights& w) noexcept {
+inline GRAFT_NOINLINE void resample_row(const std::uint8_t* in, std::uint8_t* out, int channels, const resample_weights& w) noexcept {
     for (const resample_weights::span& s : w.spans) {
         const std::uint8_t* p = in + s.first * channels;
 #if GRAFT_RESIZE_SSE2
@@ -124,8 +122,8 @@ inline GRAFT_NOINLINE void resample_row(const std::uint8_t* in, std::uint8_t* ou
                 std::uint32_t a, b;
                 std::memcpy(&a, p, 4);
                 std::memcpy(&b, p + 2, 4);
-                const __m128i pairs = _mm_unpacklo_epi8(
-                    _mm_unpacklo_epi8(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b >> 8))), zero);
+                const __m128i pairs =
+                    _mm_unpacklo_epi8(_mm_unpacklo_epi8(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_cvtsi32_si128(static_cast<int>(b >> 8))), zero);
                 high = _mm_add_epi32(high, _mm_madd_epi16(pairs, _mm_set1_epi32(static_cast<int>(*h++))));
                 low = _mm_add_epi32(low, _mm_madd_epi16(pairs, _mm_set1_epi32(static_cast<int>(*l++))));
             }
@@ -134,8 +132,7 @@ inline GRAFT_NOINLINE void resample_row(const std::uint8_t* in, std::uint8_t* ou
                 high = _mm_add_epi32(high, _mm_madd_epi16(last, _mm_set1_epi32(static_cast<int>(*h))));
                 low = _mm_add_epi32(low, _mm_madd_epi16(last, _mm_set1_epi32(static_cast<int>(*l))));
             }
-            const __m128i sum =
-                _mm_add_epi32(_mm_add_epi32(_mm_slli_epi32(high, resample_split), low), _mm_set1_epi32(1 << (resample_bits - 1)));
+            const __m128i sum = _mm_add_epi32(_mm_add_epi32(_mm_slli_epi32(high, resample_split), low), _mm_set1_epi32(1 << (resample_bits - 1)));
             const __m128i words = _mm_packs_epi32(_mm_srai_epi32(sum, resample_bits), zero);
             const auto four = static_cast<std::uint32_t>(_mm_cvtsi128_si32(_mm_packus_epi16(words, zero)));
             out[0] = static_cast<std::uint8_t>(four);
@@ -155,8 +152,8 @@ inline GRAFT_NOINLINE void resample_row(const std::uint8_t* in, std::uint8_t* ou
 }
 
 // One output row of `n` bytes from the rows of `s`, which are `stride` bytes apart.
-inline GRAFT_NOINLINE void resample_column(const std::uint8_t* in, std::int64_t stride, std::uint8_t* out, std::int64_t n,
-                                           const resample_weights& w, const resample_weights::span& s) noexcept {
+inline GRAFT_NOINLINE void resample_column(const std::uint8_t* in, std::int64_t stride, std::uint8_t* out, std::int64_t n, const resample_weights& w,
+                                           const resample_weights::span& s) noexcept {
     std::int64_t x = 0;
 #if GRAFT_RESIZE_SSE2
     const __m128i zero = _mm_setzero_si128(), half = _mm_set1_epi32(1 << (resample_bits - 1));
@@ -167,8 +164,7 @@ inline GRAFT_NOINLINE void resample_column(const std::uint8_t* in, std::int64_t 
             const std::uint8_t* p = in + i * stride + x;
             const __m128i a = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
             const __m128i b = i + 1 < s.count ? _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + stride)) : zero;
-            const __m128i both = _mm_unpacklo_epi8(a, b), pairs0 = _mm_unpacklo_epi8(both, zero),
-                          pairs1 = _mm_unpackhi_epi8(both, zero);
+            const __m128i both = _mm_unpacklo_epi8(a, b), pairs0 = _mm_unpacklo_epi8(both, zero), pairs1 = _mm_unpackhi_epi8(both, zero);
             const __m128i kh = _mm_set1_epi32(static_cast<int>(h[i / 2])), kl = _mm_set1_epi32(static_cast<int>(l[i / 2]));
             high0 = _mm_add_epi32(high0, _mm_madd_epi16(pairs0, kh));
             high1 = _mm_add_epi32(high1, _mm_madd_epi16(pairs1, kh));
@@ -195,8 +191,7 @@ inline void resample_across(const image& in, std::int64_t top, const resample_we
 }
 
 // The columns of `in` from `left` on, as many as `out` has; spans count rows from `top`.
-inline void resample_down(const image& in, std::int64_t left, std::int64_t top, const resample_weights& rows,
-                          image& out) noexcept {
+inline void resample_down(const image& in, std::int64_t left, std::int64_t top, const resample_weights& rows, image& out) noexcept {
     for (std::int64_t y = 0; y < out.height; ++y) {
         const resample_weights::span& span = rows.spans[static_cast<std::size_t>(y)];
         resample_column(in.row(span.first - top) + left * in.channels, in.stride(), out.row(y), out.stride(), rows, span);
@@ -214,8 +209,7 @@ inline std::vector<std::int64_t> nearest_positions(std::int64_t in, std::int64_t
     return positions;
 }
 
-inline void resize_nearest(const image& picture, std::int64_t height, std::int64_t width, std::int64_t top, std::int64_t left,
-                           image& out) {
+inline void resize_nearest(const image& picture, std::int64_t height, std::int64_t width, std::int64_t top, std::int64_t left, image& out) {
     const std::vector<std::int64_t> ys = nearest_positions(picture.height, height, top, top + out.height);
     const std::vector<std::int64_t> xs = nearest_positions(picture.width, width, left, left + out.width);
     const int channels = picture.channels;
@@ -227,23 +221,21 @@ inline void resize_nearest(const image& picture, std::int64_t height, std::int64
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<image> resize(const image& picture, std::int64_t height, std::int64_t width, filter kernel) GRAFT_MEMORY_TRY {
     return resize_window(picture, height, width, kernel, 0, 0, height, width);
 }
 GRAFT_MEMORY_CATCH("resize")
 
-GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t height, std::int64_t width, filter kernel,
-                                         std::int64_t top, std::int64_t left, std::int64_t window_height,
-                                         std::int64_t window_width) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<image> resize_window(const image& picture, std::int64_t height, std::int64_t width, filter kernel, std::int64_t top, std::int64_t left,
+                                         std::int64_t window_height, std::int64_t window_width) GRAFT_MEMORY_TRY {
     if (!picture || height < 1 || width < 1 || height > (1 << 27) || width > (1 << 27))
         return fail(errc::image_dimensions, "resize",
-                    std::to_string(picture.width) + "x" + std::to_string(picture.height) + " cannot be resized to " +
-                        std::to_string(width) + "x" + std::to_string(height));
+                    std::to_string(picture.width) + "x" + std::to_string(picture.height) + " cannot be resized to " + std::to_string(width) + "x" +
+                        std::to_string(height));
     const bool across = width != picture.width, down = height != picture.height;
-    if (top < 0 || left < 0 || window_height < 1 || window_width < 1 || window_height > height - top ||
-        window_width > width - left)
+    if (top < 0 || left < 0 || window_height < 1 || window_width < 1 || window_height > height - top || window_width > width - left)
         return fail(errc::preprocess_crop, "resize",
                     "a picture resized to " + std::to_string(width) + "x" + std::to_string(height) + " does not hold a crop of " +
                         std::to_string(window_width) + "x" + std::to_string(window_height));

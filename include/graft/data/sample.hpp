@@ -39,19 +39,19 @@ struct dataset_options {
 struct sample_bytes {
     const std::uint8_t* data = nullptr;
     std::size_t size = 0;
-    std::shared_ptr<const void> owner; ///< keeps `data` alive
-    std::int64_t height = 0;           ///< 0 for an encoded file; else `data` are the pixels, 8 bits each
+    std::shared_ptr<const void> owner;  ///< keeps `data` alive
+    std::int64_t height = 0;            ///< 0 for an encoded file; else `data` are the pixels, 8 bits each
     std::int64_t width = 0;
-    int channels = 0;    ///< of raw pixels: 1 is gray, 3 are RGB
-    bool planar = false; ///< of raw pixels: one channel after the other (CHW), else interleaved (HWC)
+    int channels = 0;     ///< of raw pixels: 1 is gray, 3 are RGB
+    bool planar = false;  ///< of raw pixels: one channel after the other (CHW), else interleaved (HWC)
 };
 
 /// Something wrong with a dataset: where, of which kind, and a sentence.
 struct dataset_problem {
-    std::string path; ///< bytes as the file system has them
+    std::string path;  ///< bytes as the file system has them
     errc code = errc::data_format;
     std::string detail;
-    bool refused = false; ///< whether training is refused because of it; else it is passed over
+    bool refused = false;  ///< whether training is refused because of it; else it is passed over
 };
 
 GRAFT_END_NAMESPACE

@@ -10,10 +10,10 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How samples become tensors.
 struct sample_options {
-    preprocess_spec preprocess; ///< what is left open is taken from `format`
-    input_format format;        ///< of the model; nothing known: NCHW, float32, and the specification says the size
-    augmentation augment;       ///< default: nothing, which is what evaluation and prediction see
-    std::uint64_t seed = 0;     ///< of the augmentations
+    preprocess_spec preprocess;  ///< what is left open is taken from `format`
+    input_format format;         ///< of the model; nothing known: NCHW, float32, and the specification says the size
+    augmentation augment;        ///< default: nothing, which is what evaluation and prediction see
+    std::uint64_t seed = 0;      ///< of the augmentations
     /// Where decoded pictures are kept between epochs and runs; null: nowhere. With it every value stays the same, bit for bit.
     std::shared_ptr<image_cache> cache;
     /// Whether pictures are made smaller, once, before random crops are cut from them: the shorter side to `shrunk_side`. Saves
@@ -56,9 +56,9 @@ private:
     dataset data_;
     sample_options options_;
     preprocess_spec spec_;
-    std::string rule_; // of what is kept in the cache
+    std::string rule_;  // of what is kept in the cache
     std::int64_t height_ = 0, width_ = 0;
-    tensor tables_; // (3, 256): the value of each pixel value, for each channel of the output
+    tensor tables_;  // (3, 256): the value of each pixel value, for each channel of the output
 };
 
 namespace detail {
@@ -86,7 +86,7 @@ inline void look_up_planes(const std::uint8_t* in, std::int64_t n, Element* out,
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t shrunk_side(const augmentation& augment, std::int64_t crop_height, std::int64_t crop_width) noexcept {
     const auto side = static_cast<double>(crop_height > crop_width ? crop_height : crop_width);
@@ -125,10 +125,8 @@ GRAFT_INLINE result<sample_maker> sample_maker::make(const dataset& data, const 
     geometry.layout = preprocess_spec::axes::nchw;
     geometry.type = dtype::uint8;
     if (geometry.order == preprocess_spec::channels::bgr) geometry.order = preprocess_spec::channels::rgb;
-    const std::string shrunk =
-        !options.shrink ? "" : ", shorter side at most " + std::to_string(shrunk_side(a, maker.height_, maker.width_));
-    maker.rule_ = std::string("rule 1, ") + (GRAFT_HAS_LIBJPEG ? "libjpeg" : "stb") + ", " +
-                  (a.random_resized_crop ? "whole" + shrunk : text(geometry));
+    const std::string shrunk = !options.shrink ? "" : ", shorter side at most " + std::to_string(shrunk_side(a, maker.height_, maker.width_));
+    maker.rule_ = std::string("rule 1, ") + (GRAFT_HAS_LIBJPEG ? "libjpeg" : "stb") + ", " + (a.random_resized_crop ? "whole" + shrunk : text(geometry));
     return maker;
 }
 GRAFT_MEMORY_CATCH("sample_maker::make")
@@ -196,8 +194,7 @@ GRAFT_INLINE void sample_maker::normalize(const image& picture, std::byte* out) 
     const std::uint8_t* in = picture.data();
     const std::byte* tables = tables_.raw();
     if (nchw() && step == 3 && size == 4)
-        return detail::look_up_planes(in, n, reinterpret_cast<std::uint32_t*>(out),
-                                      reinterpret_cast<const std::uint32_t*>(tables), bgr);
+        return detail::look_up_planes(in, n, reinterpret_cast<std::uint32_t*>(out), reinterpret_cast<const std::uint32_t*>(tables), bgr);
     for (std::int64_t k = 0; k < c; ++k, tables += 256 * size) {
         const std::uint8_t* from = in + (step == 1 ? 0 : bgr ? 2 - k : k);
         const std::int64_t first = nchw() ? k * n : k, hop = nchw() ? 1 : c;

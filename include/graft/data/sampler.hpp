@@ -44,12 +44,10 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch,
-                                       std::int64_t index) noexcept {
+GRAFT_INLINE random_stream data_stream(std::uint64_t seed, random_purpose purpose, std::int64_t epoch, std::int64_t index) noexcept {
     // The top bits keep these streams apart from the small numbers that weights and dropout use.
     const std::uint64_t kind = 0xd0 | static_cast<std::uint64_t>(purpose);
-    return random_stream(seed, kind << 56 | (static_cast<std::uint64_t>(epoch) & 0xffffff) << 32 |
-                                   (static_cast<std::uint64_t>(index) & 0xffffffff));
+    return random_stream(seed, kind << 56 | (static_cast<std::uint64_t>(epoch) & 0xffffff) << 32 | (static_cast<std::uint64_t>(index) & 0xffffffff));
 }
 
 GRAFT_INLINE std::vector<std::int64_t> epoch_order(std::uint64_t seed, std::int64_t epoch, std::int64_t n) {

@@ -22,8 +22,8 @@ struct split_indices {
 /// `groups` names for each sample a group, by any number; those of one group go to one side (empty: each is its own). They are taken in the
 /// order drawn where they bring a class nearer to its share and leave each class something to learn from. A class whose samples are groups of
 /// their own is drawn as it is without `groups`. Errors: usage (a fraction outside of [0, 1), groups of another number than samples).
-result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
-                                       std::uint64_t seed, const std::vector<std::int64_t>& groups = {});
+result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction, std::uint64_t seed,
+                                       const std::vector<std::int64_t>& groups = {});
 
 /// A weight for each class, in inverse proportion to its share of the samples, for a loss that minds rare classes as much as
 /// common ones: samples / (classes * count), scaled so that the mean over the classes that have samples is 1. A class without
@@ -47,8 +47,7 @@ GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labels, const std::vector<std::string>& classes, double fraction,
                                                     std::uint64_t seed, const std::vector<std::int64_t>& groups) GRAFT_MEMORY_TRY {
-    if (!(fraction >= 0 && fraction < 1))
-        return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
+    if (!(fraction >= 0 && fraction < 1)) return fail(errc::usage, "validation_fraction", "the share of the validation part is in [0, 1), such as 0.2");
     if (!groups.empty() && groups.size() != labels.size())
         return fail(errc::usage, "groups", std::to_string(groups.size()) + " groups for " + std::to_string(labels.size()) + " samples");
     std::vector<std::vector<std::int64_t>> members(classes.size());
@@ -65,7 +64,8 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
     std::vector<bool> considered(together.size()), held_out(together.size());
     std::vector<std::int64_t> taken(classes.size());
     const auto count_in = [&](std::size_t g, std::size_t c) {
-        return std::count_if(together[g].begin(), together[g].end(), [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
+        return std::count_if(together[g].begin(), together[g].end(),
+                             [&](std::int64_t i) { return static_cast<std::size_t>(labels[static_cast<std::size_t>(i)]) == c; });
     };
     const auto take = [&](std::size_t g) {
         held_out[g] = true;
@@ -87,7 +87,7 @@ GRAFT_INLINE result<split_indices> stratified_split(const std::vector<int>& labe
         if (n < 2) wanted = 0;
         // The first steps of a shuffle by Fisher and Yates.
         const random_stream random(seed, fnv1a(classes[c].data(), classes[c].size()));
-        std::size_t least = together.size(); // the smallest group that could go
+        std::size_t least = together.size();  // the smallest group that could go
         for (std::int64_t i = 0; i < n && taken[c] < wanted; ++i) {
             const std::uint64_t j = random.below(static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(n - i));
             std::swap(all[static_cast<std::size_t>(i)], all[static_cast<std::size_t>(i) + j]);
@@ -112,8 +112,7 @@ GRAFT_INLINE std::vector<float> class_weights(const std::vector<std::int64_t>& c
     for (std::int64_t n : counts)
         if (n > 0) sum += 1 / static_cast<double>(n), ++present;
     std::vector<float> weights;
-    for (std::int64_t n : counts)
-        weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
+    for (std::int64_t n : counts) weights.push_back(n > 0 ? static_cast<float>(static_cast<double>(present) / (static_cast<double>(n) * sum)) : 0.0f);
     return weights;
 }
 

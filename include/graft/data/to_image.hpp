@@ -25,14 +25,15 @@ inline std::uint8_t pixel_of(double value, double low, double high) noexcept {
     return static_cast<std::uint8_t>(scaled >= 255 ? 255 : scaled >= 0 ? scaled : 0);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<image> to_image(const tensor& t, double low, double high) GRAFT_MEMORY_TRY {
     if (t.type() != dtype::uint8 && t.type() != dtype::float32 && t.type() != dtype::float64 && t.type() != dtype::float16 && t.type() != dtype::bfloat16)
         return fail(errc::input_dtype, "to_image", std::string("pictures are made of uint8 or of floats, not of ") + name(t.type()));
     if (!(low < high)) return fail(errc::usage, "to_image", "the value that is black has to be below the one that is white");
     const auto refused = [&] {
-        return fail(errc::input_shape, "to_image", "a picture is [H,W], [C,H,W] or [H,W,C] with 1 or 3 channels, or a batch of one; this is " + text(t.shape()));
+        return fail(errc::input_shape, "to_image",
+                    "a picture is [H,W], [C,H,W] or [H,W,C] with 1 or 3 channels, or a batch of one; this is " + text(t.shape()));
     };
     int first = 0;
     while (t.shape().rank() - first > 3 && t.shape()[first] == 1) ++first;

@@ -15,23 +15,21 @@ namespace detail {
 
 // A chunk of a RIFF file: four letters, a length, and what it holds.
 struct webp_chunk {
-    const std::uint8_t* bytes = nullptr; // with its letters and its length
-    std::size_t size = 0;                // of what it holds
+    const std::uint8_t* bytes = nullptr;  // with its letters and its length
+    std::size_t size = 0;                 // of what it holds
     const std::uint8_t* body() const noexcept { return bytes + 8; }
     bool is(const char* letters) const noexcept { return std::memcmp(bytes, letters, 4) == 0; }
     bool is_frame() const noexcept { return is("VP8 ") || is("VP8L"); }
 };
 
 struct webp_header {
-    std::int64_t width = 0, height = 0; // of the picture, or of what an animation is played on
+    std::int64_t width = 0, height = 0;  // of the picture, or of what an animation is played on
     std::int64_t left = 0, top = 0, frame_width = 0, frame_height = 0;
     webp_chunk frame;
     std::string exif, xmp;
 };
 
-GRAFT_COLD inline status webp_error(errc code, const std::string& name, const std::string& what) {
-    return fail(code, name, "WebP: " + what);
-}
+GRAFT_COLD inline status webp_error(errc code, const std::string& name, const std::string& what) { return fail(code, name, "WebP: " + what); }
 
 inline std::int64_t webp_number(const std::uint8_t* p, int bytes) noexcept {
     std::int64_t n = 0;
@@ -48,7 +46,7 @@ inline status next_webp_chunk(const std::uint8_t* bytes, std::size_t end, std::s
     if (size > static_cast<std::int64_t>(end - at - 8)) return webp_error(errc::image_malformed, name, "a chunk reaches past the end of the file");
     found.bytes = bytes + at;
     found.size = static_cast<std::size_t>(size);
-    at += 8 + found.size + (found.size & 1); // chunks begin at even places
+    at += 8 + found.size + (found.size & 1);  // chunks begin at even places
     return {};
 }
 
@@ -143,6 +141,6 @@ inline result<image> decode_webp(const std::uint8_t* bytes, std::size_t size, co
     return orient(picture, orientation_of(header.exif, header.xmp));
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif

@@ -14,8 +14,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 inline GRAFT_COLD status labels_do_not_fit(const std::string& where, std::size_t names, std::int64_t classes) {
-    return fail(errc::labels_count, where,
-                std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
+    return fail(errc::labels_count, where, std::to_string(names) + " names, but the model has " + std::to_string(classes) + " outputs");
 }
 
 inline status fit_labels(std::vector<std::string>& names, const std::string& where, std::int64_t classes) {
@@ -59,7 +58,8 @@ inline GRAFT_COLD status no_classes(const model& m, std::size_t output, const sh
     std::string others;
     for (std::size_t i = 0; i < m.outputs().size() && i < 8 && m.outputs().size() > 1; ++i) others += (i ? ", " : "") + m.outputs()[i].name;
     return fail(errc::classify_output, "output '" + m.outputs()[output].name + "'",
-                "it is " + text(scores) + ": a classifier gives one number a class for each picture" + (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
+                "it is " + text(scores) + ": a classifier gives one number a class for each picture" +
+                    (others.empty() ? "" : "; the outputs are " + others + "; --output NAME takes another"));
 }
 
 // The number of classes that an output has, -1 where only a run can tell. Errors: classify.output.
@@ -74,6 +74,6 @@ inline result<std::int64_t> classes_of(const model& m, std::size_t output) {
     return classes;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif

@@ -41,7 +41,7 @@ inline const node* producer_of(const graph& g, value_id id) noexcept {
 // How a graph ends: whether in a Softmax, and the zero point of the quantisation behind it.
 struct graph_ending {
     bool softmax = false;
-    bool quantized = false; // by a QuantizeLinear whose scale is a constant
+    bool quantized = false;  // by a QuantizeLinear whose scale is a constant
     double scale = 1, zero_point = 0;
 };
 
@@ -63,11 +63,7 @@ inline graph_ending ending_of(const graph& g, std::size_t output = 0) {
         }
         if (row.traits.moves != motion::same && role != op_role::quantize && role != op_role::dequantize) return end;
         if (role == op_role::quantize && !end.quantized && n->inputs.size() > 1) {
-            const auto constant = [&](std::size_t i) {
-                return i < n->inputs.size() && n->inputs[i] != no_value
-                           ? g.at(n->inputs[i]).constant
-                           : tensor();
-            };
+            const auto constant = [&](std::size_t i) { return i < n->inputs.size() && n->inputs[i] != no_value ? g.at(n->inputs[i]).constant : tensor(); };
             const tensor scale = constant(1), zero = constant(2);
             if (scale && scale.elements() == 1) {
                 end.quantized = true;

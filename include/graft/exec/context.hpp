@@ -16,7 +16,7 @@ class executable {
 public:
     graft::graph graph;
     execution_options how;
-    std::vector<dtype> declared;    // the types that a file gives its outputs; undefined: any
+    std::vector<dtype> declared;  // the types that a file gives its outputs; undefined: any
 
     // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
@@ -116,7 +116,8 @@ public:
         for (const auto& at : now_->at)
             if (at && next) GRAFT_TRY(at->expect(coming, next));
         // State that this plan has in one place may have been changed in another by another plan.
-        for (const state_pair& s : now_->source->lowered.states) GRAFT_TRY(each_other_state(s, [&](device_state& other) { return other.read_back(inputs_[s.input].data); }));
+        for (const state_pair& s : now_->source->lowered.states)
+            GRAFT_TRY(each_other_state(s, [&](device_state& other) { return other.read_back(inputs_[s.input].data); }));
         status done = run_steps();
         for (const state_pair& s : now_->source->lowered.states)
             if (s.output >= 0) (void)each_other_state(s, [&](device_state& other) { return other.host_changed(inputs_[s.input].data), status(); });
@@ -219,7 +220,8 @@ private:
         for (const segment& s : p.segments)
             if (!made->at[s.place]) GRAFT_TRY_ASSIGN(made->at[s.place], p.places[s.place].on->make_context(source, s.place, state_at(s.place)));
         if (!made->charge.take(budget_, output_bytes(p)))
-            return fail(errc::memory_budget, p.lowered.name, "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
+            return fail(errc::memory_budget, p.lowered.name,
+                        "its outputs of " + std::to_string(output_bytes(p)) + " bytes more are over the limit of " + std::to_string(budget_->limit()));
         return made;
     }
 
@@ -315,7 +317,7 @@ private:
     const tensor_view* inputs_ = nullptr;
     input_lender* lender_ = nullptr;  // of the run at work
     std::vector<tensor> late_;
-    std::size_t late_at_ = 0;         // the late node at work
+    std::size_t late_at_ = 0;  // the late node at work
     tensor nothing_;
 };
 
@@ -333,7 +335,8 @@ GRAFT_INLINE status context::run_late(const node& n) {
     std::vector<tensor_view> in;
     for (value_id id : ids) in.push_back(late_view(id));
     std::vector<tensor> made;
-    GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(n.inputs.size()), made, {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(n.inputs.size()), made,
+                            {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
     for (std::size_t i = 0; i < made.size(); ++i)
         if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
     return {};

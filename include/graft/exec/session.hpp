@@ -37,7 +37,10 @@ std::string shape_text(const value_info& v);
 /// Its name, type and shape: "input float32 [N,3,224,224]".
 std::string to_string(const value_info& v);
 /// `std::cout << model.inputs()[0]`: what `to_string` says.
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const value_info& v) { return out << to_string(v).c_str(), out; }
+template <class Stream, class = detail::stream_of_text<Stream>>
+Stream& operator<<(Stream& out, const value_info& v) {
+    return out << to_string(v).c_str(), out;
+}
 
 /// A tensor with the name of an input or an output.
 struct named_tensor {
@@ -51,16 +54,18 @@ void warn_on_stderr(const char* text);
 /// How a model is loaded.
 struct load_options {
     graft::limits limits;
-    bool exact = false;            ///< no algorithms that reorder sums, such as Winograd's
-    bool reference = false;        ///< reference kernels only, on the CPU: slow, for comparison
-    std::uint64_t seed = 0;        ///< of random operators that have none of their own
-    std::string device = "auto";   ///< auto: the first device that can be used, else the CPU, with one warning where the machine has a device; cpu; or a device such as cuda or cuda:1
-    device_options on_device;      ///< how that device is used
-    std::shared_ptr<graft::device> opened;  ///< a device that is open already, in place of the two above: see runtime::open
-    bool strict_placement = false; ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
-    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread, what this does in a slower way
-    op_table operators;  ///< operators of the app's own; they come before graft's and must outlive the model
-    bool open_batch = false;       ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
+    bool exact = false;           ///< no algorithms that reorder sums, such as Winograd's
+    bool reference = false;       ///< reference kernels only, on the CPU: slow, for comparison
+    std::uint64_t seed = 0;       ///< of random operators that have none of their own
+    std::string device = "auto";  ///< auto: the first device that can be used, else the CPU, with one warning where the machine has a device; cpu; or a device
+                                  ///< such as cuda or cuda:1
+    device_options on_device;     ///< how that device is used
+    std::shared_ptr<graft::device> opened;            ///< a device that is open already, in place of the two above: see runtime::open
+    bool strict_placement = false;                    ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
+    void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread,
+                                                      ///< what this does in a slower way
+    op_table operators;                               ///< operators of the app's own; they come before graft's and must outlive the model
+    bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
@@ -111,7 +116,8 @@ private:
 };
 
 /// Opens the device that a name asks of the back ends given; null stands for the CPU. Errors: device.*.
-result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count);
+result<std::shared_ptr<device>> open_device(const std::string& name, const device_options& options, void (*warn)(const char*), const backend* const* backends,
+                                            int count);
 
 /// Verifies a graph and makes it a model for the back ends given, first choice first. `typed_outputs`: what makes an output has to give the type
 /// that the graph declares it with, as in files; else a plan is op.type.
@@ -151,8 +157,8 @@ result<model> load(graph g, const load_options& options = {});
 
 /// How a session runs.
 struct session_options {
-    int threads = 0;              ///< 0: default_threads()
-    executor* pool = nullptr;     ///< the app's own way of running loops; must outlive the session
+    int threads = 0;           ///< 0: default_threads()
+    executor* pool = nullptr;  ///< the app's own way of running loops; must outlive the session
 };
 
 /// One caller's way into a model: its scratch memory and its outputs. Cheap; bring one a thread. A shape that has been run before

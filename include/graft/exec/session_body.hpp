@@ -14,10 +14,10 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 struct model_state {
-    graft::graph source;                     // as loaded
-    std::shared_ptr<memory_budget> budget;   // of what it keeps; a session's counts beside it
-    memory_charge charge;                    // of the source's constants
-    executable folded, replaced;             // defaults as constants; and the graph for callers that replace a default
+    graft::graph source;                    // as loaded
+    std::shared_ptr<memory_budget> budget;  // of what it keeps; a session's counts beside it
+    memory_charge charge;                   // of the source's constants
+    executable folded, replaced;            // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
 };
 
@@ -126,7 +126,9 @@ GRAFT_INLINE std::string shape_text(const value_info& v) {
 }
 GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
 
-GRAFT_INLINE const char* model::device() const noexcept { return state_ && state_->folded.how.places.size() > 1 ? state_->folded.how.places[1]->name().c_str() : "cpu"; }
+GRAFT_INLINE const char* model::device() const noexcept {
+    return state_ && state_->folded.how.places.size() > 1 ? state_->folded.how.places[1]->name().c_str() : "cpu";
+}
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
 
 GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
@@ -161,7 +163,8 @@ GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<
         if (!called)
             all.push_back({n.name, n.op_type, "cpu", "reference", detail::late_reason(n)});
         else
-            for (const node& inner : called->nodes) all.push_back({inner.name, inner.op_type, device(), "", "planned when a run knows the shapes of its inputs"});
+            for (const node& inner : called->nodes)
+                all.push_back({inner.name, inner.op_type, device(), "", "planned when a run knows the shapes of its inputs"});
     }
     return all;
 }
@@ -173,13 +176,16 @@ inline status host_precision(const std::string& precision, const status& unusabl
     if (precision == "auto" || precision == "float32") return {};
     for (const char* known : {"tf32", "float16", "bfloat16"})
         if (precision == known)
-            return fail(errc::device_unavailable, "precision", precision + " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
-                                                                   (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
+            return fail(errc::device_unavailable, "precision",
+                        precision +
+                            " is a precision of GPUs, and this runs on the CPU, which computes in float32: leave it out, or take a GPU (--device cuda)" +
+                            (unusable.ok() ? "" : ". No GPU was taken: " + unusable.error().detail()));
     return fail(errc::usage, "precision", "'" + precision + "' is none of auto, float32, tf32, float16, bfloat16");
 }
 }  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*), const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& wanted, const device_options& options, void (*warn)(const char*),
+                                                         const backend* const* backends, int count) GRAFT_MEMORY_TRY {
     static std::atomic_flag warned = ATOMIC_FLAG_INIT;
     const bool any = wanted == "auto";
     const std::string kind = wanted.substr(0, wanted.find(':'));
@@ -197,7 +203,8 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
         if (opened.ok() || !any) return opened;
         unusable = opened.take_status();
         const bool expected = !backends[i]->expected || backends[i]->expected();
-        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set()) warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
+        if (warn && expected && detail::host_precision(options.precision).ok() && !warned.test_and_set())
+            warn((std::string("running on the CPU: ") + unusable.error().what()).c_str());
     }
     if (!unusable.ok()) return unusable;
     return fail(errc::device_unavailable, wanted, "this program has no such back end; it has: " + names);
@@ -222,7 +229,8 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->source = std::move(g);
     state->budget = std::make_shared<memory_budget>(options.limits.memory_bytes);
     if (!state->charge.take(state->budget, detail::allocated_bytes(state->source)))
-        return fail(errc::memory_budget, state->source.name, "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
+        return fail(errc::memory_budget, state->source.name,
+                    "the tensors of the model take more than the limit of " + std::to_string(options.limits.memory_bytes) + " bytes");
     bool has_defaults = false;
     for (const value_info& i : state->inputs) has_defaults |= i.has_default;
     std::shared_ptr<device> host;
@@ -259,7 +267,8 @@ GRAFT_INLINE result<model> load_file(const std::string& path, const load_options
     return load_graph(std::move(g), options, backends, count, true);
 }
 GRAFT_MEMORY_CATCH(path)
-GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends, int count) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<model> load_memory(const void* bytes, std::size_t size, const load_options& options, const backend* const* backends,
+                                       int count) GRAFT_MEMORY_TRY {
     graft::graph g;
     GRAFT_TRY_ASSIGN(g, read_onnx(bytes, size, "model in memory", "", options.limits, nullptr));
     return load_graph(std::move(g), options, backends, count, true);
@@ -299,7 +308,8 @@ GRAFT_INLINE session& session::operator=(session&&) noexcept = default;
 
 GRAFT_INLINE status session::set_input(std::size_t i, const tensor& value) GRAFT_MEMORY_TRY {
     if (!state_) return unusable();
-    if (i >= state_->inputs.size()) return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
+    if (i >= state_->inputs.size())
+        return fail(errc::input_name, "input " + std::to_string(i), "the model has " + std::to_string(state_->inputs.size()) + " inputs");
     const value_info& info = state_->model->inputs[i];
     if (value && info.type != dtype::undefined && value.type() != info.type)
         return fail(errc::input_dtype, info.name, std::string("it is ") + name(value.type()) + ", the model asks for " + name(info.type));

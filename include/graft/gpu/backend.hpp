@@ -40,7 +40,9 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     const auto& driver = load_driver().functions;
     GRAFT_GPU_TRY(driver, cuDeviceGetCount(&count), name, "counting devices");
     if (ordinal >= count)
-        return fail(errc::device_unavailable, name, "this process sees " + std::to_string(count) + (count == 1 ? " device" : " devices") + ", numbered from 0; graft doctor lists them, and CUDA_VISIBLE_DEVICES chooses among them");
+        return fail(errc::device_unavailable, name,
+                    "this process sees " + std::to_string(count) + (count == 1 ? " device" : " devices") +
+                        ", numbered from 0; graft doctor lists them, and CUDA_VISIBLE_DEVICES chooses among them");
     device_functions functions;
     functions.driver = &driver;
     functions.nvrtc = &load_nvrtc().functions;

@@ -124,7 +124,7 @@ private:
     // A run of device steps between host steps.
     struct segment {
         int first = 0, last = 0;
-        std::vector<std::size_t> up, down;  // its copies, by step
+        std::vector<std::size_t> up, down;        // its copies, by step
         std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
         bool ran = false;
         void* graph = nullptr;
@@ -166,11 +166,11 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
-    std::unique_ptr<staged_input> ahead_;        // once somebody has told what comes next,
-    bool told_ = false;                          // where it can be brought ahead
-    std::vector<std::int64_t> staged_;           // of each copy step, its place in pinned memory
-    std::vector<device_address> state_at_;       // of each input of the graph that is state
-    std::vector<device_address> in_, out_;       // of the step that is enqueued
+    std::unique_ptr<staged_input> ahead_;   // once somebody has told what comes next,
+    bool told_ = false;                     // where it can be brought ahead
+    std::vector<std::int64_t> staged_;      // of each copy step, its place in pinned memory
+    std::vector<device_address> state_at_;  // of each input of the graph that is state
+    std::vector<device_address> in_, out_;  // of the step that is enqueued
     const libraries* libraries_ = nullptr;
     // Of kernels with checks: a word that says whether there was a fault, and one for each fault, by step. They are 0 but in the run that has
     // met one; `unclean_`: an earlier run may not have ended like that.

@@ -15,7 +15,8 @@ namespace detail {
 inline void copy_bytes(void* to, const void* from, std::int64_t bytes, executor& pool) {
     constexpr std::int64_t piece = std::int64_t(1) << 20;
     parallel_for(pool, (bytes + piece - 1) / piece, [&](std::int64_t i) {
-        std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece, static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
+        std::memcpy(static_cast<std::byte*>(to) + i * piece, static_cast<const std::byte*>(from) + i * piece,
+                    static_cast<std::size_t>(std::min(piece, bytes - i * piece)));
     });
 }
 // What a Transfer moves: its two sides are alike.
@@ -28,7 +29,8 @@ inline const cuda_kernel& kernel_of(const step& s) { return static_cast<const cu
 GRAFT_INLINE status pinned_memory::resize(const api::driver_functions& driver, void* context, std::int64_t bytes, const std::string& where) {
     release();
     if (!bytes) return {};
-    GRAFT_GPU_TRY(driver, cuMemHostAlloc(&data_, static_cast<std::size_t>(bytes), api::driver::flag::host_alloc_portable), where, "taking pinned memory of the host");
+    GRAFT_GPU_TRY(driver, cuMemHostAlloc(&data_, static_cast<std::size_t>(bytes), api::driver::flag::host_alloc_portable), where,
+                  "taking pinned memory of the host");
     driver_ = &driver;
     context_ = context;
     bytes_ = bytes;
@@ -95,7 +97,8 @@ GRAFT_INLINE status cuda_state::refresh() {
     bool any = false;
     for (entry& e : entries_) {
         if (!e.stale || !e.bytes) continue;
-        GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(e.memory.address(), e.host, static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(), "bringing state over");
+        GRAFT_GPU_TRY(d, cuMemcpyHtoDAsync_v2(e.memory.address(), e.host, static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(),
+                      "bringing state over");
         any = true;
     }
     if (any) GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "bringing state over");
@@ -112,14 +115,16 @@ GRAFT_INLINE status cuda_state::bring_back(const void* host) {
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
     for (entry& e : entries_) {
         if ((host && e.host != host) || !e.changed || !e.bytes) continue;
-        GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(e.host, e.memory.address(), static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(), "bringing state back");
+        GRAFT_GPU_TRY(d, cuMemcpyDtoHAsync_v2(e.host, e.memory.address(), static_cast<std::size_t>(e.bytes), stream_.get()), on_->name(),
+                      "bringing state back");
         GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "bringing state back");
         e.changed = false;
     }
     return {};
 }
 
-GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state) {
+GRAFT_INLINE result<std::unique_ptr<device_context>> cuda_context::make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place,
+                                                                        cuda_state* state) {
     std::unique_ptr<cuda_context> made(new cuda_context);
     made->on_ = std::move(on);
     made->plan_ = std::move(p);
@@ -273,7 +278,8 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const run_env
             if (s.place == place_) state_->changed(around.address(s));
         }
     GRAFT_TRY(read_faults(*found));
-    for (std::size_t i : found->down) detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
+    for (std::size_t i : found->down)
+        detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
     return brought;
 }
 
@@ -284,7 +290,9 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
         std::lock_guard<std::mutex> guard(on_->enqueueing());
         // The first run lets libraries load what they need, which they may not do while a graph is made.
         if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
-        if (faults_.bytes() && unclean_) GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(), "clearing what kernels report");
+        if (faults_.bytes() && unclean_)
+            GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(),
+                          "clearing what kernels report");
         unclean_ = true;
         if (s.graph) refused = driver_status(d, d.cuGraphLaunch(s.graph, stream_.get()), on_->name(), "launching a graph");
         if (!refused.ok()) drop_graph(s);
@@ -292,7 +300,8 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
         if (!s.graph) GRAFT_TRY(enqueue(s));
         s.ran = true;
     }
-    if (!refused.ok() && loaded_->graphs.exchange(false)) on_->warn("kernels are launched one by one, which takes longer, as there is no CUDA graph of them: " + refused.error().detail());
+    if (!refused.ok() && loaded_->graphs.exchange(false))
+        on_->warn("kernels are launched one by one, which takes longer, as there is no CUDA graph of them: " + refused.error().detail());
     return {};
 }
 GRAFT_INLINE void cuda_context::drop_graph(segment& s) {
@@ -310,7 +319,8 @@ GRAFT_INLINE bool cuda_context::lies_free(const segment& s, std::size_t upload) 
         const step& before = plan_->steps[i];
         for (const std::vector<slot>* slots : {&before.in, &before.out})
             for (const slot& used : *slots)
-                if (used.kind == slot_kind::arena && used.place == place_ && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents))) return false;
+                if (used.kind == slot_kind::arena && used.place == place_ && !apart(used.index, bytes_of(used.prototype.type, used.prototype.extents)))
+                    return false;
         if (!apart(before.workspace_offset, before.kernel->workspace_bytes)) return false;
     }
     return true;
@@ -350,7 +360,8 @@ GRAFT_INLINE status cuda_context::bring(const void* from, executor& pool) {
     std::lock_guard<std::mutex> guard(on_->enqueueing());
     void* stream = ahead_->stream.get();
     GRAFT_TRY(ahead_->taken.block(stream));
-    GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(ahead_->memory.address(), pinned, static_cast<std::size_t>(bytes), stream), on_->name(), "copying to the device");
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(ahead_->memory.address(), pinned, static_cast<std::size_t>(bytes), stream), on_->name(),
+                  "copying to the device");
     GRAFT_TRY(ahead_->brought.record(*on_, stream));
     ahead_->holds = from;
     return {};
@@ -362,7 +373,8 @@ GRAFT_INLINE status cuda_context::take_staged() {
     if (!bytes) return {};
     std::lock_guard<std::mutex> guard(on_->enqueueing());
     GRAFT_TRY(ahead_->brought.block(stream_.get()));
-    GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoDAsync_v2(address(upload.out[0]), ahead_->memory.address(), static_cast<std::size_t>(bytes), stream_.get()), on_->name(), "copying on the device");
+    GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoDAsync_v2(address(upload.out[0]), ahead_->memory.address(), static_cast<std::size_t>(bytes), stream_.get()),
+                  on_->name(), "copying on the device");
     return ahead_->taken.record(*on_, stream_.get());
 }
 
@@ -384,7 +396,9 @@ GRAFT_INLINE status cuda_context::enqueue(const segment& s) {
     for (int i = s.first; i < s.last; ++i) GRAFT_TRY(enqueue_step(static_cast<std::size_t>(i)));
     constexpr std::size_t word = sizeof(std::uint64_t);
     if (s.faults)
-        GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoHAsync_v2(found_.data() + s.first_fault * word, faults_.address() + s.first_fault * word, s.faults * word, stream_.get()), on_->name(), "asking what kernels report");
+        GRAFT_GPU_TRY(on_->driver(),
+                      cuMemcpyDtoHAsync_v2(found_.data() + s.first_fault * word, faults_.address() + s.first_fault * word, s.faults * word, stream_.get()),
+                      on_->name(), "asking what kernels report");
     return {};
 }
 
@@ -430,7 +444,10 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
             ++count;
         }
         const launch& l = *e.how;
-        GRAFT_GPU_TRY(d, cuLaunchKernel(e.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes, stream_.get(), parameters, nullptr), on_->name(), "launching a kernel");
+        GRAFT_GPU_TRY(
+            d,
+            cuLaunchKernel(e.function, l.grid[0], l.grid[1], l.grid[2], l.block[0], l.block[1], l.block[2], l.shared_bytes, stream_.get(), parameters, nullptr),
+            on_->name(), "launching a kernel");
     }
     return {};
 }

@@ -46,7 +46,8 @@ class cuda_device final : public device, public std::enable_shared_from_this<cud
 public:
     /// Opens the device that the driver numbers `ordinal`; `warn` as in backend::open. Errors: device.unavailable, usage (an unknown
     /// precision).
-    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*) = nullptr);
+    static result<std::shared_ptr<cuda_device>> open(const device_functions& functions, int ordinal, const device_options& options,
+                                                     void (*warn)(const char*) = nullptr);
     ~cuda_device();
 
     inline const std::string& name() const noexcept override { return name_; }

@@ -40,11 +40,14 @@ GRAFT_INLINE status cuda_device::describe() {
                                           {attribute::max_shared_bytes_per_block, &shared}};
     for (const auto& a : asked) GRAFT_GPU_TRY(d, cuDeviceGetAttribute(a.second, a.first, device_), name_, "asking for its properties");
     traits_.shared_bytes = shared;
-    if (traits_.major < 7) return fail(errc::device_unavailable, name_, traits_.name + " has compute capability " + std::to_string(traits_.major) + "." + std::to_string(traits_.minor) + "; 7.0 is the least");
+    if (traits_.major < 7)
+        return fail(errc::device_unavailable, name_,
+                    traits_.name + " has compute capability " + std::to_string(traits_.major) + "." + std::to_string(traits_.minor) + "; 7.0 is the least");
     return {};
 }
 
-GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options, void (*warn)(const char*)) {
+GRAFT_INLINE result<std::shared_ptr<cuda_device>> cuda_device::open(const device_functions& functions, int ordinal, const device_options& options,
+                                                                    void (*warn)(const char*)) {
     std::shared_ptr<cuda_device> made(new cuda_device());
     made->functions_ = functions;
     made->warn_ = warn;

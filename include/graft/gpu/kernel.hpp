@@ -17,7 +17,7 @@ using device_address = std::uint64_t;
 /// What kernels depend on of the device that they are made for.
 struct device_traits {
     std::string name;
-    int major = 0, minor = 0;              ///< compute capability
+    int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 1;
     int threads_per_multiprocessor = 2048;
     std::int64_t shared_bytes = 48 << 10;  ///< of a block, without opting in to more
@@ -59,10 +59,10 @@ struct argument {
 /// which all kernels of a context share. Of several values the largest word stays, so that a run tells the same one every time.
 struct fault {
     errc code;
-    std::string where;       ///< the node, as graft::place has it
-    const char* text;        ///< for printf: the value, then `limit`
+    std::string where;  ///< the node, as graft::place has it
+    const char* text;   ///< for printf: the value, then `limit`
     std::int64_t limit = 0;
-    bool counted = false;    ///< the value is a number from 0 on, and the word its complement; else the word is the value, which is not 0
+    bool counted = false;  ///< the value is a number from 0 on, and the word its complement; else the word is the value, which is not 0
 };
 
 /// How many arguments a launch may have: 8 bytes each, of the 4 KiB that drivers take for every device.
@@ -82,12 +82,12 @@ struct launch {
 
 /// CUDA C++ for one node: compiled at run time, launched in order.
 struct program {
-    std::string source;             ///< without the prelude (codegen/prelude.hpp), which is put before it
+    std::string source;  ///< without the prelude (codegen/prelude.hpp), which is put before it
     std::vector<launch> launches;
-    std::vector<fault> faults;      ///< what its kernels check
+    std::vector<fault> faults;  ///< what its kernels check
     std::int64_t workspace_bytes = 0;
-    bool in_place = false;          ///< output 0 may lie where input 0 lies
-    std::string note;               ///< for the placement table
+    bool in_place = false;  ///< output 0 may lie where input 0 lies
+    std::string note;       ///< for the placement table
 };
 
 /// A row of a family whose kernels are generated. `generate` returns null when it takes the node, else why not.

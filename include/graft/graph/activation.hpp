@@ -8,19 +8,19 @@
 // X(name, one or two operators by which a network comes to need it: by itself, or fused from several; null: always). The numbers that follow
 // from the order stand in attributes: new ones come last. What each computes is told in ops/activation.hpp, its vector form in
 // cpu/kernels/activation.inl.
-#define GRAFT_ACTIVATION_LIST(X)                \
-    X(relu, nullptr, nullptr)                   \
-    X(clip, nullptr, nullptr)                   \
-    X(leaky_relu, "LeakyRelu", nullptr)         \
-    X(sigmoid, "Sigmoid", nullptr)              \
-    X(silu, "Sigmoid", "Swish")                 \
-    X(hard_sigmoid, "HardSigmoid", nullptr)     \
-    X(hard_swish, "HardSigmoid", "HardSwish")   \
-    X(tanh, "Tanh", nullptr)                    \
-    X(gelu, "Erf", "Gelu")                      \
-    X(gelu_tanh, "Gelu", nullptr)               \
-    X(elu, "Elu", nullptr)                      \
-    X(softplus, "Softplus", nullptr)            \
+#define GRAFT_ACTIVATION_LIST(X) \
+    X(relu, nullptr, nullptr) \
+    X(clip, nullptr, nullptr) \
+    X(leaky_relu, "LeakyRelu", nullptr) \
+    X(sigmoid, "Sigmoid", nullptr) \
+    X(silu, "Sigmoid", "Swish") \
+    X(hard_sigmoid, "HardSigmoid", nullptr) \
+    X(hard_swish, "HardSigmoid", "HardSwish") \
+    X(tanh, "Tanh", nullptr) \
+    X(gelu, "Erf", "Gelu") \
+    X(gelu_tanh, "Gelu", nullptr) \
+    X(elu, "Elu", nullptr) \
+    X(softplus, "Softplus", nullptr) \
     X(mish, "Mish", nullptr)
 
 GRAFT_BEGIN_NAMESPACE

@@ -20,13 +20,13 @@ struct batch_axis {
 /// How a node has to be changed, beside repeating inputs, to take any number of samples.
 enum class batch_change : std::uint8_t {
     none,
-    view,       // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
-    reshape,    // a Reshape whose target does not do that gets such a one
-    identity,   // becomes such a Reshape in any case
-    expand,     // its target has 1 along the axis of the output, counted from the right as Expand does
-    slice,      // it takes all there is along the axis of the input
-    sizes,      // of Resize: those along the axis of the input follow the batch
-    gather,     // along the samples' own axis: within each sample, and then reshaped
+    view,      // where its samples do not go where they have to: becomes a Reshape to the extents of now, with -1 along the axis of the output
+    reshape,   // a Reshape whose target does not do that gets such a one
+    identity,  // becomes such a Reshape in any case
+    expand,    // its target has 1 along the axis of the output, counted from the right as Expand does
+    slice,     // it takes all there is along the axis of the input
+    sizes,     // of Resize: those along the axis of the input follow the batch
+    gather,    // along the samples' own axis: within each sample, and then reshaped
 };
 
 /// What a rule (op_traits::carries) is asked of, and answers to. It is asked where an input of the node holds samples.
@@ -40,12 +40,12 @@ struct batch_carrier {
     const std::vector<batch_axis>& states;  // of every value
     std::int64_t samples;                   // that the graph is fixed to
 
-    std::vector<batch_axis> out;       // answers, one an output
-    std::vector<batch_axis> options;   // where there is a choice for output 0: best first
-    int natural = -1;                  // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
-    std::vector<repeated> repeats;     // inputs without samples that are repeated for each
+    std::vector<batch_axis> out;      // answers, one an output
+    std::vector<batch_axis> options;  // where there is a choice for output 0: best first
+    int natural = -1;                 // of a view: the axis of output 0 that the samples' own axis becomes; -1: it goes
+    std::vector<repeated> repeats;    // inputs without samples that are repeated for each
     batch_change change = batch_change::none;
-    std::string why;                   // the samples cannot pass
+    std::string why;  // the samples cannot pass
 
     batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
         : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
@@ -97,9 +97,7 @@ struct batch_carrier {
         return true;
     }
     // An input without samples stands where others have `extent` along the samples' axis: one for all, or as many, to be repeated.
-    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) {
-        return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer);
-    }
+    bool fits_beside(int i, int axis, std::int64_t extent, std::int64_t outer) { return extents(i)[axis] == 1 || one_for_each(i, axis, extent, outer); }
     // The same where there is no broadcasting.
     bool one_for_each(int i, int axis, std::int64_t extent, std::int64_t outer) {
         if (extents(i)[axis] != extent) return conflict("its input " + std::to_string(i) + " is broadcast along the samples");
@@ -120,7 +118,8 @@ private:
         const std::int64_t part = t.shape()[axis] / samples * inner;
         for (std::int64_t r = 0; r < rows; ++r)
             for (std::int64_t k = part; k < part * samples; ++k)
-                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part)) return false;
+                if (element_as_double(t.type(), t.raw(), r * part * samples + k) != element_as_double(t.type(), t.raw(), r * part * samples + k % part))
+                    return false;
         return true;
     }
 };

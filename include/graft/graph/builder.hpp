@@ -31,36 +31,36 @@ attribute graph_attribute(std::string name, graph value);
 
 /// Options of `builder::conv2d`. Without a weight it is drawn as He et al. have it: normal, variance 2 / fan-in; biases are 0.
 struct conv2d_options {
-    std::int64_t kernel = 1; ///< height and width
+    std::int64_t kernel = 1;  ///< height and width
     std::int64_t stride = 1;
-    std::int64_t padding = 0; ///< on all four sides
+    std::int64_t padding = 0;  ///< on all four sides
     std::int64_t dilation = 1;
     std::int64_t groups = 1;
     bool bias = true;
-    std::string name = {};   ///< of the node and, with ".weight" and ".bias", of its constants; made up where empty
-    tensor weight = {};      ///< [channels, inputs / groups, kernel, kernel]
-    tensor bias_values = {}; ///< [channels]
+    std::string name = {};    ///< of the node and, with ".weight" and ".bias", of its constants; made up where empty
+    tensor weight = {};       ///< [channels, inputs / groups, kernel, kernel]
+    tensor bias_values = {};  ///< [channels]
 };
 /// Options of `builder::linear`.
 struct linear_options {
     bool bias = true;
     std::string name = {};
-    tensor weight = {};      ///< [features, inputs]
-    tensor bias_values = {}; ///< [features]
+    tensor weight = {};       ///< [features, inputs]
+    tensor bias_values = {};  ///< [features]
 };
 /// Options of `builder::batch_norm`. Scale and variance begin at 1, bias and mean at 0.
 struct batch_norm_options {
     float epsilon = 1e-5f;
-    float momentum = 0.9f; ///< of the running statistics, as ONNX has it: the old value's share
+    float momentum = 0.9f;  ///< of the running statistics, as ONNX has it: the old value's share
     std::string name = {};
 };
 /// Options of the pooling layers.
 struct pool_options {
     std::int64_t kernel = 2;
-    std::int64_t stride = 0; ///< 0: as the kernel
+    std::int64_t stride = 0;  ///< 0: as the kernel
     std::int64_t padding = 0;
-    bool ceil = false;          ///< whether a last, partial window counts
-    bool count_padding = false; ///< average_pool only: whether padding counts in the mean
+    bool ceil = false;           ///< whether a last, partial window counts
+    bool count_padding = false;  ///< average_pool only: whether padding counts in the mean
 };
 
 /// Builds a graph of image layers in NCHW. The first mistake is kept, everything after it does nothing, and `finish` returns it.
@@ -75,8 +75,7 @@ public:
     /// graph is loaded: save the model, not the graph, where another type is an output.
     value_id apply(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes = {});
     /// Any operator with `count` outputs.
-    std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes,
-                                   int count);
+    std::vector<value_id> apply_all(const std::string& op_type, std::vector<value_id> inputs, std::vector<attribute> attributes, int count);
 
     /// [N,C,H,W] to [N,channels,H',W'].
     value_id conv2d(value_id x, std::int64_t channels, const conv2d_options& options = {});
@@ -108,8 +107,7 @@ private:
     bool known(value_id x, int rank, const char* layer);
     void mistake(errc code, const std::string& where, const std::string& what);
     std::string fresh(const char* stem);
-    value_id layer(const char* op_type, std::string name, std::vector<value_id> inputs, std::vector<attribute> attributes,
-                   const shape* extents);
+    value_id layer(const char* op_type, std::string name, std::vector<value_id> inputs, std::vector<attribute> attributes, const shape* extents);
     value_id parameter(const std::string& name, const tensor& given, const shape& extents, double deviation, float fill);
     value_id pool(value_id x, const char* op_type, const char* stem, const pool_options& options);
 

@@ -43,11 +43,10 @@ inline std::string dump_type(const value& v) {
     return out;
 }
 
-inline std::string dump_real(double value) {
-    return number_text("%.9g", value);
-}
+inline std::string dump_real(double value) { return number_text("%.9g", value); }
 
-template <class List, class Print> inline std::string dump_list(const List& list, Print print) {
+template <class List, class Print>
+inline std::string dump_list(const List& list, Print print) {
     std::string out = "[";
     for (std::size_t i = 0; i < list.size() && i < 16; ++i) out += (i ? "," : "") + print(list[i]);
     return out + (list.size() > 16 ? ",...]" : "]");
@@ -59,8 +58,8 @@ inline std::string dump_tensor(const tensor& t) {
     if (!t || t.elements() > 8) return out;
     out += " {";
     for (std::int64_t i = 0; i < t.elements(); ++i)
-        out += (i ? "," : "") + (is_float(t.type()) ? dump_real(element_as_double(t.type(), t.raw(), i))
-                                                    : std::to_string(element_as_int64(t.type(), t.raw(), i)));
+        out +=
+            (i ? "," : "") + (is_float(t.type()) ? dump_real(element_as_double(t.type(), t.raw(), i)) : std::to_string(element_as_int64(t.type(), t.raw(), i)));
     return out + "}";
 }
 
@@ -79,18 +78,13 @@ inline std::string dump_value(const attribute& a) {
     return "?";
 }
 
-inline std::string dump_operator(const node& n) {
-    return (n.domain.empty() ? std::string() : escape(n.domain) + ".") + escape(n.op_type);
-}
+inline std::string dump_operator(const node& n) { return (n.domain.empty() ? std::string() : escape(n.domain) + ".") + escape(n.op_type); }
 
 inline void dump_graph(const graph& g, const std::string& margin, std::string& out) {
-    for (const value_id id : g.inputs)
-        out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
+    for (const value_id id : g.inputs) out += margin + "input    " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
     for (const capture& c : g.captures) out += margin + "capture  " + dump_name(g, c.inner) + "\n";
     for (std::size_t i = 0; i < g.values.size(); ++i)
-        if (g.values[i].constant)
-            out +=
-                margin + "constant " + dump_name(g, static_cast<value_id>(i)) + ": " + dump_tensor(g.values[i].constant) + "\n";
+        if (g.values[i].constant) out += margin + "constant " + dump_name(g, static_cast<value_id>(i)) + ": " + dump_tensor(g.values[i].constant) + "\n";
     for (const node& n : g.nodes) {
         out += margin + "node     ";
         for (std::size_t i = 0; i < n.outputs.size(); ++i) {
@@ -109,8 +103,7 @@ inline void dump_graph(const graph& g, const std::string& margin, std::string& o
                 dump_graph(*a.graph, margin + "    ", out);
             }
     }
-    for (const value_id id : g.outputs)
-        out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
+    for (const value_id id : g.outputs) out += margin + "output   " + dump_name(g, id) + ": " + dump_type(g.at(id)) + "\n";
 }
 
 // Text between double quotes in the language of dot.
@@ -123,12 +116,11 @@ inline std::string dot_quoted(const std::string& text) {
     return out + "\"";
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::string dump(const graph& g) {
     std::string out = "graph '" + escape(g.name) + "', IR " + std::to_string(g.ir_version);
-    for (const opset& o : g.opsets)
-        out += ", " + (o.domain.empty() ? std::string("ai.onnx") : escape(o.domain)) + " " + std::to_string(o.version);
+    for (const opset& o : g.opsets) out += ", " + (o.domain.empty() ? std::string("ai.onnx") : escape(o.domain)) + " " + std::to_string(o.version);
     out += "\n";
     detail::dump_graph(g, "  ", out);
     return out;
@@ -144,8 +136,7 @@ GRAFT_INLINE std::string dump_dot(const graph& g) {
     }
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (maker[i] < 0 && !g.values[i].constant)
-            out += "  v" + std::to_string(i) +
-                   " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, static_cast<value_id>(i))) + "];\n";
+            out += "  v" + std::to_string(i) + " [shape=ellipse, label=" + detail::dot_quoted(detail::dump_name(g, static_cast<value_id>(i))) + "];\n";
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
         for (const value_id id : g.nodes[i].inputs) {
             if (id < 0 || g.at(id).constant) continue;

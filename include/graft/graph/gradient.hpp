@@ -32,7 +32,8 @@ struct gradient_context {
     /// x summed over the axes along which `to` was broadcast (numpy's rules), by the tree of shards where the batch is among them.
     value_id sum_to(value_id x, const shape& to) {
         if (!build.failure.ok() || x == no_value || build.extents(x) == to) return x;
-        return build.apply_graft("SumTo", {x}, {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
+        return build.apply_graft("SumTo", {x},
+                                 {integers_attribute("shape", std::vector<std::int64_t>(to.begin(), to.end())), integer_attribute("shards", shards)});
     }
     shape extents(value_id id) const { return build.extents(id); }
     /// Contents of a constant input of integers, such as axes; false where they are not known.

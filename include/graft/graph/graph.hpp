@@ -46,9 +46,9 @@ struct node {
     std::string name, op_type, domain;  ///< the domain "" is ai.onnx
     std::vector<value_id> inputs, outputs;
     std::vector<attribute> attributes;
-    int version = 0;                ///< of the operator set that `domain` is imported at
-    const op_row* op = nullptr;     ///< its row of the op table, set by `verify_graph`
-    place_id place = 0;             ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
+    int version = 0;             ///< of the operator set that `domain` is imported at
+    const op_row* op = nullptr;  ///< its row of the op table, set by `verify_graph`
+    place_id place = 0;          ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
 
     const attribute* find(const char* attribute_name) const noexcept;
 };
@@ -57,12 +57,12 @@ struct node {
 struct value {
     std::string name;
     dtype type = dtype::undefined;
-    bool has_shape = false;                 ///< whether `extents` says anything; the rank is known then
-    graft::shape extents;                   ///< open extents are shape::unknown
-    std::vector<std::string> dimensions;    ///< names of open extents, as the file gives them ("" where it has a number or nothing)
-    graft::tensor constant;                 ///< set for initializers and for what folding made
-    graft::layout layout;                   ///< lowered graphs only
-    place_id place = 0;                     ///< lowered graphs only: in whose memory it lies
+    bool has_shape = false;               ///< whether `extents` says anything; the rank is known then
+    graft::shape extents;                 ///< open extents are shape::unknown
+    std::vector<std::string> dimensions;  ///< names of open extents, as the file gives them ("" where it has a number or nothing)
+    graft::tensor constant;               ///< set for initializers and for what folding made
+    graft::layout layout;                 ///< lowered graphs only
+    place_id place = 0;                   ///< lowered graphs only: in whose memory it lies
 };
 
 /// A version of an operator set.
@@ -89,8 +89,8 @@ struct graph {
     std::vector<value> values;
     std::vector<node> nodes;
     std::vector<value_id> inputs, outputs;
-    std::vector<capture> captures;  ///< bodies only: what they read of the graph around them
-    std::vector<state_pair> states; ///< training steps only: inputs that outputs take the place of
+    std::vector<capture> captures;   ///< bodies only: what they read of the graph around them
+    std::vector<state_pair> states;  ///< training steps only: inputs that outputs take the place of
 
     std::vector<opset> opsets;
     std::int64_t ir_version = 8;

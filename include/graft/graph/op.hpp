@@ -104,10 +104,10 @@ struct scratch_store {
 /// an operator with `op_flag::allocates` makes its outputs itself by `allocate`.
 struct run_context : op_context {
     executor& pool;
-    subgraph_runner* bodies;  ///< for operators with bodies only
-    std::vector<tensor>* made;  ///< outputs of an operator that allocates
-    std::uint64_t seed;  ///< of random operators without a seed of their own; differs from node to node
-    scratch_store* store = nullptr;  ///< where scratch memory comes from; null: allocated anew
+    subgraph_runner* bodies;                          ///< for operators with bodies only
+    std::vector<tensor>* made;                        ///< outputs of an operator that allocates
+    std::uint64_t seed;                               ///< of random operators without a seed of their own; differs from node to node
+    scratch_store* store = nullptr;                   ///< where scratch memory comes from; null: allocated anew
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that it allocates counts against
 
     /// Makes output i; `out[i].data` is its memory then.
@@ -170,7 +170,8 @@ GRAFT_INLINE status run_context::allocate(int i, dtype type, const shape& extent
     if (bytes < 0 || bytes > limit.memory_bytes)
         return fail(errc::memory_budget, "output %lld would take %lld bytes, over the limit of %lld", i, bytes, limit.memory_bytes);
     auto t = tensor::make(type, extents, budget);
-    if (!t.ok() && t.error().code() == errc::memory_budget) return fail(errc::memory_budget, "output %lld would take %lld bytes more, over the limit of %lld in all", i, bytes, limit.memory_bytes);
+    if (!t.ok() && t.error().code() == errc::memory_budget)
+        return fail(errc::memory_budget, "output %lld would take %lld bytes more, over the limit of %lld in all", i, bytes, limit.memory_bytes);
     if (!t.ok()) return t.take_status();
     out[i] = graft::view(*t);
     (*made)[static_cast<std::size_t>(i)] = std::move(t).value();

@@ -25,19 +25,19 @@ using activation_reader = bool (*)(const op_context&, epilogue&);
 /// Properties of an operator that passes and the executor act on.
 struct op_flag {
     static constexpr unsigned none = 0;
-    static constexpr unsigned elementwise = 1;  ///< each output element depends on the input elements at its place alone
-    static constexpr unsigned allocates = 2;    ///< output shapes are known only after running: makes its outputs itself
-    static constexpr unsigned random = 4;       ///< never folded
-    static constexpr unsigned bodies = 8;       ///< runs subgraphs
-    static constexpr unsigned view = 16;        ///< output is the first input's elements in the same order, with another shape
-    static constexpr unsigned shape_only = 32;  ///< reads the shapes of its inputs, not their contents
-    static constexpr unsigned combines = 64;    ///< may read any number of input elements for each output element: products, windows, sequences
-    static constexpr unsigned copies = 128;     ///< its first output is its first input, where neither more inputs nor outputs ask for something else
-    static constexpr unsigned converts = 256;   ///< moves elements into another type
-    static constexpr unsigned branches = 512;   ///< is one of its bodies, once its first input is known
-    static constexpr unsigned rounds = 1024;    ///< to a grid of integers, so that no gradient comes back
-    static constexpr unsigned reads_bits = 2048;  ///< as they are in memory: an input of another type would be another value
-    static constexpr unsigned widens = 4096;    ///< halves may be computed as float32 and rounded where they leave
+    static constexpr unsigned elementwise = 1;          ///< each output element depends on the input elements at its place alone
+    static constexpr unsigned allocates = 2;            ///< output shapes are known only after running: makes its outputs itself
+    static constexpr unsigned random = 4;               ///< never folded
+    static constexpr unsigned bodies = 8;               ///< runs subgraphs
+    static constexpr unsigned view = 16;                ///< output is the first input's elements in the same order, with another shape
+    static constexpr unsigned shape_only = 32;          ///< reads the shapes of its inputs, not their contents
+    static constexpr unsigned combines = 64;            ///< may read any number of input elements for each output element: products, windows, sequences
+    static constexpr unsigned copies = 128;             ///< its first output is its first input, where neither more inputs nor outputs ask for something else
+    static constexpr unsigned converts = 256;           ///< moves elements into another type
+    static constexpr unsigned branches = 512;           ///< is one of its bodies, once its first input is known
+    static constexpr unsigned rounds = 1024;            ///< to a grid of integers, so that no gradient comes back
+    static constexpr unsigned reads_bits = 2048;        ///< as they are in memory: an input of another type would be another value
+    static constexpr unsigned widens = 4096;            ///< halves may be computed as float32 and rounded where they leave
     static constexpr unsigned takes_activation = 8192;  ///< its kernels apply an activation to what they made
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
@@ -73,15 +73,15 @@ struct op_traits {
     motion moves = motion::none;
     linearity linear = linearity::none;
     op_role role = op_role::other;
-    std::uint8_t residual_input = 0;   ///< the input that its kernels add to what they made; 0: none
-    std::uint8_t weights = 0;          ///< inputs that learn where they are constants
-    std::uint8_t statistics = 0;       ///< inputs that are running statistics: a mean, then a variance
-    std::uint8_t exact_inputs = 0;     ///< inputs that are places in a picture: halves would be off by pixels
-    std::uint8_t exact_outputs = 0;    ///< outputs that stay float32 between nodes of halves
-    std::uint8_t checked_inputs = 0;   ///< inputs whose contents its kernels may refuse
-    std::uint8_t made_once = 0;        ///< outputs that must not be made a second time
-    work_function work = nullptr;      ///< its multiply-adds, where its kind is counted by those
-    batch_rule carries = nullptr;      ///< where its outputs hold the samples of a batch; null: as its flags say, or it may mix them
+    std::uint8_t residual_input = 0;        ///< the input that its kernels add to what they made; 0: none
+    std::uint8_t weights = 0;               ///< inputs that learn where they are constants
+    std::uint8_t statistics = 0;            ///< inputs that are running statistics: a mean, then a variance
+    std::uint8_t exact_inputs = 0;          ///< inputs that are places in a picture: halves would be off by pixels
+    std::uint8_t exact_outputs = 0;         ///< outputs that stay float32 between nodes of halves
+    std::uint8_t checked_inputs = 0;        ///< inputs whose contents its kernels may refuse
+    std::uint8_t made_once = 0;             ///< outputs that must not be made a second time
+    work_function work = nullptr;           ///< its multiply-adds, where its kind is counted by those
+    batch_rule carries = nullptr;           ///< where its outputs hold the samples of a batch; null: as its flags say, or it may mix them
     activation_reader activates = nullptr;  ///< whether a node of it is an activation that other kernels apply, and which
 };
 
@@ -89,8 +89,8 @@ struct op_traits {
 struct op_row {
     const char* name;
     const char* domain;
-    int since, until;              ///< opset versions, both included; until 0: still so
-    int min_inputs, max_inputs;    ///< max -1: any number
+    int since, until;            ///< opset versions, both included; until 0: still so
+    int min_inputs, max_inputs;  ///< max -1: any number
     int min_outputs, max_outputs;
     infer_function infer;
     run_function run;
@@ -111,7 +111,8 @@ using op_table = row_table<op_row>;
 class make_op {
 public:
     /// `here` false: the functions are left out, and with them the operator.
-    constexpr explicit make_op(const char* name, const char* domain = "", bool here = true) : row_{name, domain, 1, 0, 0, 0, 1, 1, nullptr, nullptr, 0, "", "", nullptr, {}}, here_(here) {}
+    constexpr explicit make_op(const char* name, const char* domain = "", bool here = true)
+        : row_{name, domain, 1, 0, 0, 0, 1, 1, nullptr, nullptr, 0, "", "", nullptr, {}}, here_(here) {}
 
     /// The first version of the operator set that means this, and the last; 0: still so.
     constexpr make_op& opsets(int first, int last = 0) { return row_.since = first, row_.until = last, *this; }

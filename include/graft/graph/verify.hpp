@@ -76,8 +76,7 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
         while (*end && *end != ' ') ++end;
         const char* colon = list;
         while (colon != end && *colon != ':') ++colon;
-        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 &&
-            colon != end) {
+        if (static_cast<std::size_t>(colon - list) == name.size() && std::memcmp(list, name.data(), name.size()) == 0 && colon != end) {
             size = static_cast<std::size_t>(end - colon - 1);
             return colon + 1;
         }
@@ -88,8 +87,7 @@ inline const char* listed_kind(const char* list, const std::string& name, std::s
 
 class verifier {
 public:
-    verifier(graph& root, row_table<op_table> tables, const limits& limit)
-        : root_(root), rows_(tables), limit_(limit) {}
+    verifier(graph& root, row_table<op_table> tables, const limits& limit) : root_(root), rows_(tables), limit_(limit) {}
     status run(graph& g, int depth);
 
 private:
@@ -118,15 +116,13 @@ inline status verifier::check_attributes(const node& n) {
     for (std::size_t i = 0; i < n.attributes.size(); ++i) {
         const attribute& a = n.attributes[i];
         for (std::size_t k = 0; k < i; ++k)
-            if (n.attributes[k].name == a.name)
-                return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
+            if (n.attributes[k].name == a.name) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is given twice");
         std::size_t size = 0;
         const char* kind = listed_kind(n.op->attributes, a.name, size);
         if (!kind) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is not known");
         const char* is = letters_of(a.kind);
         if (size != std::strlen(is) || std::memcmp(kind, is, size) != 0)
-            return failure(errc::op_attribute, n,
-                           "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
+            return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' is of kind '" + is + "', not '" + std::string(kind, size) + "'");
     }
     return {};
 }
@@ -137,8 +133,7 @@ inline status verifier::bind(node& n) {
     n.op = rows_.find(n);
     if (!n.op) return unsupported(n);
     if (!n.op->infer || !n.op->run)
-        return failure(errc::op_unsupported, n,
-                       "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
+        return failure(errc::op_unsupported, n, "operator " + n.op_type + " is not compiled into this program: GRAFT_OPS leaves it out");
     const auto inputs = static_cast<long>(n.inputs.size()), outputs = static_cast<long>(n.outputs.size());
     if (inputs < n.op->min_inputs || (n.op->max_inputs >= 0 && inputs > n.op->max_inputs))
         return failure(errc::op_shape, n,
@@ -168,9 +163,7 @@ inline status verifier::check_ids(const graph& g) {
     return fine ? status() : fail(errc::internal, "graph '" + g.name + "'", "a value id is out of range");
 }
 
-inline GRAFT_COLD status duplicate(const graph& g, value_id id, const char* what) {
-    return fail(errc::graph_duplicate, "value '" + g.at(id).name + "'", what);
-}
+inline GRAFT_COLD status duplicate(const graph& g, value_id id, const char* what) { return fail(errc::graph_duplicate, "value '" + g.at(id).name + "'", what); }
 
 inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     constexpr int nobody = -1, given = -2;
@@ -178,8 +171,7 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
     name_table names;
     for (std::size_t i = 0; i < g.values.size(); ++i) {
         if (g.values[i].constant) maker[i] = given;
-        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0))
-            return duplicate(g, static_cast<value_id>(i), "two values have this name");
+        if (!g.values[i].name.empty() && !names.insert(g.values[i].name, 0)) return duplicate(g, static_cast<value_id>(i), "two values have this name");
     }
     std::vector<char> input(g.values.size(), 0);
     for (const value_id id : g.inputs) {
@@ -198,20 +190,15 @@ inline status verifier::check_values(const graph& g, std::vector<int>& maker) {
         }
     for (const node& n : g.nodes) {
         for (const value_id id : n.inputs)
-            if (id != no_value && maker[id] == nobody)
-                return failure(errc::graph_dangling, n,
-                               "input '" + escape(g.at(id).name) + "' is made nowhere");
+            if (id != no_value && maker[id] == nobody) return failure(errc::graph_dangling, n, "input '" + escape(g.at(id).name) + "' is made nowhere");
         for (const attribute& a : n.attributes)
             if (a.graph)
                 for (const capture& c : a.graph->captures)
-                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() ||
-                        maker[c.outer] == nobody)
+                    if (c.outer < 0 || static_cast<std::size_t>(c.outer) >= g.values.size() || maker[c.outer] == nobody)
                         return failure(errc::graph_dangling, n, "its body reads a value that is made nowhere");
     }
     for (const value_id id : g.outputs)
-        if (maker[id] == nobody)
-            return fail(errc::graph_no_output, "output '" + g.at(id).name + "'",
-                        "no node makes it");
+        if (maker[id] == nobody) return fail(errc::graph_no_output, "output '" + g.at(id).name + "'", "no node makes it");
     return {};
 }
 
@@ -257,8 +244,7 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
             if (needed < 0 || state[static_cast<std::size_t>(needed)] == done) continue;
             const node& n = g.nodes[static_cast<std::size_t>(needed)];
             if (state[static_cast<std::size_t>(needed)] == open)
-                return failure(errc::graph_cycle, n,
-                               "it needs its own output '" + escape(g.at(id).name) + "'");
+                return failure(errc::graph_cycle, n, "it needs its own output '" + escape(g.at(id).name) + "'");
             state[static_cast<std::size_t>(needed)] = open;
             stack.push_back({needed, {&n}});
         }
@@ -274,8 +260,7 @@ inline status verifier::sort(graph& g, const std::vector<int>& maker) {
 }
 
 inline status verifier::run(graph& g, int depth) {
-    if (depth >= limit_.nesting)
-        return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
+    if (depth >= limit_.nesting) return fail(errc::model_too_deep, "graph '" + g.name + "'", "graphs nest deeper than " + std::to_string(limit_.nesting));
     std::vector<int> maker;
     GRAFT_TRY(check_ids(g));
     GRAFT_TRY(check_values(g, maker));
@@ -286,8 +271,7 @@ inline status verifier::run(graph& g, int depth) {
             if (a.kind != attribute_kind::graph) continue;
             if (!a.graph) return failure(errc::op_attribute, n, "attribute '" + escape(a.name) + "' has no graph");
             status body = run(*a.graph, depth + 1);
-            if (!body.ok())
-                return fail(body.error().code(), body.error().where() + " in the body of " + location(n), body.error().detail());
+            if (!body.ok()) return fail(body.error().code(), body.error().where() + " in the body of " + location(n), body.error().detail());
         }
     return {};
 }
@@ -304,7 +288,7 @@ GRAFT_INLINE void set_apart(graph& g, const op_table& own) {
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status verify_graph(graph& g, row_table<op_table> tables, const limits& limit) GRAFT_MEMORY_TRY {
     detail::verifier v(g, tables, limit);

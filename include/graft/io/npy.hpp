@@ -36,10 +36,10 @@ struct npy_type {
 
 // Little-endian; "|" stands for types of one byte.
 inline const npy_type* npy_types() noexcept {
-    static constexpr npy_type types[] = {
-        {"<f4", dtype::float32}, {"<f2", dtype::float16}, {"<f8", dtype::float64}, {"|u1", dtype::uint8}, {"|i1", dtype::int8},
-        {"<u2", dtype::uint16},  {"<i2", dtype::int16},   {"<u4", dtype::uint32},  {"<i4", dtype::int32}, {"<u8", dtype::uint64},
-        {"<i8", dtype::int64},   {"|b1", dtype::boolean}, {"", dtype::undefined}};
+    static constexpr npy_type types[] = {{"<f4", dtype::float32}, {"<f2", dtype::float16}, {"<f8", dtype::float64}, {"|u1", dtype::uint8},
+                                         {"|i1", dtype::int8},    {"<u2", dtype::uint16},  {"<i2", dtype::int16},   {"<u4", dtype::uint32},
+                                         {"<i4", dtype::int32},   {"<u8", dtype::uint64},  {"<i8", dtype::int64},   {"|b1", dtype::boolean},
+                                         {"", dtype::undefined}};
     return types;
 }
 
@@ -62,12 +62,10 @@ public:
             seen |= bit;
             if (bit == 1) {
                 skip();
-                if (p_ < end_ && (*p_ == '[' || *p_ == '{' || *p_ == '('))
-                    return fail(errc::npy_dtype, name_, "structured arrays are not supported");
+                if (p_ < end_ && (*p_ == '[' || *p_ == '{' || *p_ == '(')) return fail(errc::npy_dtype, name_, "structured arrays are not supported");
                 if (!quoted(descr)) return malformed("`descr` is not a string");
             }
-            if (bit == 2 && !(fortran = literal("True")) && !literal("False"))
-                return malformed("`fortran_order` is neither True nor False");
+            if (bit == 2 && !(fortran = literal("True")) && !literal("False")) return malformed("`fortran_order` is neither True nor False");
             if (bit == 4) GRAFT_TRY(read_shape());
             if (!next(',')) {
                 if (!next('}')) return malformed("the header's dictionary does not end");
@@ -117,7 +115,7 @@ private:
                 extent = extent * 10 + (*p_ - '0');
             }
             if (p_ == first) return malformed("an extent of the shape is not a number");
-            if (p_ < end_ && *p_ == 'L') ++p_; // as Python 2 wrote it
+            if (p_ < end_ && *p_ == 'L') ++p_;  // as Python 2 wrote it
             if (extents.rank() == shape::max_rank) return malformed("the shape has more than 16 dimensions");
             extents.push_back(extent);
             const bool comma = next(',');
@@ -149,14 +147,13 @@ inline void from_fortran(const std::uint8_t* in, std::byte* out, const shape& ex
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const std::string& name, const limits& caps) GRAFT_MEMORY_TRY {
     const auto* bytes = static_cast<const std::uint8_t*>(data);
     if (size < 10 || std::memcmp(bytes, "\x93NUMPY", 6) != 0) return fail(errc::npy_malformed, name, "not an .npy file");
     const int version = bytes[6];
-    if (version < 1 || version > 3)
-        return fail(errc::npy_malformed, name, "version " + std::to_string(version) + " of the format is not known");
+    if (version < 1 || version > 3) return fail(errc::npy_malformed, name, "version " + std::to_string(version) + " of the format is not known");
     const std::size_t start = version == 1 ? 10 : 12;
     if (size < start) return fail(errc::npy_malformed, name, "the file ends within its header");
     std::size_t length = bytes[8] | std::size_t(bytes[9]) << 8;
@@ -170,14 +167,12 @@ GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const s
     const detail::npy_type* known = detail::npy_types();
     while (*known->text && descr != known->text) ++known;
     if (!*known->text)
-        return fail(errc::npy_dtype, name,
-                    "arrays of '" + escape(header.descr) + "' are not supported; little-endian floats, integers and bool are");
+        return fail(errc::npy_dtype, name, "arrays of '" + escape(header.descr) + "' are not supported; little-endian floats, integers and bool are");
     const std::int64_t need = bytes_of(known->type, header.extents);
     if (need < 0) return fail(errc::npy_malformed, name, "the shape " + text(header.extents) + " overflows");
     if (static_cast<std::uint64_t>(need) > size - start - length)
         return fail(errc::npy_malformed, name,
-                    "the shape " + text(header.extents) + " needs " + std::to_string(need) + " bytes; the file holds " +
-                        std::to_string(size - start - length));
+                    "the shape " + text(header.extents) + " needs " + std::to_string(need) + " bytes; the file holds " + std::to_string(size - start - length));
     if (need > caps.memory_bytes) return fail(errc::memory_budget, name, std::to_string(need) + " bytes are over the limit");
     tensor out;
     GRAFT_TRY_ASSIGN(out, tensor::make(known->type, header.extents));
@@ -186,8 +181,7 @@ GRAFT_INLINE result<tensor> read_npy(const void* data, std::size_t size, const s
         detail::from_fortran(elements, out.raw(), header.extents, size_of(known->type));
     else if (need)
         std::memcpy(out.raw(), elements, static_cast<std::size_t>(need));
-    for (std::int64_t i = 0; known->type == dtype::boolean && i < need; ++i)
-        out.raw()[i] = std::byte(out.raw()[i] != std::byte(0));
+    for (std::int64_t i = 0; known->type == dtype::boolean && i < need; ++i) out.raw()[i] = std::byte(out.raw()[i] != std::byte(0));
     return out;
 }
 GRAFT_MEMORY_CATCH(name)
@@ -204,8 +198,7 @@ GRAFT_INLINE result<std::string> npy_header(dtype type, const shape& extents) GR
     while (*known->text && known->type != type) ++known;
     if (!*known->text) return fail(errc::npy_dtype, name(type), "this element type has no .npy form");
     std::string dictionary = std::string("{'descr': '") + known->text + "', 'fortran_order': False, 'shape': (";
-    for (int i = 0; i < extents.rank(); ++i)
-        dictionary += std::to_string(extents[i]) + (extents.rank() == 1 ? "," : i + 1 < extents.rank() ? ", " : "");
+    for (int i = 0; i < extents.rank(); ++i) dictionary += std::to_string(extents[i]) + (extents.rank() == 1 ? "," : i + 1 < extents.rank() ? ", " : "");
     dictionary += "), }";
     while ((10 + dictionary.size() + 1) % 64) dictionary += ' ';
     dictionary += '\n';

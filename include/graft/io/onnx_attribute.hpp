@@ -9,16 +9,15 @@ namespace detail {
 /// An AttributeProto as its fields lie in the file.
 struct onnx_attribute {
     std::string name;
-    wire_bytes reference;           ///< name of the function's attribute that it stands for
-    std::vector<wire_bytes> graphs; ///< parts of its body
+    wire_bytes reference;            ///< name of the function's attribute that it stands for
+    std::vector<wire_bytes> graphs;  ///< parts of its body
     attribute_kind kind = attribute_kind::none;
 };
 
 // Kinds in the order of AttributeProto.AttributeType, of which the first nine are known.
 inline attribute_kind kind_of(std::int64_t type) noexcept {
     using k = attribute_kind;
-    constexpr attribute_kind kinds[] = {k::none,  k::real,  k::integer,  k::string, k::tensor,
-                                        k::graph, k::reals, k::integers, k::strings};
+    constexpr attribute_kind kinds[] = {k::none, k::real, k::integer, k::string, k::tensor, k::graph, k::reals, k::integers, k::strings};
     return kinds[type];
 }
 
@@ -26,7 +25,7 @@ inline attribute_kind kind_of(std::int64_t type) noexcept {
 inline status read_attribute(onnx_context& c, const std::string& location, wire_bytes part, onnx_attribute& seen, attribute& out) {
     using field = onnx_schema::attribute;
     std::int64_t type = 0;
-    unsigned fields = 0; // bit i: the field of attribute type i is there
+    unsigned fields = 0;  // bit i: the field of attribute type i is there
     bool other = false;
     std::vector<wire_bytes> tensors, strings;
     wire_reader r(c.source, part);
@@ -64,8 +63,7 @@ inline status read_attribute(onnx_context& c, const std::string& location, wire_
     if (seen.reference.size && fields) return c.fail(errc::op_attribute, where, "it has a value and a reference at once");
     out.name = seen.name;
     out.kind = seen.kind = kind_of(type);
-    if (out.kind == attribute_kind::graph && !seen.reference.size && seen.graphs.empty())
-        return c.fail(errc::op_attribute, where, "the graph is missing");
+    if (out.kind == attribute_kind::graph && !seen.reference.size && seen.graphs.empty()) return c.fail(errc::op_attribute, where, "the graph is missing");
     for (const wire_bytes& s : strings) out.strings.push_back(s.string());
     if (out.kind == attribute_kind::tensor && !seen.reference.size) {
         if (tensors.empty()) return c.fail(errc::op_attribute, where, "the tensor is missing");
@@ -96,5 +94,5 @@ inline bool bind_reference(const onnx_attribute& seen, const std::vector<attribu
     return false;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

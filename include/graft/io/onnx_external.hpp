@@ -14,8 +14,7 @@ GRAFT_BEGIN_NAMESPACE
 /// Opens `location`, a path below `directory` as a model gives it. It must be relative, without "..", backslashes or NUL;
 /// no part of it may be a symbolic link, and it must be a regular file with one hard link. Errors: external.path, file.open,
 /// model.too_large where it has more than `most` bytes.
-result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
-                                                         std::int64_t most);
+result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most);
 
 /// The files that one model has opened: each is mapped once, and shared by the tensors in it.
 class external_files {
@@ -110,17 +109,15 @@ inline int open_beneath(int folder, const std::string& path) {
 }
 #endif
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location,
-                                                                      std::int64_t most) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std::string& directory, std::string_view location, std::int64_t most) {
     const std::string path(location), where = "external data '" + path + "'";
     if (const char* what = detail::location_fault(location)) return fail(errc::external_path, where, what);
 #if defined(_WIN32)
     (void)directory;
     (void)most;
-    return fail(errc::external_path, where,
-                "external data cannot be opened safely on this system: save the model with its data inside");
+    return fail(errc::external_path, where, "external data cannot be opened safely on this system: save the model with its data inside");
 #else
     detail::descriptor_guard folder, file;
     folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
@@ -142,13 +139,10 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
 #endif
 }
 
-GRAFT_INLINE result<std::shared_ptr<const mapped_file>> external_files::open(const std::string& directory,
-                                                                             std::string_view location, const limits& limit) {
+GRAFT_INLINE result<std::shared_ptr<const mapped_file>> external_files::open(const std::string& directory, std::string_view location, const limits& limit) {
     const int known = names_.find(location);
     if (known >= 0) return files_[static_cast<std::size_t>(known)];
-    if (directory.empty())
-        return fail(errc::external_path, "external data '" + std::string(location) + "'",
-                    "a model in memory has no folder to read it from");
+    if (directory.empty()) return fail(errc::external_path, "external data '" + std::string(location) + "'", "a model in memory has no folder to read it from");
     std::shared_ptr<const mapped_file> file;
     GRAFT_TRY_ASSIGN(file, open_external(directory, location, limit.external_bytes - bytes_));
     bytes_ += static_cast<std::int64_t>(file->size());

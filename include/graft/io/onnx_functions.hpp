@@ -34,8 +34,8 @@ struct onnx_node {
         return r.finish();
     }
     std::string location() const {
-        return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) +
-               (domain.size ? domain.string() + "." : std::string()) + op_type.string() + ")";
+        return (name.size ? "node '" + name.string() + "' (" : std::string("node (")) + (domain.size ? domain.string() + "." : std::string()) +
+               op_type.string() + ")";
     }
 };
 
@@ -44,8 +44,8 @@ struct onnx_function {
     wire_bytes name, domain, overload;
     std::vector<wire_bytes> inputs, outputs, attributes, defaults, nodes;
     std::vector<opset> opsets;
-    std::vector<attribute> default_values; ///< of `defaults`, once the first call has read them
-    std::int64_t expanded = 0; ///< nodes once everything it calls is written out; -1 while that is being counted
+    std::vector<attribute> default_values;  ///< of `defaults`, once the first call has read them
+    std::int64_t expanded = 0;              ///< nodes once everything it calls is written out; -1 while that is being counted
 };
 
 inline status read_opset(const wire_source& source, wire_bytes part, std::vector<opset>& out) {
@@ -60,8 +60,7 @@ inline status read_opset(const wire_source& source, wire_bytes part, std::vector
     if (domain == "ai.onnx") domain.clear();
     const std::string shown = source.name + ": operator set '" + (domain.empty() ? std::string("ai.onnx") : domain) + "'";
     if (version < 1 || version > (domain.empty() ? newest_opset : INT32_MAX))
-        return fail(errc::model_version, shown,
-                    "version " + std::to_string(version) + " is not between 1 and " + std::to_string(newest_opset));
+        return fail(errc::model_version, shown, "version " + std::to_string(version) + " is not between 1 and " + std::to_string(newest_opset));
     for (const opset& o : out) {
         if (o.domain != domain) continue;
         if (o.version == version) return {};
@@ -88,9 +87,7 @@ private:
     static std::string key(wire_bytes domain, wire_bytes name, wire_bytes overload) {
         return domain.string() + '\0' + name.string() + '\0' + overload.string();
     }
-    int index(const onnx_node& n) const noexcept {
-        return list_.empty() || !n.domain.size ? -1 : names_.find(key(n.domain, n.op_type, n.overload));
-    }
+    int index(const onnx_node& n) const noexcept { return list_.empty() || !n.domain.size ? -1 : names_.find(key(n.domain, n.op_type, n.overload)); }
     status count(const std::vector<wire_bytes>& nodes, int calls, int nesting, std::int64_t& total);
     status count_bodies(const onnx_node& n, int calls, int nesting, std::int64_t& total);
 
@@ -120,8 +117,7 @@ inline status onnx_functions::read(const std::vector<wire_bytes>& parts) {
             }
         GRAFT_TRY(r.finish());
         for (const wire_bytes& o : opsets) GRAFT_TRY(read_opset(c_.source, o, f.opsets));
-        if (f.defaults.size() > 1024)
-            return c_.fail(errc::model_too_large, "function '" + f.name.string() + "'", "more than 1024 attributes");
+        if (f.defaults.size() > 1024) return c_.fail(errc::model_too_large, "function '" + f.name.string() + "'", "more than 1024 attributes");
         keys_.push_back(std::make_unique<std::string>(key(f.domain, f.name, f.overload)));
         if (!names_.insert(*keys_.back(), static_cast<int>(list_.size())))
             return c_.fail(errc::graph_duplicate, "function '" + f.name.string() + "'", "defined twice");
@@ -136,8 +132,7 @@ inline status onnx_functions::check(const std::vector<wire_bytes>& nodes) {
     for (onnx_function& f : list_) f.expanded = -2;
     GRAFT_TRY(count(nodes, 0, 0, total));
     if (total > c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "functions",
-                       "written out, the graph has more than " + std::to_string(c_.limit.nodes) + " nodes");
+        return c_.fail(errc::model_too_large, "functions", "written out, the graph has more than " + std::to_string(c_.limit.nodes) + " nodes");
     return {};
 }
 
@@ -154,15 +149,14 @@ inline status onnx_functions::count(const std::vector<wire_bytes>& nodes, int ca
         if (f.expanded == -1) return c_.fail(errc::model_recursion, what, "it calls itself");
         if (f.expanded == -2) {
             if (calls >= c_.limit.function_depth)
-                return c_.fail(errc::model_too_deep, what,
-                               "functions call functions deeper than " + std::to_string(c_.limit.function_depth));
+                return c_.fail(errc::model_too_deep, what, "functions call functions deeper than " + std::to_string(c_.limit.function_depth));
             f.expanded = -1;
             std::int64_t inside = 0;
             GRAFT_TRY(count(f.nodes, calls + 1, nesting, inside));
             f.expanded = inside;
         }
         total += f.expanded;
-        if (total > c_.limit.nodes) total = c_.limit.nodes + 1; // enough to know; never overflows
+        if (total > c_.limit.nodes) total = c_.limit.nodes + 1;  // enough to know; never overflows
     }
     return {};
 }
@@ -175,8 +169,7 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
             if (r.field() == onnx_schema::attribute::g) r.add(graphs);
         GRAFT_TRY(r.finish());
         if (graphs.empty()) continue;
-        if (nesting >= c_.limit.nesting)
-            return c_.fail(errc::model_too_deep, n.location(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+        if (nesting >= c_.limit.nesting) return c_.fail(errc::model_too_deep, n.location(), "graphs nest deeper than " + std::to_string(c_.limit.nesting));
         for (const wire_bytes& g : graphs) {
             wire_reader body(c_.source, g);
             while (body.next())
@@ -188,5 +181,5 @@ inline status onnx_functions::count_bodies(const onnx_node& n, int calls, int ne
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

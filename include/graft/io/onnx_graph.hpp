@@ -10,18 +10,18 @@ namespace detail {
 struct onnx_scope {
     struct entry {
         value_id id;
-        int maker; ///< index of the node that makes it, -1 where none does
+        int maker;  ///< index of the node that makes it, -1 where none does
     };
     graph* target = nullptr;
-    onnx_scope* parent = nullptr; ///< of a body: what it may capture from
-    onnx_scope* owner = nullptr;  ///< the scope of the graph that a function is written into; itself for graphs
+    onnx_scope* parent = nullptr;  ///< of a body: what it may capture from
+    onnx_scope* owner = nullptr;   ///< the scope of the graph that a function is written into; itself for graphs
     name_table names;
     std::vector<entry> entries;
-    int current = 0; ///< index of the node at work
-    int depth = 0;   ///< graphs in graphs
+    int current = 0;  ///< index of the node at work
+    int depth = 0;    ///< graphs in graphs
     const onnx_function* function = nullptr;
-    std::vector<attribute> bound; ///< attributes that the call gave
-    std::string prefix;           ///< of fresh names
+    std::vector<attribute> bound;  ///< attributes that the call gave
+    std::string prefix;            ///< of fresh names
 
     /// Whether what is read here is inside of a function, and read again at each call.
     bool called() const noexcept { return function || (parent && parent->called()); }
@@ -83,16 +83,14 @@ inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts
             case field::initializer: r.add(initializers); break;
             case field::input: r.add(inputs); break;
             case field::output: r.add(outputs); break;
-            case field::sparse_initializer:
-                return c_.fail(errc::op_unsupported, "graph '" + g.name + "'", "sparse initializers are not supported");
+            case field::sparse_initializer: return c_.fail(errc::op_unsupported, "graph '" + g.name + "'", "sparse initializers are not supported");
             default: break;
             }
         GRAFT_TRY(r.finish());
     }
     c_.nodes += static_cast<std::int64_t>(nodes.size());
     if (c_.nodes > c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "graph '" + g.name + "'",
-                       "more nodes than the limit of " + std::to_string(c_.limit.nodes));
+        return c_.fail(errc::model_too_large, "graph '" + g.name + "'", "more nodes than the limit of " + std::to_string(c_.limit.nodes));
     if (!scope.parent) GRAFT_TRY(functions_.check(nodes));
     g.nodes.reserve(nodes.size());
     for (const wire_bytes& part : inputs) GRAFT_TRY(read_input(part, scope));
@@ -105,8 +103,7 @@ inline status onnx_graph_reader::read_graph(const std::vector<wire_bytes>& parts
 }
 
 inline status onnx_graph_reader::new_value(onnx_scope& scope, std::string name, value_id& id) {
-    if (++values_ > 4 * c_.limit.nodes)
-        return c_.fail(errc::model_too_large, "graph", "more values than " + std::to_string(4 * c_.limit.nodes));
+    if (++values_ > 4 * c_.limit.nodes) return c_.fail(errc::model_too_large, "graph", "more values than " + std::to_string(4 * c_.limit.nodes));
     id = scope.target->add_value(std::move(name));
     return {};
 }
@@ -127,8 +124,7 @@ inline status onnx_graph_reader::read_input(wire_bytes part, onnx_scope& scope) 
     if (name.empty()) return c_.fail(errc::model_malformed, "graph '" + scope.target->name + "'", "an input has no name");
     value_id id = no_value;
     GRAFT_TRY(new_value(scope, std::string(name), id));
-    if (!scope.define(name, id, -1))
-        return c_.fail(errc::graph_duplicate, "input '" + std::string(name) + "'", "two inputs have this name");
+    if (!scope.define(name, id, -1)) return c_.fail(errc::graph_duplicate, "input '" + std::string(name) + "'", "two inputs have this name");
     scope.target->inputs.push_back(id);
     return read_value_info(part, scope.target->values.back(), !scope.parent);
 }
@@ -150,12 +146,10 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
         id = scope.entries[static_cast<std::size_t>(known)].id;
     value& v = scope.target->at(id);
     const std::string what = "initializer '" + copy + "'";
-    if (v.constant || (known >= 0 && v.type == dtype::string))
-        return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
+    if (v.constant || (known >= 0 && v.type == dtype::string)) return c_.fail(errc::graph_duplicate, what, "two initializers have this name");
     const dtype type = text ? dtype::string : data.type();
     if (v.type != dtype::undefined && v.type != type)
-        return c_.fail(errc::tensor_dtype, what,
-                       std::string("it is ") + graft::name(type) + ", but as an input it is " + graft::name(v.type));
+        return c_.fail(errc::tensor_dtype, what, std::string("it is ") + graft::name(type) + ", but as an input it is " + graft::name(v.type));
     if (text) {
         v.type = dtype::string;
         return {};
@@ -163,9 +157,7 @@ inline status onnx_graph_reader::read_initializer(wire_bytes part, onnx_scope& s
     if (v.has_shape) {
         bool fits = v.extents.rank() == data.shape().rank();
         for (int i = 0; fits && i < v.extents.rank(); ++i) fits = v.extents[i] < 0 || v.extents[i] == data.shape()[i];
-        if (!fits)
-            return c_.fail(errc::tensor_shape, what,
-                           "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
+        if (!fits) return c_.fail(errc::tensor_shape, what, "its shape is " + graft::text(data.shape()) + ", but as an input " + graft::text(v.extents));
     }
     if (known < 0) v.has_shape = true, v.extents = data.shape();
     v.type = type;
@@ -187,8 +179,7 @@ inline status onnx_graph_reader::read_output(wire_bytes part, onnx_scope& scope,
     declared.name = v.name;
     GRAFT_TRY(read_value_info(part, declared, false));
     if (v.type == dtype::undefined) v.type = declared.type;
-    if (!v.has_shape)
-        v.has_shape = declared.has_shape, v.extents = declared.extents, v.dimensions = std::move(declared.dimensions);
+    if (!v.has_shape) v.has_shape = declared.has_shape, v.extents = declared.extents, v.dimensions = std::move(declared.dimensions);
     scope.target->outputs.push_back(id);
     return {};
 }
@@ -202,9 +193,8 @@ inline status onnx_graph_reader::read_value_info(wire_bytes part, value& out, bo
     GRAFT_TRY(read_type(types, out));
     if (must_have_type && !size_of(out.type))
         return c_.fail(errc::tensor_dtype, "input '" + out.name + "'",
-                       out.type == dtype::undefined
-                           ? std::string("it has no element type")
-                           : std::string("elements of type ") + graft::name(out.type) + " are not supported");
+                       out.type == dtype::undefined ? std::string("it has no element type")
+                                                    : std::string("elements of type ") + graft::name(out.type) + " are not supported");
     return {};
 }
 
@@ -288,8 +278,7 @@ inline status onnx_graph_reader::define_outputs(const std::vector<wire_bytes>& n
             for (onnx_scope* outer = scope.parent; outer; outer = outer->parent) {
                 const int above = outer->names.find(name);
                 if (above >= 0 && outer->entries[static_cast<std::size_t>(above)].maker < outer->current)
-                    return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'",
-                                   "a body makes a value that the graph around it has already");
+                    return c_.fail(errc::graph_duplicate, "value '" + b.string() + "'", "a body makes a value that the graph around it has already");
             }
             value_id id = no_value;
             GRAFT_TRY(new_value(scope, scope.function ? fresh(scope, scope.prefix + b.string()) : b.string(), id));
@@ -327,8 +316,7 @@ inline value_id onnx_graph_reader::resolve(onnx_scope& scope, std::string_view n
     value_id inner = no_value;
     if (outer != no_value) {
         const value& from = scope.parent->target->at(outer);
-        inner =
-            scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
+        inner = scope.target->add_value(from.name == name ? from.name : fresh(scope, from.name + "_" + std::to_string(++c_.calls)));
         scope.target->values.back().type = from.type;
         scope.target->captures.push_back({inner, outer});
     }
@@ -358,11 +346,9 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
         }
         for (const wire_bytes& name : from.inputs) {
             const value_id id = name.size ? resolve(scope, name.text()) : no_value;
-            if (id == unresolved)
-                return c_.fail(errc::graph_dangling, location, "input '" + escape(name.string()) + "' is made nowhere");
+            if (id == unresolved) return c_.fail(errc::graph_dangling, location, "input '" + escape(name.string()) + "' is made nowhere");
             if (id >= 0 && g.at(id).type == dtype::string)
-                return c_.fail(errc::tensor_dtype, location,
-                               "input '" + escape(name.string()) + "' holds strings, which are not supported");
+                return c_.fail(errc::tensor_dtype, location, "input '" + escape(name.string()) + "' holds strings, which are not supported");
             n.inputs.push_back(id);
         }
         for (const wire_bytes& name : from.outputs) n.outputs.push_back(name.size ? resolve(scope, name.text()) : no_value);
@@ -376,8 +362,7 @@ inline status onnx_graph_reader::read_nodes(const std::vector<wire_bytes>& nodes
     return {};
 }
 
-inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope,
-                                                 std::vector<attribute>& out) {
+inline status onnx_graph_reader::read_attributes(const onnx_node& from, const std::string& location, onnx_scope& scope, std::vector<attribute>& out) {
     out.reserve(from.attributes.size());
     const bool called = scope.called();
     for (const wire_bytes& part : from.attributes) {
@@ -387,9 +372,7 @@ inline status onnx_graph_reader::read_attributes(const onnx_node& from, const st
         if (seen.reference.size) {
             const onnx_scope* s = &scope;
             while (s && !s->function) s = s->parent;
-            if (!s)
-                return c_.fail(errc::op_attribute, location,
-                               "attribute '" + seen.name + "' refers to a function's, but there is no function");
+            if (!s) return c_.fail(errc::op_attribute, location, "attribute '" + seen.name + "' refers to a function's, but there is no function");
             if (!bind_reference(seen, s->bound, a)) continue;
             if (seen.kind != attribute_kind::none && seen.kind != a.kind)
                 return c_.fail(errc::op_attribute, location, "attribute '" + seen.name + "' refers to one of another type");
@@ -401,10 +384,8 @@ inline status onnx_graph_reader::read_attributes(const onnx_node& from, const st
     return {};
 }
 
-inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& location,
-                                           attribute& out) {
-    if (scope.depth + 1 >= c_.limit.nesting)
-        return c_.fail(errc::model_too_deep, location, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
+inline status onnx_graph_reader::read_body(const std::vector<wire_bytes>& parts, onnx_scope& scope, const std::string& location, attribute& out) {
+    if (scope.depth + 1 >= c_.limit.nesting) return c_.fail(errc::model_too_deep, location, "graphs nest deeper than " + std::to_string(c_.limit.nesting));
     out.graph = std::make_shared<graph>();
     onnx_scope inner;
     inner.target = out.graph.get();
@@ -437,8 +418,7 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
     if (caller.inputs.size() > f.inputs.size() || caller.outputs.size() > f.outputs.size())
         return c_.fail(errc::op_shape, location, "it has more inputs or outputs than the function");
     for (const attribute& a : caller.attributes) {
-        if (a.kind == attribute_kind::graph)
-            return c_.fail(errc::op_unsupported, location, "graphs as attributes of functions are not supported");
+        if (a.kind == attribute_kind::graph) return c_.fail(errc::op_unsupported, location, "graphs as attributes of functions are not supported");
         bool declared = false;
         for (const wire_bytes& name : f.attributes) declared |= name.text() == a.name;
         inside.bound.push_back(a);
@@ -476,8 +456,7 @@ inline status onnx_graph_reader::call(onnx_function& f, node& caller, const std:
     }
     GRAFT_TRY(define_outputs(f.nodes, inside));
     for (std::size_t i = f.inputs.size(); i < inside.entries.size() && i < f.inputs.size() + f.outputs.size(); ++i)
-        if (inside.entries[i].maker == -2)
-            return c_.fail(errc::graph_no_output, location, "no node of the function makes one of its outputs");
+        if (inside.entries[i].maker == -2) return c_.fail(errc::graph_no_output, location, "no node of the function makes one of its outputs");
     GRAFT_TRY(read_nodes(f.nodes, inside));
     return copy_through(inside, f, caller);
 }
@@ -487,9 +466,7 @@ inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_fun
     for (std::size_t i = 0; i < f.outputs.size(); ++i) {
         const value_id made = resolve(inside, f.outputs[i].text());
         if (made == caller.outputs[i]) continue;
-        if (made == no_value)
-            return c_.fail(errc::graph_no_output, "function '" + f.name.string() + "'",
-                           "an output is an input that the call leaves out");
+        if (made == no_value) return c_.fail(errc::graph_no_output, "function '" + f.name.string() + "'", "an output is an input that the call leaves out");
         node copy;
         copy.name = inside.prefix + "Identity";
         copy.op_type = "Identity";
@@ -502,5 +479,5 @@ inline status onnx_graph_reader::copy_through(onnx_scope& inside, const onnx_fun
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -14,8 +14,8 @@ GRAFT_BEGIN_NAMESPACE
 /// refused). `owner` keeps the bytes alive, so that large tensors may share them instead of being copied (null: always copied).
 /// Functions are written out, names are resolved; `verify_graph` has to follow. Errors: model.*, graph.*, tensor.*, external.*,
 /// op.unsupported, op.attribute, memory.*.
-result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                        const limits& limit, std::shared_ptr<const void> owner);
+result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
+                        std::shared_ptr<const void> owner);
 /// Reads a model from a file, which stays mapped while the graph lives; external data are looked for in its folder.
 result<graph> read_onnx_file(const std::string& path, const limits& limit = {});
 
@@ -69,8 +69,8 @@ inline status read_model(onnx_context& c, graph& out) {
     if (graphs.empty()) return fail(errc::model_malformed, c.source.name, "this is no ONNX model: it has no graph");
     if (out.ir_version < onnx_schema::oldest_ir || out.ir_version > onnx_schema::newest_ir)
         return fail(errc::model_version, c.source.name,
-                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) +
-                        " and " + std::to_string(onnx_schema::newest_ir));
+                    "IR version " + std::to_string(out.ir_version) + " is not between " + std::to_string(onnx_schema::oldest_ir) + " and " +
+                        std::to_string(onnx_schema::newest_ir));
     if (out.opsets.empty()) return fail(errc::model_version, c.source.name, "the model imports no operator set");
     onnx_functions known(c);
     if (out.ir_version >= 8) GRAFT_TRY(known.read(functions));
@@ -89,14 +89,15 @@ GRAFT_COLD inline std::string not_onnx(const std::uint8_t* bytes, std::size_t si
 // TensorFlow keeps a model as a folder.
 GRAFT_COLD inline status cannot_open_model(const std::string& path, status why) {
     if (!mapped_file::open(path + "/saved_model.pb", INT64_MAX, errc::file_open).ok()) return why;
-    return fail(errc::file_open, path, "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
+    return fail(
+        errc::file_open, path,
+        "this is a TensorFlow SavedModel, and an ONNX file is wanted; `python -m tf2onnx.convert --saved-model folder --output model.onnx` makes one of it");
 }
 
 inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const std::string& directory, const limits& limit, std::shared_ptr<const void> owner,
                                void (*let_go)(const void*, std::size_t)) {
     if (bytes.size > static_cast<std::size_t>(limit.model_bytes))
-        return fail(errc::model_too_large, name,
-                    "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
+        return fail(errc::model_too_large, name, "the model has " + std::to_string(bytes.size) + " bytes; the limit is " + std::to_string(limit.model_bytes));
     const std::string other = not_onnx(bytes.data, bytes.size);
     if (!other.empty()) return fail(errc::model_malformed, name, other);
     onnx_context c(limit);
@@ -110,10 +111,10 @@ inline result<graph> read_onnx(wire_bytes bytes, const std::string& name, const 
     GRAFT_TRY(read_model(c, out));
     return out;
 }
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory,
-                                     const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<graph> read_onnx(const void* bytes, std::size_t size, const std::string& name, const std::string& directory, const limits& limit,
+                                     std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     return detail::read_onnx({static_cast<const std::uint8_t*>(bytes), size}, name, directory, limit, std::move(owner), nullptr);
 }
 GRAFT_MEMORY_CATCH(name)

@@ -32,16 +32,7 @@ struct entry {
     enum : std::uint32_t { key = 1, value = 2 };
 };
 struct graph {
-    enum : std::uint32_t {
-        node = 1,
-        name = 2,
-        initializer = 5,
-        doc_string = 10,
-        input = 11,
-        output = 12,
-        value_info = 13,
-        sparse_initializer = 15
-    };
+    enum : std::uint32_t { node = 1, name = 2, initializer = 5, doc_string = 10, input = 11, output = 12, value_info = 13, sparse_initializer = 15 };
 };
 struct node {
     enum : std::uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5, domain = 7, overload = 8 };
@@ -102,18 +93,8 @@ struct dimension {
     enum : std::uint32_t { value = 1, param = 2 };
 };
 struct function {
-    enum : std::uint32_t {
-        name = 1,
-        input = 4,
-        output = 5,
-        attribute = 6,
-        node = 7,
-        opset_import = 9,
-        domain = 10,
-        attribute_proto = 11,
-        overload = 13
-    };
+    enum : std::uint32_t { name = 1, input = 4, output = 5, attribute = 6, node = 7, opset_import = 9, domain = 10, attribute_proto = 11, overload = 13 };
 };
 
-} // namespace onnx_schema
+}  // namespace onnx_schema
 GRAFT_END_NAMESPACE

@@ -13,19 +13,17 @@ namespace detail {
 struct onnx_context {
     wire_source source;
     const limits& limit;
-    std::string directory;             ///< for external data
-    std::shared_ptr<const void> owner; ///< keeps the bytes of `source` alive; null: tensors are copied
-    void (*let_go)(const void*, std::size_t) = nullptr; ///< is told which of them were read
+    std::string directory;                               ///< for external data
+    std::shared_ptr<const void> owner;                   ///< keeps the bytes of `source` alive; null: tensors are copied
+    void (*let_go)(const void*, std::size_t) = nullptr;  ///< is told which of them were read
     external_files external;
-    std::int64_t nodes = 0;  ///< read so far, bodies included; what calls add is counted before any is written out
-    std::int64_t copied = 0; ///< bytes of tensors that could not be shared with the file
-    int calls = 0;           ///< of functions, for fresh names
-    std::int64_t written_out = 0; ///< bytes that writing functions out has read again or copied
+    std::int64_t nodes = 0;        ///< read so far, bodies included; what calls add is counted before any is written out
+    std::int64_t copied = 0;       ///< bytes of tensors that could not be shared with the file
+    int calls = 0;                 ///< of functions, for fresh names
+    std::int64_t written_out = 0;  ///< bytes that writing functions out has read again or copied
 
     onnx_context(const limits& l) : limit(l) {}
-    GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const {
-        return graft::fail(code, source.name + ": " + what, detail);
-    }
+    GRAFT_COLD status fail(errc code, const std::string& what, const std::string& detail) const { return graft::fail(code, source.name + ": " + what, detail); }
     // A function is told once and called often, so what a call costs is charged to it: four times the file, and what limits allow.
     status write_out(const std::string& location, std::size_t bytes) {
         written_out += static_cast<std::int64_t>(bytes);
@@ -36,17 +34,14 @@ struct onnx_context {
 };
 
 // Dims of a file as a shape: none negative (`open` allows -1), rank held, the product of those that are not 0 in range.
-inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open,
-                            shape& out) {
+inline status check_extents(const onnx_context& c, const std::string& what, const std::vector<std::int64_t>& dims, bool open, shape& out) {
     if (dims.size() > static_cast<std::size_t>(shape::max_rank))
-        return c.fail(errc::tensor_shape, what,
-                      "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
+        return c.fail(errc::tensor_shape, what, "rank " + std::to_string(dims.size()) + " is over " + std::to_string(shape::max_rank));
     out = shape{};
     std::int64_t product = 8;
     for (const std::int64_t d : dims) {
         if (d < 0 && !(open && d == -1)) return c.fail(errc::tensor_shape, what, "an extent is " + std::to_string(d));
-        if (d > 0 && (product = checked_mul(product, d)) < 0)
-            return c.fail(errc::tensor_overflow, what, "the size of the shape overflows");
+        if (d > 0 && (product = checked_mul(product, d)) < 0) return c.fail(errc::tensor_overflow, what, "the size of the shape overflows");
         out.push_back(d);
     }
     return {};
@@ -143,20 +138,17 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
     elements_ = elements_of(extents_);
     if (type_ == dtype::string) {
         if (raw_.size || location_) return fail(errc::tensor_dtype, "strings can only be given in string_data");
-        if (counts_[field::string_data] != elements_)
-            return fail(errc::tensor_bytes, "string_data has not as many strings as the shape asks for");
+        if (counts_[field::string_data] != elements_) return fail(errc::tensor_bytes, "string_data has not as many strings as the shape asks for");
         text = true;
         return {};
     }
-    if (!size_of(type_))
-        return fail(errc::tensor_dtype, std::string("elements of type ") + graft::name(type_) + " are not supported");
+    if (!size_of(type_)) return fail(errc::tensor_dtype, std::string("elements of type ") + graft::name(type_) + " are not supported");
     const auto bits = static_cast<std::int64_t>(file_bits(type_));
     file_bytes_ = bits < 8 ? elements_ / (8 / bits) + (elements_ % (8 / bits) != 0) : elements_ * (bits / 8);
     int given = raw_.size != 0;
     for (const std::int64_t n : counts_) given += n != 0;
     if (location_ != 0 && location_ != 1) return fail(errc::tensor_bytes, "data_location is neither here nor external");
-    if (location_ == 1)
-        return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
+    if (location_ == 1) return given ? fail(errc::tensor_bytes, "the data are said to be external, and are given here too") : external(out);
     if (given > 1) return fail(errc::tensor_bytes, "the data are given in more than one field");
     if (raw_.size || !given) return raw(raw_, c_.owner, c_.let_go, c_.source.bytes.data + c_.source.bytes.size, out);
     return typed(out);
@@ -164,13 +156,15 @@ inline status onnx_tensor_reader::read(std::string& name, tensor& out, bool& tex
 
 // Elements as they lie in memory. They are shared where they lie well: aligned, and with a cache line behind them that may be read. Large
 // ones are shared in any case, since they are packed for the kernels and then seldom read again.
-inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end, tensor& out) {
+inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const void> owner, void (*let_go)(const void*, std::size_t), const std::uint8_t* end,
+                                      tensor& out) {
     constexpr std::size_t large = 4096;
     if (from.size != static_cast<std::size_t>(file_bytes_))
-        return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " +
-                                            std::to_string(file_bytes_) + " bytes; there are " + std::to_string(from.size));
+        return fail(errc::tensor_bytes, std::string(graft::name(type_)) + graft::text(extents_) + " needs " + std::to_string(file_bytes_) +
+                                            " bytes; there are " + std::to_string(from.size));
     const bool packed = file_bits(type_) < 8;
-    const bool lies_well = static_cast<std::size_t>(end - from.data) >= from.size + buffer::alignment && reinterpret_cast<std::uintptr_t>(from.data) % size_of(type_) == 0;
+    const bool lies_well =
+        static_cast<std::size_t>(end - from.data) >= from.size + buffer::alignment && reinterpret_cast<std::uintptr_t>(from.data) % size_of(type_) == 0;
     bool odd = false;
     if (type_ == dtype::boolean)
         for (std::size_t i = 0; i < from.size; ++i) odd |= from.data[i] > 1;
@@ -199,8 +193,7 @@ inline status onnx_tensor_reader::raw(wire_bytes from, std::shared_ptr<const voi
 inline status onnx_tensor_reader::charge() {
     const std::int64_t bytes = bytes_of(type_, extents_);
     if (bytes > c_.limit.memory_bytes - c_.copied)
-        return fail(errc::memory_budget,
-                    "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
+        return fail(errc::memory_budget, "the tensors of the model take more than the limit of " + std::to_string(c_.limit.memory_bytes) + " bytes");
     c_.copied += bytes;
     return {};
 }
@@ -248,8 +241,7 @@ inline status onnx_tensor_reader::external(tensor& out) {
     const std::shared_ptr<const mapped_file> file = std::move(opened).value();
     const auto size = static_cast<std::int64_t>(file->size());
     if (offset > size || (length >= 0 ? length : file_bytes_) > size - offset)
-        return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " +
-                                              std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
+        return fail(errc::external_range, "bytes " + std::to_string(offset) + " + " + std::to_string(length >= 0 ? length : file_bytes_) + " are not in '" +
                                               escape(std::string(location)) + "', which has " + std::to_string(size));
     return raw({file->data() + offset, static_cast<std::size_t>(length >= 0 ? length : file_bytes_)}, file, file->letting_go(), file->data() + size, out);
 }
@@ -265,14 +257,12 @@ inline status onnx_tensor_reader::store(wire_reader& r, std::uint8_t* to, std::i
     wire_bytes rest = r.view();
     std::uint64_t n = r.number();
     for (bool single = r.type() == 0; single || rest.size; single = false) {
-        if (!single && !take_varint(rest, n))
-            return fail(errc::model_malformed, "a packed list of numbers is cut or holds one that is too long");
+        if (!single && !take_varint(rest, n)) return fail(errc::model_malformed, "a packed list of numbers is cut or holds one that is too long");
         if (at >= stored) return fail(errc::tensor_bytes, "more elements than were counted");
         const auto value = static_cast<std::int64_t>(n);
         if (width < 4) {
             const std::int64_t span = std::int64_t(1) << (8 * width);
-            if (value >= span || value < -span / 2)
-                return fail(errc::tensor_bytes, "value " + std::to_string(value) + " does not fit " + graft::name(type_));
+            if (value >= span || value < -span / 2) return fail(errc::tensor_bytes, "value " + std::to_string(value) + " does not fit " + graft::name(type_));
         }
         const std::uint64_t bits = type_ == dtype::boolean ? std::uint64_t(n != 0) : n;
         std::memcpy(to + static_cast<std::size_t>(at++) * width, &bits, width);
@@ -285,10 +275,9 @@ inline status onnx_tensor_reader::typed(tensor& out) {
     const bool packed = file_bits(type_) < 8;
     const std::int64_t stored = packed ? file_bytes_ : elements_;
     if (counts_[field] != stored)
-        return fail(errc::tensor_bytes,
-                    counts_[field] ? std::string("the data field holds ") + std::to_string(counts_[field]) + " values; " +
-                                         graft::name(type_) + graft::text(extents_) + " needs " + std::to_string(stored)
-                                   : std::string("the data are in a field that does not go with ") + graft::name(type_));
+        return fail(errc::tensor_bytes, counts_[field] ? std::string("the data field holds ") + std::to_string(counts_[field]) + " values; " +
+                                                             graft::name(type_) + graft::text(extents_) + " needs " + std::to_string(stored)
+                                                       : std::string("the data are in a field that does not go with ") + graft::name(type_));
     GRAFT_TRY(allocate(out));
     std::vector<std::uint8_t> codes(packed ? static_cast<std::size_t>(stored) : 0);
     auto* to = reinterpret_cast<std::uint8_t*>(out.raw());
@@ -303,5 +292,5 @@ inline status onnx_tensor_reader::typed(tensor& out) {
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -19,8 +19,7 @@ constexpr std::int64_t most_model_bytes = (std::int64_t(1) << 31) - 1;
 status write_onnx(const graph& g, std::vector<std::uint8_t>& out);
 /// Writes a model to a file: a temporary in its folder, synced and renamed. Where the weights take more than `most_inline` bytes,
 /// those of 1 KiB and more go to `<path>.data`. Errors: those of `write_onnx`, file.write.
-status write_onnx_file(const graph& g, const std::string& path,
-                       std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
+status write_onnx_file(const graph& g, const std::string& path, std::int64_t most_inline = most_model_bytes - (std::int64_t(64) << 20));
 
 GRAFT_END_NAMESPACE
 
@@ -95,23 +94,19 @@ inline void onnx_writer::need(dtype type) {
 }
 
 inline status onnx_writer::collect_node(const node& n) {
-    if (n.domain == "graft")
-        return fail(errc::op_unsupported, location(n), "this operator is graft's own: a model file cannot hold it");
+    if (n.domain == "graft") return fail(errc::op_unsupported, location(n), "this operator is graft's own: a model file cannot hold it");
     opset* found = nullptr;
     for (opset& o : opsets_)
         if (o.domain == n.domain || (n.domain == "ai.onnx" && o.domain.empty())) found = &o;
     if (!found)
-        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version          ? n.version
-                                                                             : n.domain.empty() ? newest_opset
-                                                                                                : 1});
+        opsets_.push_back({n.domain == "ai.onnx" ? std::string() : n.domain, n.version ? n.version : n.domain.empty() ? newest_opset : 1});
     else if (n.version && n.version != found->version) {
         // A function may have imported another version: fine while the operator is the same in both, which a row of the table says from 7 on.
         const bool told = !n.domain.empty() || (n.version >= 7 && found->version >= 7);
         const bool same = n.op && told && found->version >= n.op->since && (n.op->until == 0 || found->version <= n.op->until);
         if (!same)
             return fail(errc::model_version, location(n),
-                        "the node is of operator set " + std::to_string(n.version) + ", the model of " +
-                            std::to_string(found->version));
+                        "the node is of operator set " + std::to_string(n.version) + ", the model of " + std::to_string(found->version));
     }
     return {};
 }
@@ -143,9 +138,9 @@ inline status onnx_writer::write() {
     for (const opset& o : opsets_)
         if (o.domain.empty()) {
             if (o.version < 1 || o.version > newest_opset)
-                return fail(errc::model_version, "model", "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
-            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3,  3,  3,  4,  5,  6,  7,  7, 7,
-                                              8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
+                return fail(errc::model_version, "model",
+                            "operator set " + std::to_string(o.version) + " is not between 1 and " + std::to_string(newest_opset));
+            constexpr std::uint8_t ir_of[] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 6, 7, 7, 7, 8, 8, 8, 8, 9, 9, 10, 10, 11, 12, 13, 13, 13, 14};
             static_assert(sizeof ir_of == newest_opset + 1, "an IR version for each operator set");
             need(ir_of[o.version]);
         }
@@ -173,8 +168,8 @@ inline status onnx_writer::write() {
     }
     if (static_cast<std::int64_t>(out_.size()) > most_model_bytes)
         return fail(errc::model_too_large, "model",
-                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " +
-                        std::to_string(most_model_bytes) + ": write it to a file, with external data");
+                    "it takes " + std::to_string(out_.size()) + " bytes, and a protobuf message holds " + std::to_string(most_model_bytes) +
+                        ": write it to a file, with external data");
     return {};
 }
 
@@ -196,8 +191,7 @@ inline status onnx_writer::name_values(const graph& g, write_scope& scope) {
             if (pass == 0 && (name.empty() || scope.taken(name))) continue;
             if (pass == 1)
                 for (int n = 0; name.empty() || scope.taken(name); ++n)
-                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) +
-                           (n ? "_" + std::to_string(n) : "");
+                    name = (g.values[i].name.empty() ? "value_" + std::to_string(i) : g.values[i].name) + (n ? "_" + std::to_string(n) : "");
             scope.names[i] = std::move(name);
             scope.own.insert(scope.names[i], 0);
         }
@@ -222,10 +216,8 @@ inline status onnx_writer::write_graph(const graph& g, write_scope& scope, bool 
     w_.text(field::name, g.name.empty() ? std::string("graph") : g.name);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (g.values[i].constant) GRAFT_TRY(write_tensor(field::initializer, g.values[i].constant, scope.names[i], main));
-    for (const value_id id : g.inputs)
-        write_value_info(field::input, g.at(id), scope.names[id]);
-    for (const value_id id : g.outputs)
-        write_value_info(field::output, g.at(id), scope.names[id]);
+    for (const value_id id : g.inputs) write_value_info(field::input, g.at(id), scope.names[id]);
+    for (const value_id id : g.outputs) write_value_info(field::output, g.at(id), scope.names[id]);
     return {};
 }
 
@@ -236,8 +228,7 @@ inline status onnx_writer::write_node(const node& n, write_scope& scope) {
     const auto list = [&](std::uint32_t number, const std::vector<value_id>& ids, int least, int most) {
         std::size_t size = ids.size();
         while (most >= 0 && size > static_cast<std::size_t>(least) && ids[size - 1] == no_value) --size;
-        for (std::size_t i = 0; i < size; ++i)
-            w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
+        for (std::size_t i = 0; i < size; ++i) w_.text(number, ids[i] == no_value ? std::string() : scope.names[static_cast<std::size_t>(ids[i])]);
     };
     list(field::input, n.inputs, n.op ? n.op->min_inputs : 0, n.op ? n.op->max_inputs : -1);
     list(field::output, n.outputs, n.op ? n.op->min_outputs : 1, n.op ? n.op->max_outputs : -1);
@@ -317,8 +308,7 @@ inline status onnx_writer::write_tensor(std::uint32_t number, const tensor& t, c
         const auto* codes = reinterpret_cast<const std::uint8_t*>(t.raw());
         for (std::int64_t i = 0; i < t.elements(); ++i)
             packed[static_cast<std::size_t>(i / per_byte)] =
-                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] |
-                                          (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
+                static_cast<std::uint8_t>(packed[static_cast<std::size_t>(i / per_byte)] | (codes[i] & ((1 << bits) - 1)) << (i % per_byte * bits));
         w_.bytes(field::raw_data, packed.data(), packed.size());
     } else if (data_ && may_go_out && t.bytes() >= 1024)
         GRAFT_TRY(write_external(t));
@@ -351,7 +341,7 @@ inline void onnx_writer::write_value_info(std::uint32_t number, const value& v, 
     w_.end(mark);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status write_onnx(const graph& g, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     out.clear();
@@ -366,7 +356,7 @@ GRAFT_INLINE status write_onnx_file(const graph& g, const std::string& path, std
     atomic_file data, model;
     std::vector<std::uint8_t> out;
     if (outside) GRAFT_TRY(data.open(path + ".data"));
-    const std::string name = path.substr(path.find_last_of('/') + 1); // all of it where there is no slash
+    const std::string name = path.substr(path.find_last_of('/') + 1);  // all of it where there is no slash
     GRAFT_TRY(detail::onnx_writer(g, out, outside ? &data : nullptr, name + ".data").write());
     GRAFT_TRY(model.open(path));
     GRAFT_TRY(model.write(out.data(), out.size()));

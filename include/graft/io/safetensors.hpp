@@ -16,16 +16,16 @@ GRAFT_BEGIN_NAMESPACE
 /// A tensor in a safetensors file.
 struct safetensors_entry {
     std::string name;
-    std::string type_name;              ///< as the file writes it: "F32"
-    dtype type = dtype::undefined;      ///< undefined: a type that no tensor of graft holds
-    std::vector<std::int64_t> extents;  ///< outermost first; none for a scalar
-    const std::uint8_t* data = nullptr; ///< little-endian, row-major; alive as long as the file's `owner`
+    std::string type_name;               ///< as the file writes it: "F32"
+    dtype type = dtype::undefined;       ///< undefined: a type that no tensor of graft holds
+    std::vector<std::int64_t> extents;   ///< outermost first; none for a scalar
+    const std::uint8_t* data = nullptr;  ///< little-endian, row-major; alive as long as the file's `owner`
     std::size_t bytes = 0;
 };
 
 /// The contents of a safetensors file.
 struct safetensors {
-    std::vector<safetensors_entry> tensors; ///< in the order of their data
+    std::vector<safetensors_entry> tensors;  ///< in the order of their data
     std::vector<std::pair<std::string, std::string>> metadata;
     std::shared_ptr<const void> owner;
 
@@ -38,8 +38,7 @@ struct safetensors {
 /// Reads a file that lies in memory; `owner` keeps the bytes alive (null: the caller does). `name` stands for it in messages.
 /// Errors: safetensors.malformed, json.malformed, tensor.overflow, tensor.bytes, tensor.dtype, graph.duplicate for names given
 /// twice.
-result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name, const limits& limit,
-                                     std::shared_ptr<const void> owner);
+result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name, const limits& limit, std::shared_ptr<const void> owner);
 /// Reads a file, which stays mapped as long as the result lives. Errors: file.open and those of `read_safetensors`.
 result<safetensors> read_safetensors_file(const std::string& path, const limits& limit = {});
 
@@ -100,8 +99,7 @@ inline const safetensors_type* safetensors_types(int& count) noexcept {
 
 class safetensors_reader {
 public:
-    safetensors_reader(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& limit,
-                       safetensors& out)
+    safetensors_reader(const std::uint8_t* bytes, std::size_t size, const std::string& name, const limits& limit, safetensors& out)
         : bytes_(bytes), size_(size), name_(name), limit_(limit), out_(out) {}
     status read();
 
@@ -111,9 +109,7 @@ private:
         std::size_t entry;
     };
     status fault(const char* what) const { return graft::fail(errc::safetensors_malformed, name_, what); }
-    status fault(errc code, const std::string& tensor, const char* what) const {
-        return graft::fail(code, name_ + ": tensor '" + tensor + "'", what);
-    }
+    status fault(errc code, const std::string& tensor, const char* what) const { return graft::fail(code, name_ + ": tensor '" + tensor + "'", what); }
     status read_header(json_reader& r);
     status read_metadata(json_reader& r);
     status read_entry(json_reader& r);
@@ -181,21 +177,18 @@ inline status safetensors_reader::read_integers(json_reader& r, const std::strin
     if (t == json_token::begin_array)
         while ((t = r.next()) == json_token::number) {
             std::int64_t value = 0;
-            if (!r.integer(value) || value < 0)
-                return fault(errc::safetensors_malformed, tensor, "a number is negative, too large or no plain integer");
+            if (!r.integer(value) || value < 0) return fault(errc::safetensors_malformed, tensor, "a number is negative, too large or no plain integer");
             out.push_back(value);
         }
     GRAFT_TRY(r.finish());
-    return t == json_token::end_array ? status()
-                                      : fault(errc::safetensors_malformed, tensor, "shape or data_offsets is no list of numbers");
+    return t == json_token::end_array ? status() : fault(errc::safetensors_malformed, tensor, "shape or data_offsets is no list of numbers");
 }
 
 inline status safetensors_reader::read_entry(json_reader& r) {
     safetensors_entry e;
     e.name = std::move(r.string());
     json_token t = r.next();
-    if (t != json_token::begin_object)
-        return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
+    if (t != json_token::begin_object) return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
     std::vector<std::int64_t> offsets;
     const safetensors_type* type = nullptr;
     int seen = 0;
@@ -206,8 +199,7 @@ inline status safetensors_reader::read_entry(json_reader& r) {
         if (bit == 0) {
             r.skip(r.next());
         } else if (bit == 1) {
-            if (r.next() != json_token::string)
-                return r.finish().ok() ? fault(errc::tensor_dtype, e.name, "its dtype is no string") : r.finish();
+            if (r.next() != json_token::string) return r.finish().ok() ? fault(errc::tensor_dtype, e.name, "its dtype is no string") : r.finish();
             e.type_name = r.string();
             int count = 0;
             const safetensors_type* types = safetensors_types(count);
@@ -220,14 +212,12 @@ inline status safetensors_reader::read_entry(json_reader& r) {
     }
     GRAFT_TRY(r.finish());
     if (seen != 7) return fault(errc::safetensors_malformed, e.name, "dtype, shape or data_offsets is missing");
-    if (offsets.size() != 2 || offsets[1] < offsets[0])
-        return fault(errc::safetensors_malformed, e.name, "data_offsets are not a begin and an end");
+    if (offsets.size() != 2 || offsets[1] < offsets[0]) return fault(errc::safetensors_malformed, e.name, "data_offsets are not a begin and an end");
     std::int64_t bits = type->bits;
     bool empty = false;
     for (const std::int64_t d : e.extents) {
         empty |= d == 0;
-        if (d > 0 && (bits = checked_mul(bits, d)) < 0)
-            return fault(errc::tensor_overflow, e.name, "the size of the shape overflows");
+        if (d > 0 && (bits = checked_mul(bits, d)) < 0) return fault(errc::tensor_overflow, e.name, "the size of the shape overflows");
     }
     if (empty) bits = 0;
     if (bits % 8 || bits / 8 != offsets[1] - offsets[0])
@@ -250,8 +240,7 @@ inline status safetensors_reader::place_data(std::size_t data_at) {
     for (const range& r : ranges_) {
         safetensors_entry& e = out_.tensors[r.entry];
         if (r.first != at)
-            return fault(errc::safetensors_malformed, e.name,
-                         r.first < at ? "its data overlap another tensor's" : "there is a hole before its data");
+            return fault(errc::safetensors_malformed, e.name, r.first < at ? "its data overlap another tensor's" : "there is a hole before its data");
         if (r.last > size) return fault(errc::safetensors_malformed, e.name, "its data reach past the end of the file");
         e.data = bytes_ + data_at + r.first;
         at = r.last;
@@ -262,7 +251,7 @@ inline status safetensors_reader::place_data(std::size_t data_at) {
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const safetensors_entry* safetensors::find(const std::string& name) const noexcept {
     for (const safetensors_entry& e : tensors)
@@ -278,10 +267,8 @@ GRAFT_INLINE const std::string* safetensors::find_metadata(const std::string& ke
 
 GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) const GRAFT_MEMORY_TRY {
     if (entry.type == dtype::undefined)
-        return fail(errc::tensor_dtype, "tensor '" + entry.name + "'",
-                    "elements of type " + entry.type_name + " are not supported");
-    if (entry.extents.size() > static_cast<std::size_t>(shape::max_rank))
-        return fail(errc::tensor_shape, "tensor '" + entry.name + "'", "its rank is over 16");
+        return fail(errc::tensor_dtype, "tensor '" + entry.name + "'", "elements of type " + entry.type_name + " are not supported");
+    if (entry.extents.size() > static_cast<std::size_t>(shape::max_rank)) return fail(errc::tensor_shape, "tensor '" + entry.name + "'", "its rank is over 16");
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(entry.type, shape::from(entry.extents.begin(), entry.extents.end())));
     if (entry.bytes) std::memcpy(made.raw(), entry.data, entry.bytes);
@@ -291,8 +278,8 @@ GRAFT_INLINE result<tensor> safetensors::load(const safetensors_entry& entry) co
 }
 GRAFT_MEMORY_CATCH("safetensors::load")
 
-GRAFT_INLINE result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name,
-                                                  const limits& limit, std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<safetensors> read_safetensors(const void* bytes, std::size_t size, const std::string& name, const limits& limit,
+                                                  std::shared_ptr<const void> owner) GRAFT_MEMORY_TRY {
     safetensors out;
     out.owner = std::move(owner);
     GRAFT_TRY(detail::safetensors_reader(static_cast<const std::uint8_t*>(bytes), size, name, limit, out).read());
@@ -310,8 +297,7 @@ GRAFT_MEMORY_CATCH(path)
 namespace detail {
 
 // The header of a file, its length and padding included, and the order of the tensors behind it.
-inline status safetensors_header(const named_tensors& tensors, const named_texts& metadata, std::string& out,
-                                 std::vector<std::size_t>& order) {
+inline status safetensors_header(const named_tensors& tensors, const named_texts& metadata, std::string& out, std::vector<std::size_t>& order) {
     int count = 0;
     const safetensors_type* types = safetensors_types(count);
     name_table names;
@@ -338,9 +324,7 @@ inline status safetensors_header(const named_tensors& tensors, const named_texts
         const char* type = nullptr;
         for (int k = 0; k < count; ++k)
             if (types[k].type == t.type() && t) type = types[k].name;
-        if (!type)
-            return fail(errc::tensor_dtype, "tensor '" + tensors[i].first + "'",
-                        std::string("safetensors has no type for ") + graft::name(t.type()));
+        if (!type) return fail(errc::tensor_dtype, "tensor '" + tensors[i].first + "'", std::string("safetensors has no type for ") + graft::name(t.type()));
         w.key(tensors[i].first).begin_object().key("dtype").string(type).key("shape").begin_array();
         for (const std::int64_t d : t.shape()) w.integer(d);
         w.end_array().key("data_offsets").begin_array().integer(at);
@@ -355,7 +339,7 @@ inline status safetensors_header(const named_tensors& tensors, const named_texts
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE status write_safetensors(const named_tensors& tensors, const named_texts& metadata, std::vector<std::uint8_t>& out) GRAFT_MEMORY_TRY {
     std::string header;

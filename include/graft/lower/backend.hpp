@@ -16,10 +16,10 @@ GRAFT_BEGIN_NAMESPACE
 struct lowering {
     const limits& limit;
     executor& pool;
-    pack_cache* packed;  ///< null: constants are packed anew
-    bool exact;          ///< no reassociating algorithms
+    pack_cache* packed;                               ///< null: constants are packed anew
+    bool exact;                                       ///< no reassociating algorithms
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what the constants that it makes count against
-    place_id on = 0;     ///< whose nodes are rewritten
+    place_id on = 0;                                  ///< whose nodes are rewritten
 };
 
 /// How the devices of a back end are used.

@@ -142,7 +142,9 @@ private:
                 for (std::int64_t v : a->integers)
                     if (v > most) return false;
         for (std::size_t i = 0; i < 2; ++i)
-            if (w[static_cast<int>(i) + 2] > most || (dilations && dilations->integers.size() == 2 && (w[static_cast<int>(i) + 2] - 1) * dilations->integers[i] > most)) return false;
+            if (w[static_cast<int>(i) + 2] > most ||
+                (dilations && dilations->integers.size() == 2 && (w[static_cast<int>(i) + 2] - 1) * dilations->integers[i] > most))
+                return false;
         return w[2] * w[3] <= most && !(group && group->integer > most);
     }
     void conv(node& n) {
@@ -162,7 +164,9 @@ private:
     void gemm(node& n) {
         const float alpha = real(n, "alpha", 1), beta = real(n, "beta", 1);
         const bool bias = n.inputs.size() > 2 && n.inputs[2] != no_value;
-        if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() || !at(n.outputs[0]).extents.elements()) return;
+        if (!makes_float32(n) || n.version < 7 || at(n.inputs[0]).extents.rank() != 2 || !at(n.inputs[0]).extents.elements() ||
+            !at(n.outputs[0]).extents.elements())
+            return;
         const std::int64_t columns = at(n.outputs[0]).extents[1];
         if (bias) {
             const shape& c = at(n.inputs[2]).extents;
@@ -214,7 +218,9 @@ private:
         if (integer(n, "training_mode", 0) || integer(n, "spatial", 1) == 0 || at(n.inputs[0]).extents.rank() < 2 || n.inputs.size() < 5) return;
         const std::int64_t channels = at(n.inputs[0]).extents[1];
         for (int i = 1; i < 5; ++i)
-            if (!is_constant(n.inputs[static_cast<std::size_t>(i)]) || !is_float32(n.inputs[static_cast<std::size_t>(i)]) || at(n.inputs[static_cast<std::size_t>(i)]).constant.elements() != channels) return;
+            if (!is_constant(n.inputs[static_cast<std::size_t>(i)]) || !is_float32(n.inputs[static_cast<std::size_t>(i)]) ||
+                at(n.inputs[static_cast<std::size_t>(i)]).constant.elements() != channels)
+                return;
         for (std::size_t i = 1; i < n.outputs.size(); ++i)
             if (n.outputs[i] != no_value) return;
         auto scale = tensor::make(dtype::float32, {channels}), shift = tensor::make(dtype::float32, {channels});
@@ -269,8 +275,8 @@ private:
         }
         const bool conv = m && !through && is(*m, "Conv", "graft"), product = m && is(*m, "MatMul", "graft");
         const int axis = conv || affine || through ? 1 : y.rank() - 1;
-        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") && fits_channels(factor, y, axis, affine) &&
-            fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
+        if ((conv || (product && (through || !affine))) && used_once(x) && !m->find("activation") && !m->find("residual") &&
+            fits_channels(factor, y, axis, affine) && fits_channels(term, y, axis, affine) && absorb(*m, conv, y[axis], factor, term)) {
             replace(n, through ? *through : *m);
             return;
         }

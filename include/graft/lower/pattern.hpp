@@ -25,9 +25,7 @@ public:
         std::vector<node*> inner_;
     };
 
-    explicit pattern(const char* text) {
-        well_formed_ = read_term(text) >= 0 && !*text && !terms_[0].op.empty();
-    }
+    explicit pattern(const char* text) { well_formed_ = read_term(text) >= 0 && !*text && !terms_[0].op.empty(); }
     // Whether the text was one; what is none matches nothing.
     bool well_formed() const { return well_formed_; }
 
@@ -40,10 +38,10 @@ public:
 
 private:
     struct term {
-        std::string op;              // of a node;
-        char letter = 0;             // else of a value;
-        double number = 0;           // else a constant
-        std::vector<int> operands;   // places in terms_
+        std::string op;             // of a node;
+        char letter = 0;            // else of a value;
+        double number = 0;          // else a constant
+        std::vector<int> operands;  // places in terms_
     };
 
     static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -214,8 +214,8 @@ private:
             if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
     }
 
-    std::vector<int> maker_, uses_;           // by value
-    std::vector<std::vector<int>> readers_;   // by value; empty until somebody asks
+    std::vector<int> maker_, uses_;                       // by value
+    std::vector<std::vector<int>> readers_;               // by value; empty until somebody asks
     std::vector<std::pair<std::size_t, node>> inserted_;  // each with the node that it goes before
     std::vector<value_id> ids_;
 };

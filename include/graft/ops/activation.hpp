@@ -111,7 +111,8 @@ static_assert(entries_in_order(), "every activation has its entry");
 template <activation Kind>
 bool reads_activation(const op_context& c, epilogue& e) {
     constexpr activation_entry entry = activation_entries[static_cast<int>(Kind)];
-    e = {Kind, entry.alpha.name ? c.real(entry.alpha.name, entry.alpha.otherwise) : 0, entry.beta.name ? c.real(entry.beta.name, entry.beta.otherwise) : 0, false, false};
+    e = {Kind, entry.alpha.name ? c.real(entry.alpha.name, entry.alpha.otherwise) : 0, entry.beta.name ? c.real(entry.beta.name, entry.beta.otherwise) : 0,
+         false, false};
     return true;
 }
 // Clip with bounds that are not known is none.
@@ -136,13 +137,13 @@ inline bool reads_lowered_activation(const op_context& c, epilogue& e) {
 }
 
 // An element function in double; `x` is the element, `p` the parameters.
-#define GRAFT_ELEMENT(id, expression)                                                                                            \
-    inline void id##_real(double* block, int n, const element_parameters& p) {                                                   \
-        (void)p;                                                                                                                 \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const double x = block[i];                                                                                           \
-            block[i] = expression;                                                                                               \
-        }                                                                                                                        \
+#define GRAFT_ELEMENT(id, expression) \
+    inline void id##_real(double* block, int n, const element_parameters& p) { \
+        (void)p; \
+        for (int i = 0; i < n; ++i) { \
+            const double x = block[i]; \
+            block[i] = expression; \
+        } \
     }
 template <activation Kind>
 void activation_real(double* block, int n, const element_parameters& p) {
@@ -151,8 +152,7 @@ void activation_real(double* block, int n, const element_parameters& p) {
 }
 
 // A kernel whose parameters are the attributes `a` and `b`.
-inline status activate(run_context& c, real_function f, const char* a = nullptr, float a_default = 0, const char* b = nullptr,
-                       float b_default = 0) {
+inline status activate(run_context& c, real_function f, const char* a = nullptr, float a_default = 0, const char* b = nullptr, float b_default = 0) {
     element_parameters p;
     p.a = a ? static_cast<double>(c.real(a, a_default)) : 0;
     p.b = b ? static_cast<double>(c.real(b, b_default)) : 0;
@@ -181,8 +181,7 @@ inline status thresholded_relu_run(run_context& c) { return activate(c, threshol
 GRAFT_ELEMENT(selu, p.b*(x <= 0 ? p.a * std::expm1(x) : x))
 inline status selu_run(run_context& c) {
     const bool old = c.version() < 6;
-    return activate(c, selu_real, "alpha", old ? 1.6732f : 1.67326319217681884765625f, "gamma",
-                    old ? 1.0507f : 1.05070102214813232421875f);
+    return activate(c, selu_real, "alpha", old ? 1.6732f : 1.67326319217681884765625f, "gamma", old ? 1.0507f : 1.05070102214813232421875f);
 }
 
 // Celu-12,28: y = max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
@@ -203,11 +202,12 @@ inline status swish_run(run_context& c) { return activate(c, swish_real, "alpha"
 
 // Gelu-20: y = x / 2 * (1 + erf(x / sqrt(2))), or by approximate = tanh: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))
 inline status gelu_infer(infer_context& c) {
-    if (!c.is("approximate", "none", "none") && !c.is("approximate", "tanh", "none"))
-        return c.fail(errc::op_attribute, "approximate must be none or tanh");
+    if (!c.is("approximate", "none", "none") && !c.is("approximate", "tanh", "none")) return c.fail(errc::op_attribute, "approximate must be none or tanh");
     return real_infer(c);
 }
-inline status gelu_run(run_context& c) { return c.is("approximate", "tanh", "none") ? activation_run<activation::gelu_tanh>(c) : activation_run<activation::gelu>(c); }
+inline status gelu_run(run_context& c) {
+    return c.is("approximate", "tanh", "none") ? activation_run<activation::gelu_tanh>(c) : activation_run<activation::gelu>(c);
+}
 
 // Shrink-9: y = x < -lambd ? x + bias : x > lambd ? x - bias : 0
 GRAFT_ELEMENT(shrink, x<-p.a ? x + p.b : x> p.a ? x - p.b : 0)
@@ -355,7 +355,7 @@ inline status clip_gradient(gradient_context& c) {
         if (c.n.find("max")) high = static_cast<double>(c.real("max", 0));
     }
     const float first = static_cast<float>(low), last = static_cast<float>(high);
-    if (numbers && static_cast<double>(first) == low && static_cast<double>(last) == high) { // bounds of float64 may be no floats
+    if (numbers && static_cast<double>(first) == low && static_cast<double>(last) == high) {  // bounds of float64 may be no floats
         c.give(0, c.build.apply_graft("ClipGrad", {c.dy(), c.out()}, {real_attribute("min", first), real_attribute("max", last)}));
         return {};
     }
@@ -393,45 +393,99 @@ constexpr make_op activation_op(const char* name) {
 
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
-        onnx("Relu").inputs(1).functions(relu_infer, relu_run).activates(reads_activation<activation::relu>).elementwise().widens().attributes("consumed_inputs:is")
+        onnx("Relu")
+            .inputs(1)
+            .functions(relu_infer, relu_run)
+            .activates(reads_activation<activation::relu>)
+            .elementwise()
+            .widens()
+            .attributes("consumed_inputs:is")
             .problems("f32[3,17]; i8[9]; f64[]; f16[0,4]; bf16[5]"),
-        activation_op<activation::leaky_relu>("LeakyRelu")
-            .attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
-        onnx("ThresholdedRelu").inputs(1).functions(real_infer, thresholded_relu_run).elementwise().attributes("alpha:f")
+        activation_op<activation::leaky_relu>("LeakyRelu").attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=0.3; f64[]; f16[0]"),
+        onnx("ThresholdedRelu")
+            .inputs(1)
+            .functions(real_infer, thresholded_relu_run)
+            .elementwise()
+            .attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=-0.5; f64[]; f16[0]"),
-        activation_op<activation::elu>("Elu").attributes("alpha:f consumed_inputs:is")
-            .problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
-        onnx("Selu").inputs(1).functions(real_infer, selu_run).elementwise().widens()
-            .attributes("alpha:f gamma:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
-        onnx("Celu").opsets(12).inputs(1).functions(celu_infer, celu_run).elementwise().attributes("alpha:f")
+        activation_op<activation::elu>("Elu").attributes("alpha:f consumed_inputs:is").problems("f32[3,17]; f32[2,3] alpha=2; f64[]; f16[0]"),
+        onnx("Selu")
+            .inputs(1)
+            .functions(real_infer, selu_run)
+            .elementwise()
+            .widens()
+            .attributes("alpha:f gamma:f consumed_inputs:is")
+            .problems("f32[3,17]; f32[2,3] alpha=2 gamma=3; f64[]; f16[0]"),
+        onnx("Celu")
+            .opsets(12)
+            .inputs(1)
+            .functions(celu_infer, celu_run)
+            .elementwise()
+            .attributes("alpha:f")
             .problems("f32[3,17]; f32[2,3] alpha=2; f32[]; f32[0]"),
-        activation_op<activation::sigmoid>("Sigmoid").attributes("consumed_inputs:is")
-            .problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
+        activation_op<activation::sigmoid>("Sigmoid").attributes("consumed_inputs:is").problems("f32[3,17]; f32{-200,-20,0,20,200}; f64[]; f16[0]"),
         activation_op<activation::hard_sigmoid>("HardSigmoid")
-            .attributes("alpha:f beta:f consumed_inputs:is").problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
-        activation_op<activation::hard_swish>("HardSwish").opsets(14)
-            .problems("f32[3,17]~-5:5; f64[]; f16[0]"),
-        activation_op<activation::tanh>("Tanh").attributes("consumed_inputs:is")
-            .problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
-        activation_op<activation::softplus>("Softplus")
-            .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
+            .attributes("alpha:f beta:f consumed_inputs:is")
+            .problems("f32[3,17]~-5:5; f32[5] alpha=0.5 beta=0.1; f64[]; f16[0]"),
+        activation_op<activation::hard_swish>("HardSwish").opsets(14).problems("f32[3,17]~-5:5; f64[]; f16[0]"),
+        activation_op<activation::tanh>("Tanh").attributes("consumed_inputs:is").problems("f32[3,17]; f32{-100,-9,0,9,100}; f64[5]; f16[0]; f32[]"),
+        activation_op<activation::softplus>("Softplus").problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
         onnx("Softsign").inputs(1).functions(real_infer, softsign_run).elementwise().problems("f32[3,17]; f64[]; f16[0]"),
-        activation_op<activation::mish>("Mish").opsets(18)
-            .problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
-        onnx("Swish").opsets(24).inputs(1).functions(real_infer, swish_run).elementwise().attributes("alpha:f")
+        activation_op<activation::mish>("Mish").opsets(18).problems("f32[3,17]; f32{-200,0,200}; f64[]; f16[0]"),
+        onnx("Swish")
+            .opsets(24)
+            .inputs(1)
+            .functions(real_infer, swish_run)
+            .elementwise()
+            .attributes("alpha:f")
             .problems("f32[3,17]; f32[5] alpha=2; f64[]; f16[0]"),
-        onnx("Gelu").opsets(20).inputs(1).functions(gelu_infer, gelu_run).activates(reads_gelu).elementwise().widens().attributes("approximate:s")
+        onnx("Gelu")
+            .opsets(20)
+            .inputs(1)
+            .functions(gelu_infer, gelu_run)
+            .activates(reads_gelu)
+            .elementwise()
+            .widens()
+            .attributes("approximate:s")
             .problems("f32[3,17]; f32[3,17] approximate=tanh; f64[]; f16[0]"),
-        onnx("Shrink").opsets(9).inputs(1).functions(number_infer, shrink_run).elementwise().attributes("bias:f lambd:f")
+        onnx("Shrink")
+            .opsets(9)
+            .inputs(1)
+            .functions(number_infer, shrink_run)
+            .elementwise()
+            .attributes("bias:f lambd:f")
             .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
-        onnx("Clip").opsets(1, 10).inputs(1).functions(clip_infer, clip_run).activates(reads_clip).elementwise().widens()
-            .attributes("max:f min:f consumed_inputs:is").problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
-        onnx("Clip").opsets(11).inputs(1, 3).functions(clip_infer, clip_run).activates(reads_clip).elementwise().widens()
+        onnx("Clip")
+            .opsets(1, 10)
+            .inputs(1)
+            .functions(clip_infer, clip_run)
+            .activates(reads_clip)
+            .elementwise()
+            .widens()
+            .attributes("max:f min:f consumed_inputs:is")
+            .problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
+        onnx("Clip")
+            .opsets(11)
+            .inputs(1, 3)
+            .functions(clip_infer, clip_run)
+            .activates(reads_clip)
+            .elementwise()
+            .widens()
             .problems("f32[3,17] f32(-1) f32(1); f32[5] - f32(0); i8[9] i8(-1); u64[4] u64(1) u64(3); f64[]; f16[0] f16(0)"),
-        onnx("PRelu").inputs(2).functions(prelu_infer, prelu_run).elementwise().weights(1).widens()
+        onnx("PRelu")
+            .inputs(2)
+            .functions(prelu_infer, prelu_run)
+            .elementwise()
+            .weights(1)
+            .widens()
             .attributes("consumed_inputs:is")
             .problems("f32[2,3,5] f32[3,1]; f32[2,3] f32[1]; i32[5] i32[5]; f64[] f64[]; f16[0,2] f16[2]; f32[2,3,2] f32[3] @6"),
-        onnx("SwiGLU").opsets(28).inputs(2).functions(swiglu_infer, swiglu_run).elementwise().attributes("alpha:f")
+        onnx("SwiGLU")
+            .opsets(28)
+            .inputs(2)
+            .functions(swiglu_infer, swiglu_run)
+            .elementwise()
+            .attributes("alpha:f")
             .problems("f32[3,17] f32[3,17]; f32[5] f32[5] alpha=2; f64[] f64[]; f16[0] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -509,21 +563,34 @@ inline status activation_grad_run(run_context& c) {
 
 inline op_table activation_training_ops() {
     static constexpr op_row rows[] = {
-        own("ReluGrad").inputs(2).functions(masked_grad_infer, relu_grad_run).elementwise()
+        own("ReluGrad")
+            .inputs(2)
+            .functions(masked_grad_infer, relu_grad_run)
+            .elementwise()
             .problems("f32[3,17] f32[3,17]; f64[] f64[]; f16[5] f16[5]; bf16[0,4] bf16[0,4]"),
-        own("ClipGrad").inputs(2).functions(masked_grad_infer, clip_grad_run).elementwise().attributes("max:f min:f")
+        own("ClipGrad")
+            .inputs(2)
+            .functions(masked_grad_infer, clip_grad_run)
+            .elementwise()
+            .attributes("max:f min:f")
             .problems("f32[3,17] f32[3,17] min=-1 max=1; f32[5] f32[5] min=0; f64[4] f64[4] max=0.5; f16[0] f16[0]"),
-        own("ActivationGrad").inputs(2).functions(activation_grad_infer, activation_grad_run).elementwise()
+        own("ActivationGrad")
+            .inputs(2)
+            .functions(activation_grad_infer, activation_grad_run)
+            .elementwise()
             .attributes("activation:i alpha:f beta:f")
-            .problems("f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
-                      "activation=6 alpha=0.2 beta=0.5; "
-                      "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] activation=10; "
-                      "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] f16[5] "
-                      "activation=4; f64[0,2] f64[0,2] activation=4"),
+            .problems(
+                "f32[3,17] f32[3,17] activation=3 alpha=0.1; f32[3,17] f32[3,17] activation=4; f32[3,17] f32[3,17] activation=5; f32[3,17] f32[3,17]~-5:5 "
+                "activation=6 alpha=0.2 beta=0.5; "
+                "f32[3,17] f32[3,17]~-5:5 activation=7; f32[3,17] f32[3,17] activation=8; f32[3,17] f32[3,17]~-5:5 activation=9; f32[3,17] f32[3,17] "
+                "activation=10; "
+                "f32[3,17] f32[3,17] activation=11 alpha=1.5; f32[3,17] f32[3,17]~-30:30 activation=12; f32[3,17] f32[3,17]~-30:30 activation=13; f16[5] "
+                "f16[5] "
+                "activation=4; f64[0,2] f64[0,2] activation=4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

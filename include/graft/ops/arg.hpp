@@ -54,8 +54,7 @@ GRAFT_NOINLINE inline status arg_kernel(run_context& c, bool smallest) {
                     if (precedes(best[i], block[i], smallest, last)) best[i] = block[i], index[i] = k;
                 } else {
                     const std::int64_t a = best_whole[i], b = whole[i];
-                    if ((smallest ? less(b, a, unsigned64) : less(a, b, unsigned64)) || (last && a == b))
-                        best_whole[i] = b, index[i] = k;
+                    if ((smallest ? less(b, a, unsigned64) : less(a, b, unsigned64)) || (last && a == b)) best_whole[i] = b, index[i] = k;
                 }
             }
         }
@@ -70,10 +69,18 @@ inline bool carry_arg(batch_carrier& c) { return carry_dropping(c, {c.integer("a
 
 inline op_table arg_ops() {
     static constexpr op_row rows[] = {
-        onnx("ArgMax").inputs(1).functions(arg_infer, arg_max_run).carries(carry_arg).attributes("axis:i keepdims:i select_last_index:i")
+        onnx("ArgMax")
+            .inputs(1)
+            .functions(arg_infer, arg_max_run)
+            .carries(carry_arg)
+            .attributes("axis:i keepdims:i select_last_index:i")
             .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,3,3,nan}; i32{1,3,3,0} select_last_index=1; u64[2,5] "
                       "axis=-1; f16[0,2] axis=1"),
-        onnx("ArgMin").inputs(1).functions(arg_infer, arg_min_run).carries(carry_arg).attributes("axis:i keepdims:i select_last_index:i")
+        onnx("ArgMin")
+            .inputs(1)
+            .functions(arg_infer, arg_min_run)
+            .carries(carry_arg)
+            .attributes("axis:i keepdims:i select_last_index:i")
             .problems("f32[3,17] axis=1; f32[2,3,17] axis=1 keepdims=0; f32{1,0,0,nan}; i32{1,0,0,3} select_last_index=1; u64[2,5] "
                       "axis=-1; f16[0,2] axis=1"),
     };
@@ -86,5 +93,5 @@ inline gradient_table arg_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

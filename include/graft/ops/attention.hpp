@@ -11,7 +11,7 @@ namespace ops {
 
 /// Sizes of an attention. Heads of queries come in groups of `group` that share a head of keys and values.
 struct attention_plan {
-    bool packed = false; ///< inputs are [batch, sequence, heads * size] instead of [batch, heads, sequence, size]
+    bool packed = false;  ///< inputs are [batch, sequence, heads * size] instead of [batch, heads, sequence, size]
     std::int64_t batch, q_heads, kv_heads, q_length, kv_length, past, total, size, v_size, group;
 };
 
@@ -25,9 +25,8 @@ GRAFT_NOINLINE inline status split_heads(const op_context& c, int i, std::int64_
     }
     if (x.rank() != 3) return c.fail_shapes("query, key and value must have three or four dimensions");
     if (heads < 1 || x[2] % heads)
-        return c.fail(errc::op_attribute,
-                      "%lld heads do not divide a hidden size of %lld (q_num_heads and kv_num_heads are needed with 3-D inputs)",
-                      heads, x[2]);
+        return c.fail(errc::op_attribute, "%lld heads do not divide a hidden size of %lld (q_num_heads and kv_num_heads are needed with 3-D inputs)", heads,
+                      x[2]);
     out = {x[0], heads, x[1], x[2] / heads};
     return {};
 }
@@ -39,8 +38,7 @@ GRAFT_NOINLINE inline status plan_attention(const op_context& c, attention_plan&
     GRAFT_TRY(split_heads(c, 0, c.integer("q_num_heads", 0), q));
     GRAFT_TRY(split_heads(c, 1, c.integer("kv_num_heads", 0), k));
     GRAFT_TRY(split_heads(c, 2, c.integer("kv_num_heads", 0), v));
-    if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || k[3] != q[3])
-        return c.fail_shapes("query, key and value do not fit each other");
+    if (k[0] != q[0] || v[0] != q[0] || v[1] != k[1] || v[2] != k[2] || k[3] != q[3]) return c.fail_shapes("query, key and value do not fit each other");
     if (k[1] < 1 || q[1] % k[1]) return c.fail_shapes("the query's heads are no multiple of the key's");
     p.packed = c.in[0].extents.rank() == 3;
     p.batch = q[0], p.q_heads = q[1], p.q_length = q[2], p.size = q[3];
@@ -48,8 +46,8 @@ GRAFT_NOINLINE inline status plan_attention(const op_context& c, attention_plan&
     if (c.has(4) != c.has(5)) return c.fail_shapes("past_key and past_value must be given together");
     if (c.has(4)) {
         const shape &pk = c.in[4].extents, &pv = c.in[5].extents;
-        if (pk.rank() != 4 || pv.rank() != 4 || pk[0] != p.batch || pk[1] != p.kv_heads || pk[3] != p.size || pv[0] != p.batch ||
-            pv[1] != p.kv_heads || pv[2] != pk[2] || pv[3] != p.v_size)
+        if (pk.rank() != 4 || pv.rank() != 4 || pk[0] != p.batch || pk[1] != p.kv_heads || pk[3] != p.size || pv[0] != p.batch || pv[1] != p.kv_heads ||
+            pv[2] != pk[2] || pv[3] != p.v_size)
             return c.fail_shapes("past_key and past_value must be [batch, kv heads, past length, head size]");
         if (c.has(6)) return c.fail_shapes("nonpad_kv_seqlen cannot be combined with past_key");
         p.past = pk[2];
@@ -81,37 +79,32 @@ inline status attention_infer(infer_context& c) {
     if (mode < 0 || mode > 3) return c.fail(errc::op_attribute, "qk_matmul_output_mode is %lld, but must be 0 to 3", mode);
     if (precision != 1 && precision != 10 && precision != 11 && precision != 16)
         return c.fail(errc::op_attribute, "softmax_precision %lld is no arithmetic float", precision);
-    if (c.integer("left_window_size", -1) < -1 || c.integer("right_window_size", -1) < -1)
-        return c.fail(errc::op_attribute, "a window size is less than -1");
+    if (c.integer("left_window_size", -1) < -1 || c.integer("right_window_size", -1) < -1) return c.fail(errc::op_attribute, "a window size is less than -1");
     GRAFT_TRY(plan_attention(c, p));
-    GRAFT_TRY(
-        c.set(0, c.in[0].type,
-              p.packed ? shape{p.batch, p.q_length, p.q_heads * p.v_size} : shape{p.batch, p.q_heads, p.q_length, p.v_size}));
+    GRAFT_TRY(c.set(0, c.in[0].type, p.packed ? shape{p.batch, p.q_length, p.q_heads * p.v_size} : shape{p.batch, p.q_heads, p.q_length, p.v_size}));
     GRAFT_TRY(c.set(1, c.in[0].type, {p.batch, p.kv_heads, p.total, p.size}));
     GRAFT_TRY(c.set(2, c.in[2].type, {p.batch, p.kv_heads, p.total, p.v_size}));
     return c.set(3, c.in[0].type, {p.batch, p.q_heads, p.q_length, p.total});
 }
 
 /// Element where row (batch, head, position) of an input starts.
-inline std::int64_t attention_row(const attention_plan& p, std::int64_t batch, std::int64_t head, std::int64_t position,
-                                  std::int64_t heads, std::int64_t length, std::int64_t size) noexcept {
+inline std::int64_t attention_row(const attention_plan& p, std::int64_t batch, std::int64_t head, std::int64_t position, std::int64_t heads,
+                                  std::int64_t length, std::int64_t size) noexcept {
     return (p.packed ? (batch * length + position) * heads + head : (batch * heads + head) * length + position) * size;
 }
 
 /// [batch, kv heads, total, size] as doubles: the past, then the new keys (or values).
-GRAFT_NOINLINE inline status join_cache(run_context& c, const attention_plan& p, int now, int past, std::int64_t size,
-                                        widened<double>& out) {
+GRAFT_NOINLINE inline status join_cache(run_context& c, const attention_plan& p, int now, int past, std::int64_t size, widened<double>& out) {
     double* data = nullptr;
     GRAFT_TRY(scratch_of(c, checked_mul(checked_mul(p.batch, p.kv_heads), checked_mul(p.total, size)), out.memory, data));
     out.data = data;
     for (std::int64_t head = 0; head < p.batch * p.kv_heads; ++head, data += p.total * size) {
         if (p.past) load_as_double(c.in[past].type, c.in[past].data, head * p.past * size, p.past * size, data);
         for (std::int64_t t = 0; t < p.kv_length; ++t)
-            load_as_double(c.in[now].type, c.in[now].data,
-                           attention_row(p, head / p.kv_heads, head % p.kv_heads, t, p.kv_heads, p.kv_length, size), size,
+            load_as_double(c.in[now].type, c.in[now].data, attention_row(p, head / p.kv_heads, head % p.kv_heads, t, p.kv_heads, p.kv_length, size), size,
                            data + (p.past + t) * size);
     }
-    const int present = now; // key: output 1, value: output 2
+    const int present = now;  // key: output 1, value: output 2
     if (c.wants(present)) store_from_double(c.out[present].type, c.out[present].data, 0, c.out[present].elements(), out.data);
     return {};
 }
@@ -119,12 +112,12 @@ GRAFT_NOINLINE inline status join_cache(run_context& c, const attention_plan& p,
 /// What is added to the scores of one query: -infinity where it may not look. Returns whether it may look anywhere.
 struct attention_bias {
     const tensor_view* mask = nullptr;
-    std::int64_t stride[3] = {}; ///< of the mask along batch, head and query
+    std::int64_t stride[3] = {};  ///< of the mask along batch, head and query
     bool causal = false;
     std::int64_t left = -1, right = -1;
 
-    GRAFT_NOINLINE bool fill(const attention_plan& p, std::int64_t batch, std::int64_t head, std::int64_t query,
-                             std::int64_t offset, std::int64_t valid, double* bias) const {
+    GRAFT_NOINLINE bool fill(const attention_plan& p, std::int64_t batch, std::int64_t head, std::int64_t query, std::int64_t offset, std::int64_t valid,
+                             double* bias) const {
         const std::int64_t masked = mask ? mask->extents.back() : p.total, position = query + offset;
         if (mask) load_as_double(mask->type, mask->data, batch * stride[0] + head * stride[1] + query * stride[2], masked, bias);
         bool any = false;
@@ -133,8 +126,7 @@ struct attention_bias {
                 bias[j] = 0;
             else if (mask->type == dtype::boolean && j < masked)
                 bias[j] = bias[j] != 0 ? 0 : -HUGE_VAL;
-            if (j >= masked || j >= valid || (causal && j > position) || (left >= 0 && position - j > left) ||
-                (right >= 0 && j - position > right))
+            if (j >= masked || j >= valid || (causal && j > position) || (left >= 0 && position - j > left) || (right >= 0 && j - position > right))
                 bias[j] = -HUGE_VAL;
             any = any || bias[j] != -HUGE_VAL;
         }
@@ -153,8 +145,7 @@ inline status attention_run(run_context& c) {
     GRAFT_TRY(join_cache(c, p, 2, 5, p.v_size, v));
     const dtype type = c.in[0].type;
     const double cap = static_cast<double>(c.real("softcap", 0)), wanted_scale = static_cast<double>(c.real("scale", 0));
-    double scale =
-        c.has_attribute("scale") ? wanted_scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.size, 1)));
+    double scale = c.has_attribute("scale") ? wanted_scale : 1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(p.size, 1)));
     // The operator scales queries and keys by the root of the scale, in their own type.
     if (scale >= 0) scale = round_to(type, std::sqrt(scale)) * round_to(type, std::sqrt(scale));
     const std::int64_t mode = c.integer("qk_matmul_output_mode", 0), far = std::int64_t(1) << 40;
@@ -202,16 +193,14 @@ inline status attention_run(run_context& c) {
                 largest = scores[j] > largest ? scores[j] : largest;
             }
             if (c.wants(3) && mode == 2) store_from_double(c.out[3].type, c.out[3].data, row, p.total, scores);
-            for (std::int64_t j = 0; j < p.total; ++j)
-                total += scores[j] = any && largest != -HUGE_VAL ? std::exp(scores[j] - largest) : 0.0;
+            for (std::int64_t j = 0; j < p.total; ++j) total += scores[j] = any && largest != -HUGE_VAL ? std::exp(scores[j] - largest) : 0.0;
             for (std::int64_t j = 0; j < p.total; ++j) scores[j] = total != 0 ? scores[j] / total : 0.0;
             if (c.wants(3) && mode == 3) store_from_double(c.out[3].type, c.out[3].data, row, p.total, scores);
             if (!c.wants(0)) continue;
             std::fill(y, y + p.v_size, 0.0);
             for (std::int64_t j = 0; j < p.total; ++j)
                 for (std::int64_t d = 0; scores[j] != 0 && d < p.v_size; ++d) y[d] += scores[j] * values[j * p.v_size + d];
-            store_from_double(c.out[0].type, c.out[0].data, attention_row(p, batch, head, i, p.q_heads, p.q_length, p.v_size),
-                              p.v_size, y);
+            store_from_double(c.out[0].type, c.out[0].data, attention_row(p, batch, head, i, p.q_heads, p.q_length, p.v_size), p.v_size, y);
         }
     });
     return {};
@@ -283,8 +272,8 @@ inline status attention_gradient(gradient_context& c) {
     }
     const double cap = static_cast<double>(c.real("softcap", 0));
     const double scale = c.n.find("scale") ? static_cast<double>(c.real("scale", 0)) : 1 / std::sqrt(static_cast<double>(p.size));
-    const value_id q = a.split(c.in(0), p.q_heads, p.q_length, p.size), k = a.split(c.in(1), p.kv_heads, p.total, p.size), v = a.split(c.in(2),
-        p.kv_heads, p.total, p.v_size);
+    const value_id q = a.split(c.in(0), p.q_heads, p.q_length, p.size), k = a.split(c.in(1), p.kv_heads, p.total, p.size),
+                   v = a.split(c.in(2), p.kv_heads, p.total, p.v_size);
     const value_id dy = a.split(c.dy(), p.q_heads, p.q_length, p.v_size);
     value_id scores = scaled(c, a.product(q, a.transposed(k)), scale), bent = no_value, bias = no_value;
     if (cap > 0) {
@@ -295,10 +284,11 @@ inline status attention_gradient(gradient_context& c) {
     if (allowed != no_value || bias != no_value) {
         scores = c.build.reshape(scores, a.scores());
         if (bias != no_value) scores = c.build.add(scores, bias);
-        if (allowed != no_value) scores = c.build.apply("Where", {allowed, scores, c.build.number(c.build.type(scores) == dtype::float16 ? -6e4 : -1e30, scores)});
+        if (allowed != no_value)
+            scores = c.build.apply("Where", {allowed, scores, c.build.number(c.build.type(scores) == dtype::float16 ? -6e4 : -1e30, scores)});
     }
     value_id weights = c.build.apply("Softmax", {scores}, {integer_attribute("axis", -1)});
-    if (allowed != no_value) weights = where(c, allowed, weights); // a query that sees nothing gives zeros
+    if (allowed != no_value) weights = where(c, allowed, weights);  // a query that sees nothing gives zeros
     weights = c.build.reshape(weights, a.rows());
     if (c.wants(2)) c.give(2, a.join(a.product(a.transposed(weights), dy), p.kv_heads, p.total, p.v_size));
     if (!c.wants(0) && !c.wants(1) && !c.wants(3)) return {};
@@ -319,7 +309,13 @@ inline gradient_table attention_gradients() {
 
 inline op_table attention_ops() {
     static constexpr op_row rows[] = {
-        onnx("Attention").opsets(23).inputs(3, 7).outputs(1, 4).functions(attention_infer, attention_run).carries(carry_first_axis<7>).combines()
+        onnx("Attention")
+            .opsets(23)
+            .inputs(3, 7)
+            .outputs(1, 4)
+            .functions(attention_infer, attention_run)
+            .carries(carry_first_axis<7>)
+            .combines()
             .plays(op_role::product)
             .attributes("is_causal:i kv_num_heads:i left_window_size:i q_num_heads:i qk_matmul_output_mode:i right_window_size:i "
                         "scale:f softcap:f softmax_precision:i")
@@ -333,5 +329,5 @@ inline op_table attention_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

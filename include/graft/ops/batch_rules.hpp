@@ -26,7 +26,8 @@ inline bool carry_broadcast(batch_carrier& c, int first, int last, int& from_rig
         if (!c.carries(i)) continue;
         const int here = c.state(i).axis - c.extents(i).rank();
         if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent)
+            return c.conflict("its inputs hold the samples along different axes");
     }
     for (int i = first; i < last && from_right; ++i) {
         if (!c.has(i) || c.carries(i)) continue;
@@ -55,7 +56,8 @@ inline bool carry_first_axis(batch_carrier& c) {
         if (c.carries(i)) where = c.state(i), extent = c.extent(i);
     for (int i = 0; i < c.inputs() && i < 32; ++i) {
         if (!c.has(i) || !(Data >> i & 1)) continue;
-        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where)) return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
+        if (c.carries(i) && (c.state(i).axis != 0 || c.state(i) != where))
+            return c.conflict("it takes the samples along the first axis, and they lie elsewhere");
         // Where one entry stood for all, it is repeated for each.
         if (!c.carries(i) && c.extents(i).rank() > 0 && !c.one_for_each(i, 0, extent, where.outer)) return false;
     }
@@ -134,7 +136,10 @@ inline bool carry_view_by(batch_carrier& c, natural_axis natural, batch_change c
     c.change = change;
     return !c.options.empty() || c.conflict("the samples have no place in its shape " + text(c.output_extents()));
 }
-inline bool carry_view(batch_carrier& c) { return carry_view_by(c, [](batch_carrier&, int axis) { return axis; }, batch_change::view); }
+inline bool carry_view(batch_carrier& c) {
+    return carry_view_by(
+        c, [](batch_carrier&, int axis) { return axis; }, batch_change::view);
+}
 
 // Indices, and what is written at them, beside the data: all hold the samples along one axis, which is not the one that is indexed.
 inline bool carry_indexed(batch_carrier& c) {
@@ -151,5 +156,5 @@ inline bool carry_indexed(batch_carrier& c) {
     return c.answer(0, where);
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -12,14 +12,14 @@ inline std::uint8_t double_to_e8m0(double d, char mode, bool saturate) noexcept 
     if (d == 0) return 0;
     if (std::isinf(d)) return 254;
     int exponent = 0;
-    const double mantissa = 2 * std::frexp(std::fabs(d), &exponent); // in [1, 2)
+    const double mantissa = 2 * std::frexp(std::fabs(d), &exponent);  // in [1, 2)
     const int code = exponent - 1 + 127 + (mode == 'u' ? mantissa > 1 : mode == 'n' ? mantissa >= 1.5 : 0);
     return static_cast<std::uint8_t>(code < 0 ? 0 : code <= 254 ? code : saturate ? 254 : 255);
 }
 
 struct cast_mode {
     bool saturate = true;
-    char rounding = 'u'; // of float8e8m0: up, down, nearest
+    char rounding = 'u';  // of float8e8m0: up, down, nearest
 };
 
 // 64-bit integers as doubles that keep what a narrower float needs to be rounded once: bits past the 53rd are joined into one.
@@ -30,13 +30,11 @@ inline double sticky_double(std::int64_t v, bool unsigned64) noexcept {
     return static_cast<double>(u < std::uint64_t(1) << 53 ? u : (u & ~std::uint64_t(2047)) | (u & 2047 ? 2048u : 0u));
 }
 
-GRAFT_NOINLINE inline void store_cast(const tensor_view& y, std::int64_t first, int n, const double* block,
-                                      cast_mode mode) noexcept {
+GRAFT_NOINLINE inline void store_cast(const tensor_view& y, std::int64_t first, int n, const double* block, cast_mode mode) noexcept {
     if (type_class(y.type) != accept::small || !is_float(y.type)) return store_from_double(y.type, y.data, first, n, block);
     auto* to = static_cast<std::uint8_t*>(y.data) + first;
     for (int i = 0; i < n; ++i)
-        to[i] = y.type == dtype::float8e8m0 ? double_to_e8m0(block[i], mode.rounding, mode.saturate)
-                                            : double_to_small_float(y.type, block[i], mode.saturate);
+        to[i] = y.type == dtype::float8e8m0 ? double_to_e8m0(block[i], mode.rounding, mode.saturate) : double_to_small_float(y.type, block[i], mode.saturate);
 }
 
 GRAFT_NOINLINE inline status convert_elements(run_context& c, cast_mode mode) {
@@ -116,8 +114,8 @@ inline status bit_cast_infer(infer_context& c) {
     if (!c.has_attribute("to")) return c.fail(errc::op_attribute, "the attribute 'to' is missing");
     GRAFT_TRY(type_attribute(c, "to", dtype::undefined, accept::any, to));
     if (file_bits(to) != file_bits(c.in[0].type))
-        return c.fail(errc::op_type, "a type of %lld bits cannot be read as one of %lld bits",
-                      static_cast<std::int64_t>(file_bits(c.in[0].type)), static_cast<std::int64_t>(file_bits(to)));
+        return c.fail(errc::op_type, "a type of %lld bits cannot be read as one of %lld bits", static_cast<std::int64_t>(file_bits(c.in[0].type)),
+                      static_cast<std::int64_t>(file_bits(to)));
     return c.set(0, to, c.in[0].extents);
 }
 inline status bit_cast_run(run_context& c) {
@@ -149,16 +147,39 @@ inline bool carry_cast_like(batch_carrier& c) { return carry_elements(c, 1); }
 
 inline op_table cast_ops() {
     static constexpr op_row rows[] = {
-        onnx("Cast").opsets(1, 5).inputs(1).functions(named_cast_infer, cast_kernel).elementwise().converts()
-            .attributes("to:s").problems("f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
-        onnx("Cast").opsets(6).inputs(1).functions(cast_infer, cast_kernel).elementwise().converts()
+        onnx("Cast")
+            .opsets(1, 5)
+            .inputs(1)
+            .functions(named_cast_infer, cast_kernel)
+            .elementwise()
+            .converts()
+            .attributes("to:s")
+            .problems("f32[3,17] to=INT64; i32[5] to=FLOAT; b[0] to=FLOAT16"),
+        onnx("Cast")
+            .opsets(6)
+            .inputs(1)
+            .functions(cast_infer, cast_kernel)
+            .elementwise()
+            .converts()
             .attributes("round_mode:s saturate:i to:i")
             .problems("f32[3,17] to=7; f32[3,17]~-300:300 to=3; i64[7] to=1; f32{0,-0.5,nan} to=9; f32[9] to=10; f16[0] to=11; u8[] "
                       "to=16; f32{500,-1,0.3} to=17 saturate=0; f32{5,9,-3} to=22"),
-        onnx("CastLike").opsets(15).inputs(2).functions(cast_like_infer, cast_kernel).carries(carry_cast_like).elementwise()
-            .attributes("round_mode:s saturate:i").problems("f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
-        onnx("BitCast").opsets(26).inputs(1).functions(bit_cast_infer, bit_cast_run).elementwise().reads_bits()
-            .attributes("to:i").problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
+        onnx("CastLike")
+            .opsets(15)
+            .inputs(2)
+            .functions(cast_like_infer, cast_kernel)
+            .carries(carry_cast_like)
+            .elementwise()
+            .attributes("round_mode:s saturate:i")
+            .problems("f32[3,17] i64[1]; i32[5] f16[]; b[0] f32[2]"),
+        onnx("BitCast")
+            .opsets(26)
+            .inputs(1)
+            .functions(bit_cast_infer, bit_cast_run)
+            .elementwise()
+            .reads_bits()
+            .attributes("to:i")
+            .problems("f32[3,5] to=6; i64[4] to=11; u8[5] to=9; f16[0] to=16"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -169,5 +190,5 @@ inline gradient_table cast_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -56,7 +56,12 @@ inline status causal_conv_run(run_context& c) {
 
 inline op_table causal_conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("CausalConvWithState").opsets(27).inputs(2, 4).outputs(2).functions(causal_conv_infer, causal_conv_run).combines()
+        onnx("CausalConvWithState")
+            .opsets(27)
+            .inputs(2, 4)
+            .outputs(2)
+            .functions(causal_conv_infer, causal_conv_run)
+            .combines()
             .attributes("activation:s")
             .problems("f32[2,3,7] f32[3,1,4] f32[3] f32[2,3,3] activation=silu; f32[1,2,1] f32[2,1,3]; f32[0,2,5] f32[2,1,1]; "
                       "f16[1,3,5] f16[3,1,2] f16[3]"),
@@ -65,5 +70,5 @@ inline op_table causal_conv_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

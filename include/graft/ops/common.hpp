@@ -22,7 +22,9 @@ inline std::int64_t filtered_work(const op_context& c, int i) {
     return checked_mul(elements_of(c.out[0].extents), w.product(1, w.rank()));
 }
 /// Multiply-adds of a matrix product, each element of output 0 a sum along the last axis of input 0.
-inline std::int64_t matmul_work(const op_context& c) { return c.has(1) && c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0; }
+inline std::int64_t matmul_work(const op_context& c) {
+    return c.has(1) && c.in[0].extents.rank() ? checked_mul(elements_of(c.out[0].extents), c.in[0].extents.back()) : 0;
+}
 
 /// Begins the row of an operator of ONNX, or of a domain that files may hold; builds that do not want it leave its functions out.
 constexpr make_op onnx(const char* name, const char* domain = "") { return make_op(name, domain, wanted(name)); }
@@ -34,11 +36,11 @@ constexpr int block_size = 512;
 
 // Classes of element types, to be added up into what an operator accepts.
 struct accept {
-    static constexpr unsigned real = 1;             // float32, float64, float16, bfloat16
-    static constexpr unsigned signed_integer = 2;   // of 8 bits and more
-    static constexpr unsigned unsigned_integer = 4; // of 8 bits and more
+    static constexpr unsigned real = 1;              // float32, float64, float16, bfloat16
+    static constexpr unsigned signed_integer = 2;    // of 8 bits and more
+    static constexpr unsigned unsigned_integer = 4;  // of 8 bits and more
     static constexpr unsigned boolean = 8;
-    static constexpr unsigned small = 16; // floats of 8 bits and less, integers of 4 bits and less
+    static constexpr unsigned small = 16;  // floats of 8 bits and less, integers of 4 bits and less
     static constexpr unsigned integer = 6, number = 7, any = 31;
 };
 
@@ -69,12 +71,12 @@ inline bool is_byte(dtype type) noexcept { return type == dtype::uint8 || type =
 // What inputs have to be is asked by functions named check_*: each fails with the node as the location, and with types by their names.
 GRAFT_COLD inline status refuse_type(const op_context& c, int i, const char* wanted_types = nullptr) {
     const std::string input = "input " + std::to_string(i);
-    return fail(errc::op_type, location(c.n), wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
+    return fail(errc::op_type, location(c.n),
+                wanted_types ? input + " must be " + wanted_types + ", not " + name(c.in[i].type) : input + " may not be of type " + name(c.in[i].type));
 }
 GRAFT_COLD inline status refuse_pair(const op_context& c, int i, int j) {
     char detail[120];
-    std::snprintf(detail, sizeof detail, "inputs %d and %d must be of one type, not %s and %s", i, j, name(c.in[i].type),
-                  name(c.in[j].type));
+    std::snprintf(detail, sizeof detail, "inputs %d and %d must be of one type, not %s and %s", i, j, name(c.in[i].type), name(c.in[j].type));
     return fail(errc::op_type, location(c.n), detail);
 }
 // `text` has a %s for the name of the type that the number stands for, or for the number where it stands for none.
@@ -99,8 +101,7 @@ GRAFT_NOINLINE inline status check_index_type(const op_context& c, int i, bool i
 inline status check_byte(const op_context& c, int i) { return is_byte(c.in[i].type) ? status() : refuse_type(c, i, "int8 or uint8"); }
 /// Fails with op.unsupported unless a tensor can hold the elements of input i.
 GRAFT_NOINLINE inline status check_any_type(const op_context& c, int i) {
-    if (!size_of(c.in[i].type))
-        return c.fail(errc::op_unsupported, "input %lld has strings or complex numbers, which are not supported", i);
+    if (!size_of(c.in[i].type)) return c.fail(errc::op_unsupported, "input %lld has strings or complex numbers, which are not supported", i);
     return {};
 }
 /// Fails with op.type unless input i is an integer of 32 bits or more, or an arithmetic float: ONNX sums and multiplies no smaller integers.
@@ -178,8 +179,7 @@ inline status binary_shapes(const op_context& c, shape& second, shape& out) {
     if (!c.integer("broadcast", 0)) return c.fail_shapes("before opset 7, shapes must be equal unless 'broadcast' is set");
     int axis = a.rank() - second.rank();
     if (c.has_attribute("axis")) GRAFT_TRY(c.axis(c.integer("axis", 0), a.rank(), axis));
-    if (axis < 0 || axis + second.rank() > a.rank())
-        return c.fail_shapes("the second input does not fit into the first at 'axis'");
+    if (axis < 0 || axis + second.rank() > a.rank()) return c.fail_shapes("the second input does not fit into the first at 'axis'");
     for (int behind = a.rank() - axis - second.rank(); behind > 0; --behind) second.push_back(1);
     return broadcasts_to(second, a) ? status() : c.fail_shapes("the second input cannot be broadcast to the first");
 }
@@ -217,7 +217,8 @@ inline broadcast_operand broadcast_to(const tensor_view& x, const shape& aligned
 inline broadcast_operand broadcast_to(const tensor_view& x, const shape& out) noexcept { return broadcast_to(x, x.extents, out); }
 
 // Calls f(offset, stride, count, at) for the runs that make up elements [first, first + n) of the result; `at` counts from 0.
-template <class F> inline void for_runs(const broadcast_operand& o, std::int64_t first, std::int64_t n, const F& f) {
+template <class F>
+inline void for_runs(const broadcast_operand& o, std::int64_t first, std::int64_t n, const F& f) {
     std::int64_t index[shape::max_rank], offset = 0;
     for (int i = o.rank - 1; i >= 0; --i) {
         index[i] = first % o.extents[i];
@@ -244,23 +245,22 @@ GRAFT_NOINLINE inline void load_as_double(const broadcast_operand& o, std::int64
         if (!stride) std::fill(to + at + 1, to + at + run, to[at]);
     });
 }
-GRAFT_NOINLINE inline void load_as_int64(const broadcast_operand& o, std::int64_t first, std::int64_t n,
-                                         std::int64_t* to) noexcept {
+GRAFT_NOINLINE inline void load_as_int64(const broadcast_operand& o, std::int64_t first, std::int64_t n, std::int64_t* to) noexcept {
     for_runs(o, first, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t at) {
         graft::load_as_int64(o.type, o.data, offset, stride ? run : 1, to + at);
         if (!stride) std::fill(to + at + 1, to + at + run, to[at]);
     });
 }
 // Offsets in elements, for operators that copy without looking at the type.
-GRAFT_NOINLINE inline void load_offsets(const broadcast_operand& o, std::int64_t first, std::int64_t n,
-                                        std::int64_t* to) noexcept {
+GRAFT_NOINLINE inline void load_offsets(const broadcast_operand& o, std::int64_t first, std::int64_t n, std::int64_t* to) noexcept {
     for_runs(o, first, n, [&](std::int64_t offset, std::int64_t stride, std::int64_t run, std::int64_t at) {
         for (std::int64_t i = 0; i < run; ++i) to[at + i] = offset + i * stride;
     });
 }
 
 /// Calls f(first, n) for blocks of at most `block_size` elements that cover [0, total), on the threads of `pool`.
-template <class F> inline void for_blocks(executor& pool, std::int64_t total, const F& f) {
+template <class F>
+inline void for_blocks(executor& pool, std::int64_t total, const F& f) {
     parallel_for_pieces(pool, total, 32 * block_size, [&](std::int64_t first, std::int64_t count) {
         for (const std::int64_t end = first + count; first < end; first += block_size)
             f(first, static_cast<int>(std::min<std::int64_t>(block_size, end - first)));
@@ -272,8 +272,8 @@ struct element_parameters {
     double a = 0, b = 0;
     std::int64_t k = 0, m = 0;
     dtype type = dtype::undefined;
-    bool unsigned64 = false; // the 64-bit integers are to be read as unsigned
-    int bits = 0;            // of the type
+    bool unsigned64 = false;  // the 64-bit integers are to be read as unsigned
+    int bits = 0;             // of the type
 };
 // Element functions: the result takes the place of `x`; y is the second operand.
 using real_function = void (*)(double* x, int n, const element_parameters& p);
@@ -302,8 +302,7 @@ inline std::int64_t wrapping_mul(std::int64_t a, std::int64_t b) noexcept {
 }
 
 /// out[0] = f(in[0]), element by element. Types that are not floats go through `whole` where there is one, else through doubles.
-GRAFT_NOINLINE inline status unary_elementwise(run_context& c, real_function real, integer_function whole,
-                                               element_parameters p = {}) {
+GRAFT_NOINLINE inline status unary_elementwise(run_context& c, real_function real, integer_function whole, element_parameters p = {}) {
     const tensor_view x = c.in[0], y = c.out[0];
     describe_type(p, x.type);
     const bool integers = whole && !is_float(x.type);
@@ -324,8 +323,7 @@ GRAFT_NOINLINE inline status unary_elementwise(run_context& c, real_function rea
 }
 
 /// out[0] = f(in[0], in[1]) with broadcasting; `second` is the shape of input 1 as `binary_shapes` aligned it.
-GRAFT_NOINLINE inline status binary_elementwise(run_context& c, const shape& second, real_function2 real, integer_function2 whole,
-                                                element_parameters p = {}) {
+GRAFT_NOINLINE inline status binary_elementwise(run_context& c, const shape& second, real_function2 real, integer_function2 whole, element_parameters p = {}) {
     const tensor_view y = c.out[0];
     const broadcast_operand a = broadcast_to(c.in[0], y.extents), b = broadcast_to(c.in[1], second, y.extents);
     describe_type(p, c.in[0].type);
@@ -368,9 +366,7 @@ inline status copy_input(run_context& c, int i = 0, int o = 0) {
 struct axis_split {
     std::int64_t outer = 1, n = 1, inner = 1;
 };
-inline axis_split split_at(const shape& s, int axis) noexcept {
-    return {s.product(0, axis), s[axis], s.product(axis + 1, s.rank())};
-}
+inline axis_split split_at(const shape& s, int axis) noexcept { return {s.product(0, axis), s[axis], s.product(axis + 1, s.rank())}; }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -47,7 +47,7 @@ struct row_store {
     dtype type = dtype::undefined;
     shape element;
     buffer memory;
-    std::int64_t count = 0, capacity = 0, bytes = 0; // bytes: of one row
+    std::int64_t count = 0, capacity = 0, bytes = 0;  // bytes: of one row
 };
 /// Adds a row (null data: zeros).
 inline status append(const run_context& c, row_store& s, const tensor_view& t) {
@@ -57,11 +57,12 @@ inline status append(const run_context& c, row_store& s, const tensor_view& t) {
         s.bytes = bytes_of(t.type, t.extents);
         GRAFT_TRY(check_rank(c, t.extents.rank() + 2));
     }
-    if (s.type != t.type || s.element != t.extents)
-        return c.fail(errc::op_shape, "an output of the body changes its type or shape at iteration %lld", s.count);
+    if (s.type != t.type || s.element != t.extents) return c.fail(errc::op_shape, "an output of the body changes its type or shape at iteration %lld", s.count);
     if (s.bytes > 0 && s.count == s.capacity) {
         const std::int64_t grown = s.capacity ? 2 * s.capacity : 4, wanted = checked_mul(grown, s.bytes);
-        const auto over = [&] { return c.fail(errc::memory_budget, "the collected outputs of %lld iterations are over the limit of %lld bytes", s.count, c.limit.memory_bytes); };
+        const auto over = [&] {
+            return c.fail(errc::memory_budget, "the collected outputs of %lld iterations are over the limit of %lld bytes", s.count, c.limit.memory_bytes);
+        };
         if (wanted < 0 || wanted > c.limit.memory_bytes) return over();
         auto made = buffer::allocate(static_cast<std::size_t>(wanted), c.budget);
         if (!made.ok()) return made.error().code() == errc::memory_budget ? over() : made.take_status();
@@ -83,8 +84,7 @@ inline status append(const run_context& c, row_store& s, const tensor_view& t) {
 inline status declare(const op_context& c, row_store& s, const graph& body, int output) {
     if (s.type != dtype::undefined) return {};
     const value& v = body.at(body.outputs[static_cast<std::size_t>(output)]);
-    if (!size_of(v.type))
-        return c.fail(errc::op_unsupported, "the type of output %lld is not known without an iteration", output);
+    if (!size_of(v.type)) return c.fail(errc::op_unsupported, "the type of output %lld is not known without an iteration", output);
     s.type = v.type;
     s.element = v.has_shape ? v.extents : shape{};
     for (int d = 0; d < s.element.rank(); ++d)
@@ -103,11 +103,9 @@ inline status if_infer(infer_context& c) {
     for (const char* name : {"then_branch", "else_branch"}) {
         const graph* body = nullptr;
         GRAFT_TRY(find_body(c, name, body));
-        if (!body->inputs.empty())
-            return c.fail(errc::op_attribute, "a branch has %lld inputs", static_cast<std::int64_t>(body->inputs.size()));
+        if (!body->inputs.empty()) return c.fail(errc::op_attribute, "a branch has %lld inputs", static_cast<std::int64_t>(body->inputs.size()));
         if (static_cast<int>(body->outputs.size()) != c.outputs)
-            return c.fail(errc::op_attribute, "a branch has %lld outputs, the node %lld",
-                          static_cast<std::int64_t>(body->outputs.size()), c.outputs);
+            return c.fail(errc::op_attribute, "a branch has %lld outputs, the node %lld", static_cast<std::int64_t>(body->outputs.size()), c.outputs);
     }
     return c.defer();
 }
@@ -126,8 +124,7 @@ inline bool condition_may_end(const graph& body) noexcept {
     for (int hops = 0; hops < 8; ++hops) {
         const value& v = body.at(id);
         if (id == body.inputs[1]) return false;
-        if (v.constant)
-            return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<bool>()[0]);
+        if (v.constant) return !(v.constant.type() == dtype::boolean && v.constant.elements() == 1 && v.constant.data<bool>()[0]);
         const node* maker = nullptr;
         for (const node& n : body.nodes)
             for (value_id o : n.outputs)
@@ -170,14 +167,11 @@ inline status loop_run(run_context& c) {
     views[0] = {dtype::int64, shape{}, &iteration};
     views[1] = {dtype::boolean, shape{}, &condition};
     for (; condition && iteration < trips; ++iteration) {
-        if (iteration >= c.limit.loop_iterations)
-            return c.fail(errc::op_limit, "more than %lld iterations", c.limit.loop_iterations);
+        if (iteration >= c.limit.loop_iterations) return c.fail(errc::op_limit, "more than %lld iterations", c.limit.loop_iterations);
         GRAFT_TRY(run_body(c, *body, views, next));
-        if (next[0].type() != dtype::boolean || next[0].elements() != 1)
-            return c.fail(errc::op_type, "the condition that the body gives is not one bool");
+        if (next[0].type() != dtype::boolean || next[0].elements() != 1) return c.fail(errc::op_type, "the condition that the body gives is not one bool");
         condition = next[0].data<bool>()[0];
-        for (int i = 0; i < stores; ++i)
-            GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)])));
+        for (int i = 0; i < stores; ++i) GRAFT_TRY(append(c, rows[static_cast<std::size_t>(i)], view(next[static_cast<std::size_t>(1 + states + i)])));
         state.swap(next);
         for (int i = 0; i < states; ++i) views[static_cast<std::size_t>(i) + 2] = view(state[static_cast<std::size_t>(i) + 1]);
     }
@@ -207,8 +201,7 @@ struct scan_plan {
 // Entry i of a list attribute, 0 where it is not there; `listed` is the length that it must have.
 inline status list_entry(const op_context& c, const char* name, int i, int listed, std::int64_t& entry) {
     const integer_list list = c.integers(name);
-    if (c.has_attribute(name) && list.size != listed)
-        return c.fail(errc::op_attribute, "a list has %lld entries, not %lld", list.size, listed);
+    if (c.has_attribute(name) && list.size != listed) return c.fail(errc::op_attribute, "a list has %lld entries, not %lld", list.size, listed);
     entry = list.size ? list[i] : 0;
     return {};
 }
@@ -237,8 +230,7 @@ inline status read_scan(const op_context& c, scan_plan& p) {
     p.stores = c.outputs - p.states;
     for (int i = p.first; i < c.inputs; ++i)
         if (!c.has(i)) return c.fail(errc::op_unsupported, "input %lld is left out, or is not a tensor", i);
-    if (static_cast<int>(p.body->inputs.size()) != p.states + p.scans || p.stores < 0 ||
-        static_cast<int>(p.body->outputs.size()) != c.outputs)
+    if (static_cast<int>(p.body->inputs.size()) != p.states + p.scans || p.stores < 0 || static_cast<int>(p.body->outputs.size()) != c.outputs)
         return c.fail(errc::op_attribute, "the body has %lld inputs and %lld outputs, which does not fit the node",
                       static_cast<std::int64_t>(p.body->inputs.size()), static_cast<std::int64_t>(p.body->outputs.size()));
     for (int i = 0; i < p.scans; ++i) {
@@ -295,8 +287,7 @@ inline status give_scanned(run_context& c, const scan_plan& p, int i, const row_
     return {};
 }
 // The slice of scan input i at step t: a view where it is contiguous, else a copy in `slice`.
-inline status take_slice(const run_context& c, const scan_plan& p, int i, std::int64_t b, std::int64_t t, tensor& slice,
-                         tensor_view& taken) {
+inline status take_slice(const run_context& c, const scan_plan& p, int i, std::int64_t b, std::int64_t t, tensor& slice, tensor_view& taken) {
     const tensor_view& whole = c.in[p.first + p.states + i];
     int axis = 0;
     bool reversed = false;
@@ -327,16 +318,14 @@ inline status scan_run(run_context& c) {
     scan_plan p;
     GRAFT_TRY(read_scan(c, p));
     if (checked_mul(p.steps, p.batch) < 0 || p.steps * p.batch > c.limit.loop_iterations)
-        return c.fail(errc::op_limit, "%lld x %lld iterations are over the limit of %lld", p.batch, p.steps,
-                      c.limit.loop_iterations);
+        return c.fail(errc::op_limit, "%lld x %lld iterations are over the limit of %lld", p.batch, p.steps, c.limit.loop_iterations);
     const std::size_t states = static_cast<std::size_t>(p.states), outputs = static_cast<std::size_t>(c.outputs);
     std::vector<tensor> state, next, slices(static_cast<std::size_t>(p.scans));
-    std::vector<row_store> rows(outputs); // of the states: only where there is a batch
+    std::vector<row_store> rows(outputs);  // of the states: only where there is a batch
     std::vector<tensor_view> views(states + static_cast<std::size_t>(p.scans));
     for (std::int64_t b = 0; b < p.batch; ++b) {
         const std::int64_t steps = p.batched && c.has(0) ? index_at(c.in[0], b) : p.steps;
-        if (steps < 0 || steps > p.steps)
-            return c.fail(errc::op_index, "sequence length %lld is out of range for %lld", steps, p.steps);
+        if (steps < 0 || steps > p.steps) return c.fail(errc::op_index, "sequence length %lld is out of range for %lld", steps, p.steps);
         for (std::size_t i = 0; i < states; ++i) {
             views[i] = c.in[static_cast<std::size_t>(p.first) + i];
             if (!p.batched) continue;
@@ -345,8 +334,7 @@ inline status scan_run(run_context& c) {
         }
         for (std::int64_t t = 0; t < steps; ++t) {
             for (int i = 0; i < p.scans; ++i)
-                GRAFT_TRY(
-                    take_slice(c, p, i, b, t, slices[static_cast<std::size_t>(i)], views[states + static_cast<std::size_t>(i)]));
+                GRAFT_TRY(take_slice(c, p, i, b, t, slices[static_cast<std::size_t>(i)], views[states + static_cast<std::size_t>(i)]));
             GRAFT_TRY(run_body(c, *p.body, views, next));
             for (std::size_t i = states; i < outputs; ++i) GRAFT_TRY(append(c, rows[i], view(next[i])));
             state.swap(next);
@@ -355,8 +343,7 @@ inline status scan_run(run_context& c) {
         for (std::size_t i = states; i < outputs && steps < p.steps; ++i) {
             GRAFT_TRY(declare(c, rows[i], *p.body, static_cast<int>(i)));
             rows[i].bytes = bytes_of(rows[i].type, rows[i].element);
-            for (std::int64_t t = steps; t < p.steps; ++t)
-                GRAFT_TRY(append(c, rows[i], tensor_view{rows[i].type, rows[i].element, nullptr}));
+            for (std::int64_t t = steps; t < p.steps; ++t) GRAFT_TRY(append(c, rows[i], tensor_view{rows[i].type, rows[i].element, nullptr}));
         }
         for (std::size_t i = 0; i < states && p.batched; ++i) GRAFT_TRY(append(c, rows[i], views[i]));
     }
@@ -389,13 +376,33 @@ inline status scan_run(run_context& c) {
 // Bodies cannot be written as test problems: the table-driven test passes rows over that have op_flag::bodies.
 inline op_table control_ops() {
     static constexpr op_row rows[] = {
-        onnx("If").inputs(1).outputs_from(1).functions(if_infer, if_run).bodies().allocates().branches()
-            .attributes("then_branch:g else_branch:g").problems("b(1)"),
-        onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g")
-            .problems("i64(3) b(1)"),
-        onnx("Scan").opsets(8, 8).inputs_from(2).outputs_from(1).functions(scan_infer, scan_run).first_optional().bodies().allocates()
-            .attributes("body:g directions:is num_scan_inputs:i").problems("- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
-        onnx("Scan").opsets(9).inputs_from(1).outputs_from(1).functions(scan_infer, scan_run).bodies().allocates()
+        onnx("If")
+            .inputs(1)
+            .outputs_from(1)
+            .functions(if_infer, if_run)
+            .bodies()
+            .allocates()
+            .branches()
+            .attributes("then_branch:g else_branch:g")
+            .problems("b(1)"),
+        onnx("Loop").inputs_from(0).outputs_from(1).functions(loop_infer, loop_run).bodies().allocates().attributes("body:g").problems("i64(3) b(1)"),
+        onnx("Scan")
+            .opsets(8, 8)
+            .inputs_from(2)
+            .outputs_from(1)
+            .functions(scan_infer, scan_run)
+            .first_optional()
+            .bodies()
+            .allocates()
+            .attributes("body:g directions:is num_scan_inputs:i")
+            .problems("- f32[1,2] f32[1,3,2] num_scan_inputs=1 @8"),
+        onnx("Scan")
+            .opsets(9)
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(scan_infer, scan_run)
+            .bodies()
+            .allocates()
             .attributes("body:g num_scan_inputs:i scan_input_axes:is scan_input_directions:is scan_output_axes:is scan_output_directions:is")
             .problems("f32[2] f32[3,2] num_scan_inputs=1"),
     };
@@ -403,5 +410,5 @@ inline op_table control_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

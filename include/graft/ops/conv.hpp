@@ -8,16 +8,16 @@ namespace ops {
 
 /// A grouped convolution over whole tensors widened to double. Outputs [n][groups * oc][outputs of the window...].
 struct convolution {
-    std::int64_t n = 0, groups = 1, ic = 0, oc = 0; ///< channels of one group
+    std::int64_t n = 0, groups = 1, ic = 0, oc = 0;  ///< channels of one group
     window w;
-    const double* x = nullptr;      ///< [n][groups * ic][inputs...]
-    const double* weight = nullptr; ///< [groups * oc][ic][kernel...]
+    const double* x = nullptr;       ///< [n][groups * ic][inputs...]
+    const double* weight = nullptr;  ///< [groups * oc][ic][kernel...]
 };
 
 /// Where finished runs of outputs go: `sums` holds those of output channel `m`, starting at element `first` of the output.
 struct convolution_store {
     run_context& c;
-    const double* bias; ///< one an output channel, the initial value of every sum; or null
+    const double* bias;  ///< one an output channel, the initial value of every sum; or null
     void (*store)(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count, double* sums);
 };
 
@@ -30,8 +30,7 @@ GRAFT_NOINLINE inline status plan_convolution(const op_context& c, int x, int w,
     p.groups = c.integer("group", 1);
     if (p.groups < 1) return c.fail(errc::op_attribute, "group is %lld, but must be at least 1", p.groups);
     if (in[1] % p.groups || weight[0] % p.groups || weight[1] != in[1] / p.groups)
-        return c.fail_shapes(
-            "channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
+        return c.fail_shapes("channels, group and weights do not fit: weights must be [M, C / group, kernel...] with M and C multiples of group");
     p.ic = weight[1];
     p.oc = weight[0] / p.groups;
     return check_vector(c, b, weight[0]);
@@ -50,8 +49,8 @@ inline void flatten_pointwise(window& w) noexcept {
 
 /// Adds to `sums` the outputs [first, first + count) of the last axis, at `outer` on the axes before it. Sums run over channels,
 /// then taps in row-major order, whatever the split.
-GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image, std::int64_t m, const std::int64_t* outer,
-                                        std::int64_t first, std::int64_t count, double* sums) {
+GRAFT_NOINLINE inline void convolve_row(const convolution& p, std::int64_t image, std::int64_t m, const std::int64_t* outer, std::int64_t first,
+                                        std::int64_t count, double* sums) {
     const window& w = p.w;
     const int last = w.rank - 1;
     const window_axis& row = w.axis[last];
@@ -241,12 +240,18 @@ inline gradient_table conv_gradients() {
 }
 inline op_table conv_training_ops() {
     static constexpr op_row rows[] = {
-        own("ConvGradWeight").inputs(2).functions(conv_grad_weight_infer, conv_grad_weight_run).exact_outputs_from(0)
-            .sums_batch().attributes("dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is")
-            .problems("f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
-                      "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
-                      "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] shape=3,5,1,1 strides=2,2; "
-                      "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
+        own("ConvGradWeight")
+            .inputs(2)
+            .functions(conv_grad_weight_infer, conv_grad_weight_run)
+            .exact_outputs_from(0)
+            .sums_batch()
+            .attributes("dilations:is group:i kernel_shape:is pads:is shape:is shards:i strides:is")
+            .problems(
+                "f32[3,3,9,7] f32[3,5,9,7] shape=5,3,3,3 pads=1,1,1,1; f32[9,4,8,9] f32[9,6,3,8] shape=6,2,3,2 group=2 strides=2,1 dilations=1,1; "
+                "f32[2,7,5,5] f32[2,7,3,3] shape=7,1,3,3 group=7 strides=2,2 pads=1,1,1,1 shards=1; f32[5,3,11] f32[5,4,11] shape=4,3,4 pads=2,1 shards=4; "
+                "f64[2,2,4,5,6] f64[2,3,4,3,6] shape=3,2,2,3,2 pads=1,0,1,0,0,0; f32[0,3,5,5] f32[0,2,5,5] shape=2,3,1,1; f16[2,5,4,4] f16[2,3,2,2] "
+                "shape=3,5,1,1 strides=2,2; "
+                "f32[2,16,8,8] f32[2,32,4,4] shape=32,16,3,3 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -256,16 +261,25 @@ inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1);
 
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("Conv").inputs(2, 3).functions(conv_infer, conv_run).carries(carry_first_axis<1>).combines().plays(op_role::convolution).weights(1, 2).widens()
-            .work(conv_work).attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
+        onnx("Conv")
+            .inputs(2, 3)
+            .functions(conv_infer, conv_run)
+            .carries(carry_first_axis<1>)
+            .combines()
+            .plays(op_role::convolution)
+            .weights(1, 2)
+            .widens()
+            .work(conv_work)
+            .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] f32[5,3,3,3] f32[5] pads=1,1,1,1; f32[2,4,8,9] f32[6,2,3,2] group=2 strides=2,1 dilations=1,2; "
                       "f32[1,7,5,5] f32[7,1,3,3] group=7 auto_pad=SAME_LOWER strides=2,2; f32[2,3,11] f32[4,3,4] pads=2,1; "
                       "f32[1,2,4,5,6] f32[3,2,2,3,2] f32[3] pads=1,0,1,0,1,1; f32[0,3,5,5] f32[2,3,1,1]; f64[1,5,4,4] f64[3,5,1,1] "
-                      "strides=2,2; " "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
+                      "strides=2,2; "
+                      "f16[1,3,6,6] f16[4,3,3,3] auto_pad=VALID"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

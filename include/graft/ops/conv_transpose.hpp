@@ -16,8 +16,7 @@ GRAFT_NOINLINE inline status size_transposed_window(const op_context& c, window&
     const integer_list list = c.integers("output_shape");
     // Older exporters wrote the whole shape, batch and channels included.
     const int skip = list.size == w.rank + 2 ? 2 : 0;
-    if (list.size && list.size - skip != w.rank)
-        return c.fail(errc::op_attribute, "output_shape has %lld items for %lld spatial axes", list.size, w.rank);
+    if (list.size && list.size - skip != w.rank) return c.fail(errc::op_attribute, "output_shape has %lld items for %lld spatial axes", list.size, w.rank);
     for (int i = 0; i < w.rank; ++i) {
         window_axis& a = w.axis[i];
         if (extra[i] >= std::max(a.stride, a.dilation))
@@ -33,9 +32,7 @@ GRAFT_NOINLINE inline status size_transposed_window(const op_context& c, window&
         } else {
             if (rule == padding_rule::valid) a.pad_begin = a.pad_end = 0;
             a.output = a.input == 0 ? 0 : full - a.pad_begin - a.pad_end;
-            if (a.output < 0)
-                return c.fail(errc::op_attribute, "pads %lld and %lld take more than the output's %lld", a.pad_begin, a.pad_end,
-                              full);
+            if (a.output < 0) return c.fail(errc::op_attribute, "pads %lld and %lld take more than the output's %lld", a.pad_begin, a.pad_end, full);
             continue;
         }
         a.output = wanted_output[i];
@@ -62,8 +59,7 @@ inline status plan_conv_transpose(const op_context& c, transposed_convolution& p
     p.n = in[0];
     p.groups = c.integer("group", 1);
     if (p.groups < 1) return c.fail(errc::op_attribute, "group is %lld, but must be at least 1", p.groups);
-    if (weight[0] != in[1] || in[1] % p.groups)
-        return c.fail_shapes("weights must be [C, M / group, kernel...] with C a multiple of group");
+    if (weight[0] != in[1] || in[1] % p.groups) return c.fail_shapes("weights must be [C, M / group, kernel...] with C a multiple of group");
     p.ic = in[1] / p.groups;
     p.oc = weight[1];
     if (checked_mul(p.oc, p.groups) < 0) return c.fail_shapes("the number of output channels overflows");
@@ -109,8 +105,7 @@ inline status conv_transpose_run(run_context& c) {
         double* y = sums + task * plane;
         std::fill(y, y + plane, b.data ? b.data[m] : 0.0);
         for (std::int64_t channel = group * p.ic; channel < (group + 1) * p.ic; ++channel)
-            scatter_plane(forward, x.data + (image * p.groups * p.ic + channel) * in_plane,
-                          w.data + (channel * p.oc + m % p.oc) * taps, y);
+            scatter_plane(forward, x.data + (image * p.groups * p.ic + channel) * in_plane, w.data + (channel * p.oc + m % p.oc) * taps, y);
         store_from_double(c.out[0].type, c.out[0].data, task * plane, plane, y);
     });
     return {};
@@ -196,11 +191,15 @@ inline gradient_table conv_transpose_gradients() {
 }
 inline op_table conv_transpose_training_ops() {
     static constexpr op_row rows[] = {
-        own("ConvGradInput").inputs(2).functions(conv_grad_input_infer, conv_grad_input_run).residual(2)
+        own("ConvGradInput")
+            .inputs(2)
+            .functions(conv_grad_input_infer, conv_grad_input_run)
+            .residual(2)
             .attributes("dilations:is group:i kernel_shape:is pads:is shape:is strides:is")
             .problems("f32[3,5,9,7] f32[5,3,3,3] shape=3,3,9,7 pads=1,1,1,1; f32[2,6,3,8] f32[6,2,3,2] shape=2,4,8,9 group=2 strides=2,1 dilations=1,1; "
                       "f32[2,7,3,3] f32[7,1,3,3] shape=2,7,5,5 group=7 strides=2,2 pads=1,1,1,1; f32[2,4,11] f32[4,3,4] shape=2,3,11 pads=2,1; "
-                      "f64[1,3,4,3,6] f64[3,2,2,3,2] shape=1,2,4,5,6 pads=1,0,1,0,0,0; f32[0,2,5,5] f32[2,3,1,1] shape=0,3,5,5; f16[2,3,2,2] f16[3,5,1,1] shape=2,5,4,4 strides=2,2; "
+                      "f64[1,3,4,3,6] f64[3,2,2,3,2] shape=1,2,4,5,6 pads=1,0,1,0,0,0; f32[0,2,5,5] f32[2,3,1,1] shape=0,3,5,5; f16[2,3,2,2] f16[3,5,1,1] "
+                      "shape=2,5,4,4 strides=2,2; "
                       "f32[2,32,4,4] f32[32,16,3,3] shape=2,16,8,8 strides=2,2 pads=1,1,1,1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -216,8 +215,15 @@ inline std::int64_t conv_transpose_work(const op_context& c) {
 
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
-        onnx("ConvTranspose").inputs(2, 3).functions(conv_transpose_infer, conv_transpose_run).carries(carry_first_axis<1>).combines()
-            .plays(op_role::convolution).weights(1, 2).widens().work(conv_transpose_work)
+        onnx("ConvTranspose")
+            .inputs(2, 3)
+            .functions(conv_transpose_infer, conv_transpose_run)
+            .carries(carry_first_axis<1>)
+            .combines()
+            .plays(op_role::convolution)
+            .weights(1, 2)
+            .widens()
+            .work(conv_transpose_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is output_padding:is output_shape:is pads:is strides:is")
             .problems("f32[1,3,5,4] f32[3,2,3,3] f32[2] strides=2,2 pads=1,1,1,1 output_padding=1,1; f32[2,4,3,3] f32[4,3,2,2] "
                       "group=2 dilations=2,2; "
@@ -228,5 +234,5 @@ inline op_table conv_transpose_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -43,8 +43,7 @@ GRAFT_NOINLINE inline status cumulative_kernel(run_context& c, bool product) {
             } else {
                 load_as_int64(x.type, x.data, start, lanes, whole);
                 if (exclusive) store_from_int64(y.type, y.data, start, lanes, whole_sum);
-                for (int i = 0; i < lanes; ++i)
-                    whole_sum[i] = product ? wrapping_mul(whole_sum[i], whole[i]) : wrapping_add(whole_sum[i], whole[i]);
+                for (int i = 0; i < lanes; ++i) whole_sum[i] = product ? wrapping_mul(whole_sum[i], whole[i]) : wrapping_add(whole_sum[i], whole[i]);
                 if (!exclusive) store_from_int64(y.type, y.data, start, lanes, whole_sum);
             }
         }
@@ -57,7 +56,7 @@ inline status cum_prod_run(run_context& c) { return cumulative_kernel(c, true); 
 // The same sum the other way round.
 inline status cum_sum_gradient(gradient_context& c) {
     c.give(0, c.build.apply("CumSum", {c.dy(), c.in(1)},
-                          {integer_attribute("exclusive", c.integer("exclusive", 0)), integer_attribute("reverse", !c.integer("reverse", 0))}));
+                            {integer_attribute("exclusive", c.integer("exclusive", 0)), integer_attribute("reverse", !c.integer("reverse", 0))}));
     return {};
 }
 
@@ -70,10 +69,20 @@ inline bool carry_cumulative(batch_carrier& c) {
 
 inline op_table cumulative_ops() {
     static constexpr op_row rows[] = {
-        onnx("CumSum").opsets(11).inputs(2).functions(cumulative_infer, cum_sum_run).carries(carry_cumulative).attributes("exclusive:i reverse:i")
+        onnx("CumSum")
+            .opsets(11)
+            .inputs(2)
+            .functions(cumulative_infer, cum_sum_run)
+            .carries(carry_cumulative)
+            .attributes("exclusive:i reverse:i")
             .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
                       "reverse=1; f32[0,2] i64(0)"),
-        onnx("CumProd").opsets(26).inputs(2).functions(cumulative_infer, cum_prod_run).carries(carry_cumulative).attributes("exclusive:i reverse:i")
+        onnx("CumProd")
+            .opsets(26)
+            .inputs(2)
+            .functions(cumulative_infer, cum_prod_run)
+            .carries(carry_cumulative)
+            .attributes("exclusive:i reverse:i")
             .problems("f32[3,17] i64(1); f32[2,3,5] i32(-2) exclusive=1; f64[7] i64(0) reverse=1; i32[2,4] i64(1) exclusive=1 "
                       "reverse=1; f32[0,2] i64(0)"),
     };
@@ -86,5 +95,5 @@ inline gradient_table cumulative_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -16,8 +16,7 @@ struct deform_plan {
 
 inline status read_deform(const op_context& c, deform_plan& p) {
     const shape &x = c.in[0].extents, &w = c.in[1].extents, &offset = c.in[2].extents;
-    if (x.rank() != 4)
-        return c.fail(errc::op_unsupported, "rank %lld is not supported: only pictures, N x C x H x W, are", x.rank());
+    if (x.rank() != 4) return c.fail(errc::op_unsupported, "rank %lld is not supported: only pictures, N x C x H x W, are", x.rank());
     if (w.rank() != 4 || offset.rank() != 4) return c.fail_shapes("weights and offsets must have four axes");
     GRAFT_TRY(fill_defaults(c, "strides", 2, 1, 1, p.strides));
     GRAFT_TRY(fill_defaults(c, "dilations", 2, 1, 1, p.dilations));
@@ -48,21 +47,17 @@ inline status deform_conv_infer(infer_context& c) {
         return c.fail(errc::op_attribute, "group %lld and offset_group %lld do not fit the channels", p.group, p.offset_group);
     shape out{x[0], w[0]};
     for (int d = 0; d < 2; ++d) {
-        const std::int64_t room =
-            checked_add(x[2 + d], p.pads[d] + p.pads[2 + d]) - checked_mul(p.kernel[d] - 1, p.dilations[d]) - 1;
+        const std::int64_t room = checked_add(x[2 + d], p.pads[d] + p.pads[2 + d]) - checked_mul(p.kernel[d] - 1, p.dilations[d]) - 1;
         if (p.kernel[d] < 1 || room < 0) return c.fail_shapes("the kernel is empty or larger than the padded picture");
         out.push_back(room / p.strides[d] + 1);
     }
     const std::int64_t taps = checked_mul(p.offset_group, checked_mul(p.kernel[0], p.kernel[1]));
-    if (offset != shape{x[0], checked_mul(taps, 2), out[2], out[3]})
-        return c.fail_shapes("the offsets have not the extents of the output");
+    if (offset != shape{x[0], checked_mul(taps, 2), out[2], out[3]}) return c.fail_shapes("the offsets have not the extents of the output");
     if (c.has(3) && c.in[3].extents != shape{w[0]}) return c.fail_shapes("the bias must have one element a feature map");
-    if (c.has(4) && c.in[4].extents != shape{x[0], taps, out[2], out[3]})
-        return c.fail_shapes("the mask has not the extents of the output");
+    if (c.has(4) && c.in[4].extents != shape{x[0], taps, out[2], out[3]}) return c.fail_shapes("the mask has not the extents of the output");
     return c.set(0, c.in[0].type, out);
 }
-inline double bilinear_or_zero(const tensor_view& x, std::int64_t plane, std::int64_t height, std::int64_t width, double h,
-                               double v) noexcept {
+inline double bilinear_or_zero(const tensor_view& x, std::int64_t plane, std::int64_t height, std::int64_t width, double h, double v) noexcept {
     if (!(h > -1 && h < static_cast<double>(height) && v > -1 && v < static_cast<double>(width))) return 0;
     const double h0 = std::floor(h), v0 = std::floor(v);
     const std::int64_t row = static_cast<std::int64_t>(h0), column = static_cast<std::int64_t>(v0);
@@ -78,8 +73,7 @@ inline status deform_conv_run(run_context& c) {
     deform_plan p;
     GRAFT_TRY(read_deform(c, p));
     const shape &x = c.in[0].extents, &w = c.in[1].extents, &o = c.out[0].extents;
-    const std::int64_t taps = p.kernel[0] * p.kernel[1], pixels = o[2] * o[3], maps = w[0] / p.group,
-                       per_offset = x[1] / p.offset_group;
+    const std::int64_t taps = p.kernel[0] * p.kernel[1], pixels = o[2] * o[3], maps = w[0] / p.group, per_offset = x[1] / p.offset_group;
     for (std::int64_t n = 0; n < o[0]; ++n)
         for (std::int64_t m = 0; m < o[1]; ++m)
             for (std::int64_t pixel = 0; pixel < pixels; ++pixel) {
@@ -88,15 +82,11 @@ inline status deform_conv_run(run_context& c) {
                     const std::int64_t channel = m / maps * w[1] + k, g = channel / per_offset;
                     for (std::int64_t t = 0; t < taps; ++t) {
                         const std::int64_t at = ((n * p.offset_group + g) * taps + t) * 2 * pixels + pixel;
-                        const double h =
-                            static_cast<double>(pixel / o[3] * p.strides[0] - p.pads[0] + t / p.kernel[1] * p.dilations[0]) +
-                            c.in[2].real(at);
+                        const double h = static_cast<double>(pixel / o[3] * p.strides[0] - p.pads[0] + t / p.kernel[1] * p.dilations[0]) + c.in[2].real(at);
                         const double v =
-                            static_cast<double>(pixel % o[3] * p.strides[1] - p.pads[1] + t % p.kernel[1] * p.dilations[1]) +
-                            c.in[2].real(at + pixels);
+                            static_cast<double>(pixel % o[3] * p.strides[1] - p.pads[1] + t % p.kernel[1] * p.dilations[1]) + c.in[2].real(at + pixels);
                         const double mask = c.has(4) ? c.in[4].real(((n * p.offset_group + g) * taps + t) * pixels + pixel) : 1;
-                        sum += c.in[1].real((m * w[1] + k) * taps + t) * mask *
-                               bilinear_or_zero(c.in[0], (n * x[1] + channel) * x[2] * x[3], x[2], x[3], h, v);
+                        sum += c.in[1].real((m * w[1] + k) * taps + t) * mask * bilinear_or_zero(c.in[0], (n * x[1] + channel) * x[2] * x[3], x[2], x[3], h, v);
                     }
                 }
                 store_from_double(c.out[0].type, c.out[0].data, (n * o[1] + m) * pixels + pixel, 1, &sum);
@@ -106,7 +96,7 @@ inline status deform_conv_run(run_context& c) {
 
 /// One tap of one output: the four elements that it is interpolated from, and how their weights change with the place.
 struct deform_tap {
-    std::int64_t at[4] = {-1, -1, -1, -1}; ///< in the plane; -1: outside
+    std::int64_t at[4] = {-1, -1, -1, -1};  ///< in the plane; -1: outside
     double weight[4] = {}, by_h[4] = {}, by_v[4] = {};
 
     deform_tap(std::int64_t height, std::int64_t width, double h, double v) noexcept {
@@ -140,10 +130,12 @@ struct deform_gradient {
     std::int64_t plane() const noexcept { return x[2] * x[3]; }
     std::int64_t group_of(std::int64_t channel) const noexcept { return channel / per_offset; }
     /// Element of the offsets (the first of two) and of the mask.
-    std::int64_t offset_at(std::int64_t n, std::int64_t g, std::int64_t t,
-        std::int64_t pixel) const noexcept { return ((n * p.offset_group + g) * taps + t) * 2 * pixels + pixel; }
-    std::int64_t mask_at(std::int64_t n, std::int64_t g, std::int64_t t,
-        std::int64_t pixel) const noexcept { return ((n * p.offset_group + g) * taps + t) * pixels + pixel; }
+    std::int64_t offset_at(std::int64_t n, std::int64_t g, std::int64_t t, std::int64_t pixel) const noexcept {
+        return ((n * p.offset_group + g) * taps + t) * 2 * pixels + pixel;
+    }
+    std::int64_t mask_at(std::int64_t n, std::int64_t g, std::int64_t t, std::int64_t pixel) const noexcept {
+        return ((n * p.offset_group + g) * taps + t) * pixels + pixel;
+    }
     double mask_of(std::int64_t n, std::int64_t g, std::int64_t t, std::int64_t pixel) const noexcept { return mask ? mask[mask_at(n, g, t, pixel)] : 1; }
     deform_tap tap(std::int64_t n, std::int64_t g, std::int64_t t, std::int64_t pixel) const noexcept {
         const std::int64_t at = offset_at(n, g, t, pixel);
@@ -154,7 +146,8 @@ struct deform_gradient {
     double back(std::int64_t n, std::int64_t channel, std::int64_t t, std::int64_t pixel) const noexcept {
         const std::int64_t group = channel / w[1];
         double sum = 0;
-        for (std::int64_t m = group * maps; m < (group + 1) * maps; ++m) sum += dy[(n * o[1] + m) * pixels + pixel] * weight[(m * w[1] + channel % w[1]) * taps + t];
+        for (std::int64_t m = group * maps; m < (group + 1) * maps; ++m)
+            sum += dy[(n * o[1] + m) * pixels + pixel] * weight[(m * w[1] + channel % w[1]) * taps + t];
         return sum;
     }
 };
@@ -219,8 +212,8 @@ inline status deform_conv_grad_run(run_context& c) {
             for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
                 for (std::int64_t pixel = 0; pixel < d.pixels; ++pixel) {
                     const deform_tap tap = d.tap(n, g, t, pixel);
-                    own += d.dy[(n * d.o[1] + m) * d.pixels + pixel] * d.mask_of(n, g, t, pixel) * tap.sum(d.in + (n * d.x[1] + channel) * d.plane(),
-                        tap.weight);
+                    own +=
+                        d.dy[(n * d.o[1] + m) * d.pixels + pixel] * d.mask_of(n, g, t, pixel) * tap.sum(d.in + (n * d.x[1] + channel) * d.plane(), tap.weight);
                 }
             return own;
         });
@@ -248,10 +241,16 @@ inline gradient_table deform_conv_gradients() {
 }
 inline op_table deform_conv_training_ops() {
     static constexpr op_row rows[] = {
-        own("DeformConvGrad").inputs(4, 5).outputs(1, 4).functions(deform_conv_grad_infer, deform_conv_grad_run).exact_inputs(3)
-            .exact_outputs_from(0).sums_batch()
+        own("DeformConvGrad")
+            .inputs(4, 5)
+            .outputs(1, 4)
+            .functions(deform_conv_grad_infer, deform_conv_grad_run)
+            .exact_inputs(3)
+            .exact_outputs_from(0)
+            .sums_batch()
             .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is shards:i strides:is")
-            .problems("f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 offset_group=2 shards=2; "
+            .problems("f32[1,3,3,4] f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[3,2,2,2] f32[3,4,3,3] f32[2,2,2,2] f32[3,16,2,2] f32[3,8,2,2] group=2 "
+                      "offset_group=2 shards=2; "
                       "f64[2,1,2,2] f64[2,1,3,3] f64[1,1,3,3] f64[2,18,2,2] strides=2,2 pads=1,1,1,1; f32[0,1,2,2] f32[0,1,3,3] f32[1,1,2,2] f32[0,8,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -260,8 +259,15 @@ inline op_table deform_conv_training_ops() {
 
 inline op_table deform_conv_ops() {
     static constexpr op_row rows[] = {
-        onnx("DeformConv").opsets(19).inputs(3, 5).functions(deform_conv_infer, deform_conv_run).carries(carry_first_axis<21>).combines()
-            .plays(op_role::convolution).weights(1, 3).exact_inputs(2)
+        onnx("DeformConv")
+            .opsets(19)
+            .inputs(3, 5)
+            .functions(deform_conv_infer, deform_conv_run)
+            .carries(carry_first_axis<21>)
+            .combines()
+            .plays(op_role::convolution)
+            .weights(1, 3)
+            .exact_inputs(2)
             .attributes("dilations:is group:i kernel_shape:is offset_group:i pads:is strides:is")
             .problems("f32[1,2,4,5] f32[3,2,2,2] f32[1,8,3,4]; f32[1,4,3,3] f32[2,2,2,2] f32[1,16,2,2] f32[2] f32[1,8,2,2] group=2 "
                       "offset_group=2; "
@@ -271,5 +277,5 @@ inline op_table deform_conv_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -20,11 +20,9 @@ inline box_corners corners(const float* b, bool centred) noexcept {
 // Whether intersection over union is above the threshold; in float, so that boxes at the threshold fall as elsewhere.
 inline bool overlap(const float* a, const float* b, bool centred, float threshold) noexcept {
     const box_corners p = corners(a, centred), q = corners(b, centred);
-    const float width = (p.x1 < q.x1 ? p.x1 : q.x1) - (p.x0 > q.x0 ? p.x0 : q.x0),
-                height = (p.y1 < q.y1 ? p.y1 : q.y1) - (p.y0 > q.y0 ? p.y0 : q.y0);
+    const float width = (p.x1 < q.x1 ? p.x1 : q.x1) - (p.x0 > q.x0 ? p.x0 : q.x0), height = (p.y1 < q.y1 ? p.y1 : q.y1) - (p.y0 > q.y0 ? p.y0 : q.y0);
     if (!(width > 0) || !(height > 0)) return false;
-    const float both = width * height, area_p = (p.x1 - p.x0) * (p.y1 - p.y0), area_q = (q.x1 - q.x0) * (q.y1 - q.y0),
-                all = area_p + area_q - both;
+    const float both = width * height, area_p = (p.x1 - p.x0) * (p.y1 - p.y0), area_q = (q.x1 - q.x0) * (q.y1 - q.y0), all = area_p + area_q - both;
     return both > 0 && area_p > 0 && area_q > 0 && all > 0 && both / all > threshold;
 }
 
@@ -63,14 +61,13 @@ inline status non_max_suppression_run(run_context& c) {
         const float *scores = c.in[1].as<float>() + g * boxes, *corner = c.in[0].as<float>() + g / classes * boxes * 4;
         ordering_keys(dtype::float32, scores, 0, boxes, keys);
         for (std::int64_t i = 0; i < boxes; ++i)
-            if (keys[i] == INT64_MAX) keys[i] = INT64_MIN; // NaN scores come last
+            if (keys[i] == INT64_MAX) keys[i] = INT64_MIN;  // NaN scores come last
         sort_rows(numbers, boxes, row_order{keys, 1, true});
         std::int64_t count = 0, *mine = chosen + total;
         for (std::int64_t i = 0; i < boxes && count < most; ++i) {
             const std::int64_t box = numbers[i];
             bool kept = !filtered || scores[box] > lowest;
-            for (std::int64_t j = 0; kept && j < count; ++j)
-                kept = !overlap(corner + box * 4, corner + mine[j] * 4, centred, iou);
+            for (std::int64_t j = 0; kept && j < count; ++j) kept = !overlap(corner + box * 4, corner + mine[j] * 4, centred, iou);
             if (kept) mine[count++] = box;
         }
         counts[g] = count;
@@ -94,10 +91,8 @@ inline status roi_align_infer(infer_context& c) {
     GRAFT_TRY(choose(c, "mode", "avg", modes, chosen));
     GRAFT_TRY(choose(c, "coordinate_transformation_mode", "half_pixel", coordinates, chosen));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents, &batch = c.in[2].extents;
-    const std::int64_t height = c.integer("output_height", 1), width = c.integer("output_width", 1),
-                       samples = c.integer("sampling_ratio", 0);
-    if (height < 1 || width < 1 || samples < 0)
-        return c.fail(errc::op_attribute, "output %lld x %lld with sampling_ratio %lld", height, width, samples);
+    const std::int64_t height = c.integer("output_height", 1), width = c.integer("output_width", 1), samples = c.integer("sampling_ratio", 0);
+    if (height < 1 || width < 1 || samples < 0) return c.fail(errc::op_attribute, "output %lld x %lld with sampling_ratio %lld", height, width, samples);
     if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 4 || batch.rank() != 1 || batch[0] != rois[0])
         return c.fail_shapes("the inputs must be [N, C, H, W], [regions, 4] and [regions]");
     return c.set(0, c.in[0].type, shape{rois[0], s[1], height, width});
@@ -110,8 +105,7 @@ struct bilinear {
     bool inside;
 };
 inline bilinear sample_plane(double y, double x, std::int64_t height, std::int64_t width) noexcept {
-    bilinear b = {
-        {0, 0, 0, 0}, {0, 0, 0, 0}, y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)};
+    bilinear b = {{0, 0, 0, 0}, {0, 0, 0, 0}, y >= -1 && y <= static_cast<double>(height) && x >= -1 && x <= static_cast<double>(width)};
     if (!b.inside) return b;
     y = y > 0 ? y : 0;
     x = x > 0 ? x : 0;
@@ -119,9 +113,7 @@ inline bilinear sample_plane(double y, double x, std::int64_t height, std::int64
     if (y0 >= height - 1) y0 = y1 = height - 1, y = static_cast<double>(y0);
     if (x0 >= width - 1) x0 = x1 = width - 1, x = static_cast<double>(x0);
     const double v = y - static_cast<double>(y0), u = x - static_cast<double>(x0);
-    return {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1},
-            {(1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u},
-            true};
+    return {{y0 * width + x0, y0 * width + x1, y1 * width + x0, y1 * width + x1}, {(1 - v) * (1 - u), (1 - v) * u, v * (1 - u), v * u}, true};
 }
 
 /// A region cut into bins, and the grid of samples in each.
@@ -136,7 +128,8 @@ struct region_grid {
                             x + (static_cast<double>(i % grid_w) + 0.5) * bin_w / static_cast<double>(grid_w), height, width);
     }
 };
-constexpr const char *batch_out_of_range = "batch index %lld is out of range for %lld", *region_batch_out_of_range = "the batch index of region %lld is out of range for %lld",
+constexpr const char *batch_out_of_range = "batch index %lld is out of range for %lld",
+                     *region_batch_out_of_range = "the batch index of region %lld is out of range for %lld",
                      *region_too_large = "region %lld is not finite or too large";
 /// Reads region n; `images` are [N, C, H, W], `bins` [regions, C, h, w]. Takes its samples off the budget.
 inline status read_region(const op_context& c, const shape& images, const shape& bins, bool half, std::int64_t n, std::int64_t& budget, region_grid& r) {
@@ -159,8 +152,9 @@ inline status read_region(const op_context& c, const shape& images, const shape&
     budget -= work;
     return {};
 }
-inline bool regions_start_half(const op_context& c, int version) noexcept { return version >= 16 && c.is("coordinate_transformation_mode", "half_pixel",
-    "half_pixel"); }
+inline bool regions_start_half(const op_context& c, int version) noexcept {
+    return version >= 16 && c.is("coordinate_transformation_mode", "half_pixel", "half_pixel");
+}
 
 inline status roi_align_run(run_context& c) {
     const shape &s = c.in[0].extents, &o = c.out[0].extents;
@@ -244,8 +238,9 @@ inline status roi_align_gradient(gradient_context& c) {
     std::vector<attribute> attributes;
     for (const char* name : {"sampling_ratio", "spatial_scale"}) c.copy_attribute(name, attributes);
     const attribute* coordinates = c.n.find("coordinate_transformation_mode");
-    attributes.push_back(string_attribute("coordinate_transformation_mode",
-        c.n.version < 16 ? "output_half_pixel" : coordinates ? coordinates->string : "half_pixel"));
+    attributes.push_back(string_attribute("coordinate_transformation_mode", c.n.version < 16 ? "output_half_pixel"
+                                                                            : coordinates    ? coordinates->string
+                                                                                             : "half_pixel"));
     const shape x = c.extents(c.in(0));
     attributes.push_back(integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end())));
     c.give(0, c.build.apply_graft("RoiAlignGrad", {c.dy(), c.in(1), c.in(2)}, std::move(attributes)));
@@ -258,20 +253,15 @@ inline status max_roi_pool_infer(infer_context& c) {
     GRAFT_TRY(check_same_type(c, 0, 1));
     const shape &s = c.in[0].extents, &rois = c.in[1].extents;
     const integer_list pooled = c.integers("pooled_shape");
-    if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1)
-        return c.fail(errc::op_attribute, "pooled_shape must be two positive extents");
-    if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 5)
-        return c.fail_shapes("the inputs must be [N, C, H, W] and [regions, 5]");
+    if (pooled.size != 2 || pooled[0] < 1 || pooled[1] < 1) return c.fail(errc::op_attribute, "pooled_shape must be two positive extents");
+    if (s.rank() != 4 || rois.rank() != 2 || rois[1] != 5) return c.fail_shapes("the inputs must be [N, C, H, W] and [regions, 5]");
     return c.set(0, c.in[0].type, shape{rois[0], s[1], pooled[0], pooled[1]});
 }
 
 /// Pixels [first, last) of bin i of n over the region [start, end], kept inside `extent`.
-inline void roi_bin(double start, double end, std::int64_t i, std::int64_t n, std::int64_t extent, std::int64_t& first,
-                    std::int64_t& last) noexcept {
-    const double size = end - start + 1 > 1 ? end - start + 1 : 1, step = size / static_cast<double>(n),
-                 high = static_cast<double>(extent);
-    const double low = std::floor(static_cast<double>(i) * step) + start,
-                 top = std::ceil(static_cast<double>(i + 1) * step) + start;
+inline void roi_bin(double start, double end, std::int64_t i, std::int64_t n, std::int64_t extent, std::int64_t& first, std::int64_t& last) noexcept {
+    const double size = end - start + 1 > 1 ? end - start + 1 : 1, step = size / static_cast<double>(n), high = static_cast<double>(extent);
+    const double low = std::floor(static_cast<double>(i) * step) + start, top = std::ceil(static_cast<double>(i + 1) * step) + start;
     first = static_cast<std::int64_t>(low > 0 ? (low < high ? low : high) : 0);
     last = static_cast<std::int64_t>(top > 0 ? (top < high ? top : high) : 0);
 }
@@ -285,8 +275,7 @@ inline status max_roi_pool_run(run_context& c) {
             roi[i] = std::round(roi[i] * scale);
             if (!(std::fabs(roi[i]) < 1e9)) return c.fail(errc::op_value, region_too_large, n);
         }
-        if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0])))
-            return c.fail(errc::op_index, region_batch_out_of_range, n, s[0]);
+        if (!(roi[0] >= 0 && roi[0] < static_cast<double>(s[0]))) return c.fail(errc::op_index, region_batch_out_of_range, n, s[0]);
         const std::int64_t batch = static_cast<std::int64_t>(roi[0]);
         for (std::int64_t k = 0; k < s[1]; ++k)
             for (std::int64_t bin = 0; bin < o[2] * o[3]; ++bin) {
@@ -311,9 +300,14 @@ inline gradient_table detection_gradients() {
 }
 inline op_table detection_training_ops() {
     static constexpr op_row rows[] = {
-        own("RoiAlignGrad").inputs(3).functions(roi_align_grad_infer, roi_align_grad_run).exact_inputs(1).checks(0, 1, 2)
+        own("RoiAlignGrad")
+            .inputs(3)
+            .functions(roi_align_grad_infer, roi_align_grad_run)
+            .exact_inputs(1)
+            .checks(0, 1, 2)
             .attributes("coordinate_transformation_mode:s sampling_ratio:i shape:is spatial_scale:f")
-            .problems("f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 coordinate_transformation_mode=output_half_pixel; "
+            .problems("f32[3,2,2,3] f32[3,4]~0:6 i64{0,0,0} shape=1,2,6,7 sampling_ratio=2; f32[2,1,1,1] f32[2,4]~0:5 i64{1,0} shape=2,1,5,5 "
+                      "coordinate_transformation_mode=output_half_pixel; "
                       "f64[0,1,1,1] f64[0,4] i64[0] shape=1,1,4,4"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -322,21 +316,42 @@ inline op_table detection_training_ops() {
 
 inline op_table detection_ops() {
     static constexpr op_row rows[] = {
-        onnx("NonMaxSuppression").opsets(10).inputs(2, 5).functions(non_max_suppression_infer, non_max_suppression_run)
-            .allocates().combines().attributes("center_point_box:i")
+        onnx("NonMaxSuppression")
+            .opsets(10)
+            .inputs(2, 5)
+            .functions(non_max_suppression_infer, non_max_suppression_run)
+            .allocates()
+            .combines()
+            .attributes("center_point_box:i")
             .problems("f32[1,7,4]~0:1 f32[1,2,7] i64{3} f32{0.5} f32{0.1}; f32[2,4,4]~0:1 f32[2,1,4] i64(4) f32(0.3); f32[1,5,4]~0:1 "
-                      "f32[1,1,5] i64{5} - - center_point_box=1; " "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
-        onnx("RoiAlign").opsets(10, 15).inputs(3).functions(roi_align_infer, roi_align_run).combines().exact_inputs(1)
+                      "f32[1,1,5] i64{5} - - center_point_box=1; "
+                      "f32[1,3,4] f32[1,1,3]; f32[1,0,4] f32[1,2,0] i64{2}"),
+        onnx("RoiAlign")
+            .opsets(10, 15)
+            .inputs(3)
+            .functions(roi_align_infer, roi_align_run)
+            .combines()
+            .exact_inputs(1)
             .checks(0, 1, 2)
             .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
             .problems("f32[1,1,4,4] f32[1,4] i64{0} @10"),
-        onnx("RoiAlign").opsets(16).inputs(3).functions(roi_align_infer, roi_align_run).combines().exact_inputs(1)
+        onnx("RoiAlign")
+            .opsets(16)
+            .inputs(3)
+            .functions(roi_align_infer, roi_align_run)
+            .combines()
+            .exact_inputs(1)
             .checks(0, 1, 2)
             .attributes("coordinate_transformation_mode:s mode:s output_height:i output_width:i sampling_ratio:i spatial_scale:f")
             .problems("f32[1,2,6,7] f32[3,4]~0:6 i64{0,0,0} output_height=2 output_width=3 sampling_ratio=2; "
                       "f32[2,1,5,5] f32[2,4]~0:5 i64{1,0} mode=max coordinate_transformation_mode=output_half_pixel; f32[1,1,4,4] "
                       "f32[0,4] i64[0]"),
-        onnx("MaxRoiPool").inputs(2).functions(max_roi_pool_infer, max_roi_pool_run).combines().exact_inputs(1).checks(0, 1)
+        onnx("MaxRoiPool")
+            .inputs(2)
+            .functions(max_roi_pool_infer, max_roi_pool_run)
+            .combines()
+            .exact_inputs(1)
+            .checks(0, 1)
             .attributes("pooled_shape:is spatial_scale:f")
             .problems("f32[1,2,6,7] f32[2,5]~0:0.9 pooled_shape=2,3 spatial_scale=6; f32[1,1,3,3] f32[0,5] pooled_shape=1,1"),
     };
@@ -344,5 +359,5 @@ inline op_table detection_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

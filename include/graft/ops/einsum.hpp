@@ -9,7 +9,7 @@ namespace ops {
 
 /// A tensor whose axes have names: letters as themselves, axes of an ellipsis as 128 + their place from the right.
 struct einsum_term {
-    static constexpr int max_axes = 72; // 52 letters and the axes of an ellipsis
+    static constexpr int max_axes = 72;  // 52 letters and the axes of an ellipsis
     int rank = 0;
     std::uint8_t name[max_axes] = {};
     std::int64_t stride[max_axes] = {};
@@ -40,8 +40,7 @@ struct einsum_plan {
 };
 
 /// Reads one term of the left side up to ',' or '>' or the end, against the shape of its operand.
-GRAFT_NOINLINE inline status parse_einsum_term(const op_context& c, const char*& at, const shape& x, einsum_plan& p,
-                                               bool (&present)[256]) {
+GRAFT_NOINLINE inline status parse_einsum_term(const op_context& c, const char*& at, const shape& x, einsum_plan& p, bool (&present)[256]) {
     einsum_term t;
     int letters = 0, ellipses = 0;
     for (const char* s = at; *s && *s != ',' && *s != '-'; ++s) letters += (*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z');
@@ -50,15 +49,13 @@ GRAFT_NOINLINE inline status parse_einsum_term(const op_context& c, const char*&
     for (; *at && *at != ',' && *at != '-'; ++at) {
         if (*at == ' ') continue;
         if (*at == '.') {
-            if (at[1] != '.' || at[2] != '.' || ellipses++)
-                return c.fail(errc::op_attribute, "the equation has a '.' that is no single ellipsis");
+            if (at[1] != '.' || at[2] != '.' || ellipses++) return c.fail(errc::op_attribute, "the equation has a '.' that is no single ellipsis");
             for (int i = 0; i < covered; ++i) t.push(static_cast<std::uint8_t>(128 + covered - 1 - i));
             at += 2;
         } else if ((*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z'))
             t.push(static_cast<std::uint8_t>(*at));
         else
-            return c.fail(errc::op_attribute, "the equation holds character %lld, which is neither a letter nor an ellipsis",
-                          *at);
+            return c.fail(errc::op_attribute, "the equation holds character %lld, which is neither a letter nor an ellipsis", *at);
     }
     if (t.rank != x.rank()) return c.fail_shapes("an operand has more dimensions than the equation names");
     std::int64_t step = 1;
@@ -88,7 +85,7 @@ GRAFT_NOINLINE inline status plan_einsum(const op_context& c, einsum_plan& p) {
             return c.fail(errc::op_attribute, "the equation does not have as many terms as there are inputs, %lld", c.inputs);
         if (*at == ',') ++at;
     }
-    if (*at) { // explicit output
+    if (*at) {  // explicit output
         if (at[1] != '>') return c.fail(errc::op_attribute, "the equation has a '-' that is not part of '->'");
         for (at += 2; *at; ++at) {
             if (*at == ' ') continue;
@@ -100,8 +97,7 @@ GRAFT_NOINLINE inline status plan_einsum(const op_context& c, einsum_plan& p) {
             }
             const auto label = static_cast<std::uint8_t>(*at);
             if (label >= 128 || !present[label] || p.output.find(label) >= 0)
-                return c.fail(errc::op_attribute,
-                              "the output of the equation names character %lld, which no input has or which comes twice", *at);
+                return c.fail(errc::op_attribute, "the output of the equation names character %lld, which no input has or which comes twice", *at);
             p.output.push(label);
         }
     } else {
@@ -129,8 +125,7 @@ struct einsum_loop {
 
 /// result[i] = sum over the summed axes of a * b (or of a alone where b is null), for `count` results from `first` on.
 template <class T>
-GRAFT_NOINLINE void contract_run(const einsum_loop& loop, const T* a, const T* b, std::int64_t first, std::int64_t count,
-                                 T* result) {
+GRAFT_NOINLINE void contract_run(const einsum_loop& loop, const T* a, const T* b, std::int64_t first, std::int64_t count, T* result) {
     std::int64_t index[2 * einsum_term::max_axes] = {};
     const T one = T(1);
     std::int64_t rest = first, at_a = 0, at_b = 0;
@@ -142,9 +137,8 @@ GRAFT_NOINLINE void contract_run(const einsum_loop& loop, const T* a, const T* b
     }
     const int inner = loop.axes - 1;
     const bool sums = inner >= loop.kept;
-    const std::int64_t n = sums ? loop.extent[inner] : 1, inner_a = sums ? loop.step_a[inner] : 0,
-                       inner_b = sums && b ? loop.step_b[inner] : 0;
-    const int outer = sums ? inner : loop.axes; // the axes before this one are stepped by the odometer
+    const std::int64_t n = sums ? loop.extent[inner] : 1, inner_a = sums ? loop.step_a[inner] : 0, inner_b = sums && b ? loop.step_b[inner] : 0;
+    const int outer = sums ? inner : loop.axes;  // the axes before this one are stepped by the odometer
     for (std::int64_t r = 0; r < count; ++r) {
         T sum = T(0);
         for (;;) {
@@ -175,9 +169,8 @@ GRAFT_NOINLINE void contract_run(const einsum_loop& loop, const T* a, const T* b
 
 /// Contracts `a` with `b` (which may be absent), keeping the names of `keep` that either has; the result becomes `out`.
 template <class T>
-GRAFT_NOINLINE status contract(const run_context& c, const einsum_plan& p, const einsum_term& a, const T* a_data,
-                               const einsum_term* b, const T* b_data, const einsum_term& keep, einsum_term& out,
-                               widened<T>& result) {
+GRAFT_NOINLINE status contract(const run_context& c, const einsum_plan& p, const einsum_term& a, const T* a_data, const einsum_term* b, const T* b_data,
+                               const einsum_term& keep, einsum_term& out, widened<T>& result) {
     einsum_loop loop;
     out = {};
     bool summed[256] = {}, empty = false;
@@ -216,11 +209,10 @@ GRAFT_NOINLINE status contract(const run_context& c, const einsum_plan& p, const
         std::fill(data, data + elements, T(0));
     } else {
         constexpr std::int64_t block = 1024;
-        parallel_for(c.pool, (elements + block - 1) / block, [&](std::int64_t i) {
-            contract_run(loop, a_data, b_data, i * block, std::min(block, elements - i * block), data);
-        });
+        parallel_for(c.pool, (elements + block - 1) / block,
+                     [&](std::int64_t i) { contract_run(loop, a_data, b_data, i * block, std::min(block, elements - i * block), data); });
     }
-    result.memory = std::move(memory); // what was there before may have been an operand
+    result.memory = std::move(memory);  // what was there before may have been an operand
     result.data = data;
     return {};
 }
@@ -246,7 +238,8 @@ inline status einsum_infer(infer_context& c) {
     GRAFT_TRY(plan_einsum(c, p));
     return c.set(0, c.in[0].type, p.result);
 }
-template <class T> inline status einsum_run_as(run_context& c, const einsum_plan& p) {
+template <class T>
+inline status einsum_run_as(run_context& c, const einsum_plan& p) {
     einsum_term left, own, next;
     widened<T> sum, operand, reduced;
     for (std::size_t i = 0; i < p.terms.size(); ++i) {
@@ -316,7 +309,7 @@ inline status einsum_gradient_of(gradient_context& c, const einsum_plan& p, cons
         operands.push_back(c.in(k));
     }
     const shape x = c.extents(c.in(i));
-    shape full, apart, thin; // of x's names: as the equation has them; with 1 for those that nobody else has; as the operand makes them
+    shape full, apart, thin;  // of x's names: as the equation has them; with 1 for those that nobody else has; as the operand makes them
     for (int d = 0; d < own.rank; ++d) {
         if (own.find(own.name[d]) != d) return c.refuse("an operand of its equation names an axis twice: freeze what lies before it");
         if (!letters.of[own.name[d]]) return c.refuse("its equation has more axes than letters: freeze what lies before it");
@@ -375,8 +368,15 @@ inline bool carry_einsum(batch_carrier& c) {
 
 inline op_table einsum_ops() {
     static constexpr op_row rows[] = {
-        onnx("Einsum").opsets(12).inputs_from(1).functions(einsum_infer, einsum_run).carries(carry_einsum).combines().plays(op_role::product)
-            .weights_from(0).attributes("equation:s")
+        onnx("Einsum")
+            .opsets(12)
+            .inputs_from(1)
+            .functions(einsum_infer, einsum_run)
+            .carries(carry_einsum)
+            .combines()
+            .plays(op_role::product)
+            .weights_from(0)
+            .attributes("equation:s")
             .problems("f32[3,4] f32[4,5] equation=ij,jk->ik; f32[2,3,4] f32[2,4,5] equation=...ij,...jk; f32[4,4] equation=ii->i; f32[5] "
                       "f32[7] equation=i,j; "
                       "f32[2,3] f32[3,4] f32[4,5] equation=ab,bc,cd->da; i32[3,4] equation=ij->; f32[0,4] f32[4,3] equation=ij,jk->ik"),
@@ -390,5 +390,5 @@ inline gradient_table einsum_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -7,22 +7,22 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // Element functions of z = f(x, y), in double and in 64-bit integers that wrap, and the kernel.
-#define GRAFT_BINARY_WHOLE(id, whole_expression)                                                                                 \
-    inline void id##_whole(std::int64_t* block, const std::int64_t* other, int n, const element_parameters& p) {                 \
-        (void)p;                                                                                                                 \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const std::int64_t x = block[i], y = other[i];                                                                       \
-            block[i] = whole_expression;                                                                                         \
-        }                                                                                                                        \
+#define GRAFT_BINARY_WHOLE(id, whole_expression) \
+    inline void id##_whole(std::int64_t* block, const std::int64_t* other, int n, const element_parameters& p) { \
+        (void)p; \
+        for (int i = 0; i < n; ++i) { \
+            const std::int64_t x = block[i], y = other[i]; \
+            block[i] = whole_expression; \
+        } \
     }
-#define GRAFT_BINARY(id, expression, whole_expression)                                                                           \
-    inline void id##_real(double* block, const double* other, int n, const element_parameters& p) {                              \
-        (void)p;                                                                                                                 \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const double x = block[i], y = other[i];                                                                             \
-            block[i] = expression;                                                                                               \
-        }                                                                                                                        \
-    }                                                                                                                            \
+#define GRAFT_BINARY(id, expression, whole_expression) \
+    inline void id##_real(double* block, const double* other, int n, const element_parameters& p) { \
+        (void)p; \
+        for (int i = 0; i < n; ++i) { \
+            const double x = block[i], y = other[i]; \
+            block[i] = expression; \
+        } \
+    } \
     GRAFT_BINARY_WHOLE(id, whole_expression)
 
 // Inference of operators with two inputs of one accepted type whose output has that type too.
@@ -126,8 +126,7 @@ inline std::int64_t bit_shift(std::int64_t x, std::int64_t y, const element_para
 }
 GRAFT_BINARY_WHOLE(bit_shift, bit_shift(x, y, p))
 inline status bit_shift_infer(infer_context& c) {
-    if (!c.is("direction", "LEFT", "") && !c.is("direction", "RIGHT", ""))
-        return c.fail(errc::op_attribute, "direction must be LEFT or RIGHT");
+    if (!c.is("direction", "LEFT", "") && !c.is("direction", "RIGHT", "")) return c.fail(errc::op_attribute, "direction must be LEFT or RIGHT");
     return bitwise_infer(c);
 }
 inline status bit_shift_run(run_context& c) {
@@ -221,33 +220,89 @@ inline status pow_gradient(gradient_context& c) {
 
 inline op_table elementwise_binary_ops() {
     static constexpr op_row rows[] = {
-        onnx("Add").inputs(2).functions(arithmetic_infer, add_run).elementwise().commutes().linear(linearity::joint).weights(0, 1).widens()
+        onnx("Add")
+            .inputs(2)
+            .functions(arithmetic_infer, add_run)
+            .elementwise()
+            .commutes()
+            .linear(linearity::joint)
+            .weights(0, 1)
+            .widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[4,1] f32[1,5]; f32[] f32[3]; u8[9] u8[9]; f16[0,2] f16[2]; "
                       "f32[2,3,4] f32[3] axis=1 broadcast=1 @6"),
-        onnx("Sub").inputs(2).functions(arithmetic_infer, sub_run).elementwise().linear(linearity::joint).weights(0, 1).widens()
+        onnx("Sub")
+            .inputs(2)
+            .functions(arithmetic_infer, sub_run)
+            .elementwise()
+            .linear(linearity::joint)
+            .weights(0, 1)
+            .widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
-        onnx("Mul").inputs(2).functions(arithmetic_infer, mul_run).elementwise().commutes().linear(linearity::either).weights(0, 1).widens()
+        onnx("Mul")
+            .inputs(2)
+            .functions(arithmetic_infer, mul_run)
+            .elementwise()
+            .commutes()
+            .linear(linearity::either)
+            .weights(0, 1)
+            .widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[2,3,1]; f32[] f32[]; i32[9] i32[9]; bf16[0,2] bf16[2]"),
-        onnx("Div").inputs(2).functions(arithmetic_infer, div_run).elementwise().linear(linearity::first).weights(0, 1).widens()
+        onnx("Div")
+            .inputs(2)
+            .functions(arithmetic_infer, div_run)
+            .elementwise()
+            .linear(linearity::first)
+            .weights(0, 1)
+            .widens()
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]~1:3; f32[2,3] f32[3]; f32{1,-1,0} f32(0); i32[9] i32{-1,0,1,2,-2,3,-3,4,5}; u64[4] "
                       "u64[4]; f64[0] f64[]"),
-        onnx("Mod").opsets(10).inputs(2).functions(mod_infer, mod_run).elementwise().attributes("fmod:i")
+        onnx("Mod")
+            .opsets(10)
+            .inputs(2)
+            .functions(mod_infer, mod_run)
+            .elementwise()
+            .attributes("fmod:i")
             .problems("i32{-4,7,5,4,-7,8} i32{2,-3,8,-2,3,5}; i64{-4,7,5} i64(0); f32[3,5] f32[5]~1:2 fmod=1; f32[4] f32[]~-2:-1; "
                       "u8[0] u8[]"),
-        onnx("Pow").inputs(2).functions(pow_infer, pow_run).elementwise().widens().attributes("axis:i broadcast:i")
+        onnx("Pow")
+            .inputs(2)
+            .functions(pow_infer, pow_run)
+            .elementwise()
+            .widens()
+            .attributes("axis:i broadcast:i")
             .problems("f32[2,9]~0.1:3 f32[9]; f32[5] i64(2); f32[3,17] f32(0.5); i32[6] i32{0,1,2,3,-1,40}; i64[3] f32[3]~0:2; f16[0] "
                       "f16[]"),
-        onnx("BitwiseAnd").opsets(18).inputs(2).functions(bitwise_infer, bitwise_and_run).elementwise().commutes()
+        onnx("BitwiseAnd")
+            .opsets(18)
+            .inputs(2)
+            .functions(bitwise_infer, bitwise_and_run)
+            .elementwise()
+            .commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitwiseOr").opsets(18).inputs(2).functions(bitwise_infer, bitwise_or_run).elementwise().commutes()
+        onnx("BitwiseOr")
+            .opsets(18)
+            .inputs(2)
+            .functions(bitwise_infer, bitwise_or_run)
+            .elementwise()
+            .commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitwiseXor").opsets(18).inputs(2).functions(bitwise_infer, bitwise_xor_run).elementwise().commutes()
+        onnx("BitwiseXor")
+            .opsets(18)
+            .inputs(2)
+            .functions(bitwise_infer, bitwise_xor_run)
+            .elementwise()
+            .commutes()
             .problems("u8[3,9] u8[9]; i64[5] i64[]; i16[0] i16[1]"),
-        onnx("BitShift").opsets(11).inputs(2).functions(bit_shift_infer, bit_shift_run).elementwise().attributes("direction:s")
+        onnx("BitShift")
+            .opsets(11)
+            .inputs(2)
+            .functions(bit_shift_infer, bit_shift_run)
+            .elementwise()
+            .attributes("direction:s")
             .problems("u8[3,9] u8[9] direction=LEFT; u64[5] u64{0,1,63,64,65} direction=RIGHT; i32[3] i32{-1,2,40} direction=RIGHT; "
                       "u16[0] u16[] direction=LEFT"),
     };
@@ -263,5 +318,5 @@ inline gradient_table elementwise_binary_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

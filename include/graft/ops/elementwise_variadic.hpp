@@ -96,13 +96,35 @@ inline status mean_gradient(gradient_context& c) {
 
 inline op_table elementwise_variadic_ops() {
     static constexpr op_row rows[] = {
-        onnx("Max").inputs_from(1).functions(variadic_number_infer, max_run).elementwise().commutes().attributes("consumed_inputs:is")
+        onnx("Max")
+            .inputs_from(1)
+            .functions(variadic_number_infer, max_run)
+            .elementwise()
+            .commutes()
+            .attributes("consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        onnx("Min").inputs_from(1).functions(variadic_number_infer, min_run).elementwise().commutes().attributes("consumed_inputs:is")
+        onnx("Min")
+            .inputs_from(1)
+            .functions(variadic_number_infer, min_run)
+            .elementwise()
+            .commutes()
+            .attributes("consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; u64[5] u64[5]; i8[7]; f16[0,2] f16[2]"),
-        onnx("Sum").inputs_from(1).functions(variadic_real_infer, sum_run).elementwise().commutes().weights_from(0).widens()
-            .attributes("consumed_inputs:is").problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
-        onnx("Mean").inputs_from(1).functions(variadic_real_infer, mean_run).elementwise().commutes().attributes("consumed_inputs:is")
+        onnx("Sum")
+            .inputs_from(1)
+            .functions(variadic_real_infer, sum_run)
+            .elementwise()
+            .commutes()
+            .weights_from(0)
+            .widens()
+            .attributes("consumed_inputs:is")
+            .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
+        onnx("Mean")
+            .inputs_from(1)
+            .functions(variadic_real_infer, mean_run)
+            .elementwise()
+            .commutes()
+            .attributes("consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3] f32[3] f32[]; f64[5]; f16[0,2] f16[2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -111,10 +133,13 @@ inline op_table elementwise_variadic_ops() {
 
 inline gradient_table elementwise_variadic_gradients() {
     static constexpr gradient_row rows[] = {
-        {"Max", "", extreme_gradient}, {"Min", "", extreme_gradient}, {"Sum", "", sum_gradient}, {"Mean", "", mean_gradient},
+        {"Max", "", extreme_gradient},
+        {"Min", "", extreme_gradient},
+        {"Sum", "", sum_gradient},
+        {"Mean", "", mean_gradient},
     };
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

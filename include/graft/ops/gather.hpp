@@ -37,8 +37,7 @@ inline status gather_run(run_context& c) {
     const shape& s = c.in[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
-    const std::int64_t block = s.product(axis + 1, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type)),
-                       count = c.in[1].elements();
+    const std::int64_t block = s.product(axis + 1, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type)), count = c.in[1].elements();
     std::int64_t at = 0;
     for (std::int64_t i = 0; i < count; ++i)
         if (!resolve_index(c.in[1], i, s[axis], at)) return bad_index(c, index_at(c.in[1], i), s[axis]);
@@ -109,11 +108,9 @@ inline status read_blocks(const op_context& c, std::int64_t batch, block_index& 
     GRAFT_TRY(check_index_type(c, 1, false));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents;
     if (s.rank() < 1 || indices.rank() < 1) return c.fail_shapes("data and indices must have at least one axis");
-    if (batch < 0 || batch >= indices.rank() || batch >= s.rank())
-        return c.fail(errc::op_attribute, "batch_dims %lld is out of range", batch);
+    if (batch < 0 || batch >= indices.rank() || batch >= s.rank()) return c.fail(errc::op_attribute, "batch_dims %lld is out of range", batch);
     const std::int64_t k = indices.back();
-    if (k < 1 || k > s.rank() - batch)
-        return c.fail(errc::op_shape, "indices of %lld entries do not fit rank %lld", k, s.rank() - batch);
+    if (k < 1 || k > s.rank() - batch) return c.fail(errc::op_shape, "indices of %lld entries do not fit rank %lld", k, s.rank() - batch);
     b.batch = static_cast<int>(batch);
     b.k = static_cast<int>(k);
     for (int d = 0; d < b.batch; ++d)
@@ -160,8 +157,7 @@ inline status gather_nd_run(run_context& c) {
     const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), bytes = b.block * size;
     for (std::int64_t i = 0, place = 0; i < b.count; ++i) {
         GRAFT_TRY(find_block(c, b, i, place));
-        if (bytes)
-            std::memcpy(c.out[0].as<char>() + i * bytes, c.in[0].as<char>() + place * size, static_cast<std::size_t>(bytes));
+        if (bytes) std::memcpy(c.out[0].as<char>() + i * bytes, c.in[0].as<char>() + place * size, static_cast<std::size_t>(bytes));
     }
     return {};
 }
@@ -215,12 +211,12 @@ inline status gather_gradient(gradient_context& c) {
         part[axis] = 1;
         const std::int64_t at = static_cast<std::int64_t>(one);
         c.give(0, e.apply_graft("SliceGrad", {e.reshape(c.dy(), part)},
-                               {integers_attribute("starts", {at < 0 ? at + x[axis] : at}), integers_attribute("axes", {axis}),
-                                integers_attribute("steps", {1}), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
+                                {integers_attribute("starts", {at < 0 ? at + x[axis] : at}), integers_attribute("axes", {axis}),
+                                 integers_attribute("steps", {1}), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
         return {};
     }
     const value_id places = e.reshape(cast_to(c, c.in(1), dtype::int64), shape{indices.elements(), 1});
-    shape joined = x; // dy with the axes of the indices as one
+    shape joined = x;  // dy with the axes of the indices as one
     joined[axis] = indices.elements();
     value_id dy = e.reshape(c.dy(), joined);
     shape front{x[axis]};
@@ -239,7 +235,7 @@ inline status gather_gradient(gradient_context& c) {
 inline status gather_elements_gradient(gradient_context& c) {
     const shape x = c.extents(c.in(0));
     c.give(0, c.build.apply("ScatterElements", {c.build.zeros(x, c.dy()), c.in(1), c.dy()},
-                          {integer_attribute("axis", c.integer("axis", 0)), string_attribute("reduction", "add")}));
+                            {integer_attribute("axis", c.integer("axis", 0)), string_attribute("reduction", "add")}));
     return {};
 }
 // Shared batch axes become indices of their own: ScatterND has none.
@@ -300,14 +296,39 @@ inline bool carry_gather_nd(batch_carrier& c) {
 
 inline op_table gather_ops() {
     static constexpr op_row rows[] = {
-        onnx("Gather").inputs(2).functions(gather_infer, gather_run).carries(carry_gather).moves(motion::choose).weights(0).checks(1)
+        onnx("Gather")
+            .inputs(2)
+            .functions(gather_infer, gather_run)
+            .carries(carry_gather)
+            .moves(motion::choose)
+            .weights(0)
+            .checks(1)
             .attributes("axis:i")
             .problems("f32[5,3] i64{0,-1,2}; u8[2,4,3] i32{1,1} axis=1; f32[4] i64(2); f32[3,2] i64[0] axis=-1; f32[0,3] i64{1} axis=1"),
-        onnx("GatherElements").opsets(11).inputs(2).functions(gather_elements_infer, gather_elements_run).carries(carry_indexed).moves(motion::choose)
-            .checks(1).attributes("axis:i").problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
-        onnx("GatherND").opsets(11).inputs(2).functions(gather_nd_infer, gather_nd_run).carries(carry_gather_nd).moves(motion::choose).checks(1)
-            .attributes("batch_dims:i").problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
-        onnx("Compress").opsets(9).inputs(2).functions(compress_infer, compress_run).allocates().attributes("axis:i")
+        onnx("GatherElements")
+            .opsets(11)
+            .inputs(2)
+            .functions(gather_elements_infer, gather_elements_run)
+            .carries(carry_indexed)
+            .moves(motion::choose)
+            .checks(1)
+            .attributes("axis:i")
+            .problems("f32[4] i64{3,0,-4,1,1}; i16[5] i32{2} axis=-1; f32[3] i64[0]"),
+        onnx("GatherND")
+            .opsets(11)
+            .inputs(2)
+            .functions(gather_nd_infer, gather_nd_run)
+            .carries(carry_gather_nd)
+            .moves(motion::choose)
+            .checks(1)
+            .attributes("batch_dims:i")
+            .problems("f32[3,4] i64{2,-1}; f32[3,4,2] i64{1}; i8[5] i64{0} @11; f32[2,0] i64{1}"),
+        onnx("Compress")
+            .opsets(9)
+            .inputs(2)
+            .functions(compress_infer, compress_run)
+            .allocates()
+            .attributes("axis:i")
             .problems("f32[3,2] b[3] axis=0; f32[3,2] b[4]; u8[2,3] b[2] axis=-1; f32[0,2] b[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -320,5 +341,5 @@ inline gradient_table gather_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -9,8 +9,7 @@ namespace ops {
 // Constant-1,9,11,12,13,19,21,23,24,25: y = the value that the one attribute holds; not of sparse tensors and strings
 inline status constant_infer(infer_context& c) {
     if (c.n.attributes.size() != 1)
-        return c.fail(errc::op_attribute, "there must be one attribute, not %lld",
-                      static_cast<std::int64_t>(c.n.attributes.size()));
+        return c.fail(errc::op_attribute, "there must be one attribute, not %lld", static_cast<std::int64_t>(c.n.attributes.size()));
     const attribute& a = c.n.attributes[0];
     switch (a.kind) {
     case attribute_kind::tensor:
@@ -40,8 +39,7 @@ inline status constant_run(run_context& c) {
 inline status shape_from(const op_context& c, int i, shape& s) {
     const tensor_view& v = c.in[i];
     if (v.extents.rank() != 1) return c.fail(errc::op_shape, "a shape must have one dimension, not %lld", v.extents.rank());
-    if (v.extents[0] > shape::max_rank)
-        return c.fail(errc::op_shape, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, v.extents[0]);
+    if (v.extents[0] > shape::max_rank) return c.fail(errc::op_shape, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, v.extents[0]);
     s = {};
     for (std::int64_t k = 0; k < v.extents[0]; ++k) {
         const std::int64_t extent = v.integer(k);
@@ -66,8 +64,7 @@ inline status constant_of_shape_infer(infer_context& c) {
 inline status constant_of_shape_run(run_context& c) {
     const attribute* value = c.n.find("value");
     const float zero = 0;
-    fill_elements(c.out[0].data, c.out[0].elements(), size_of(c.out[0].type),
-                  value ? static_cast<const void*>(value->tensor.raw()) : &zero);
+    fill_elements(c.out[0].data, c.out[0].elements(), size_of(c.out[0].type), value ? static_cast<const void*>(value->tensor.raw()) : &zero);
     return {};
 }
 
@@ -75,8 +72,7 @@ inline status constant_of_shape_run(run_context& c) {
 inline status range_count(const op_context& c, std::int64_t& count) {
     count = 0;
     if (is_float(c.in[0].type)) {
-        const double start = c.in[0].real(0), limit = c.in[1].real(0), delta = c.in[2].real(0),
-                     n = std::ceil((limit - start) / delta);
+        const double start = c.in[0].real(0), limit = c.in[1].real(0), delta = c.in[2].real(0), n = std::ceil((limit - start) / delta);
         if (delta == 0 || !std::isfinite(n) || n > 9007199254740992.0) return c.fail(errc::op_value, "the range does not end");
         count = n > 0 ? static_cast<std::int64_t>(n) : 0;
         return {};
@@ -86,8 +82,7 @@ inline status range_count(const op_context& c, std::int64_t& count) {
     if (delta > 0 ? limit <= start : limit >= start) return {};
     const std::uint64_t span = delta > 0 ? static_cast<std::uint64_t>(limit) - static_cast<std::uint64_t>(start)
                                          : static_cast<std::uint64_t>(start) - static_cast<std::uint64_t>(limit);
-    const std::uint64_t step = delta > 0 ? static_cast<std::uint64_t>(delta) : 0 - static_cast<std::uint64_t>(delta),
-                        n = (span - 1) / step + 1;
+    const std::uint64_t step = delta > 0 ? static_cast<std::uint64_t>(delta) : 0 - static_cast<std::uint64_t>(delta), n = (span - 1) / step + 1;
     if (n > static_cast<std::uint64_t>(INT64_MAX)) return c.fail(errc::op_value, "the range is too long");
     count = static_cast<std::int64_t>(n);
     return {};
@@ -130,8 +125,7 @@ inline status range_run(run_context& c) {
 inline status eye_like_infer(infer_context& c) {
     dtype type = dtype::undefined;
     GRAFT_TRY(check_type(c, 0, accept::number | accept::boolean));
-    if (c.in[0].extents.rank() != 2)
-        return c.fail(errc::op_shape, "the input must have two dimensions, not %lld", c.in[0].extents.rank());
+    if (c.in[0].extents.rank() != 2) return c.fail(errc::op_shape, "the input must have two dimensions, not %lld", c.in[0].extents.rank());
     GRAFT_TRY(type_attribute(c, "dtype", c.in[0].type, accept::number | accept::boolean, type));
     return c.set(0, type, c.in[0].extents);
 }
@@ -157,8 +151,7 @@ inline status one_hot_infer(infer_context& c) {
     if (c.in[2].extents != shape{2}) return c.fail(errc::op_shape, "values must hold two elements");
     shape out = c.in[0].extents;
     int axis = 0;
-    if (out.rank() == shape::max_rank)
-        return c.fail(errc::op_shape, "the output would have more than %lld dimensions", shape::max_rank);
+    if (out.rank() == shape::max_rank) return c.fail(errc::op_shape, "the output would have more than %lld dimensions", shape::max_rank);
     GRAFT_TRY(c.axis(c.integer("axis", -1), out.rank(), axis, true));
     if (!c.knows(1)) return c.defer();
     const std::int64_t depth = c.in[1].integer(0);
@@ -180,8 +173,7 @@ inline status one_hot_run(run_context& c) {
             std::int64_t k = x.integer(o * s.inner + j);
             if (k < 0 && x.type != dtype::uint64) k += s.n;
             if (k < 0 || k >= s.n) continue;
-            std::memcpy(y.as<unsigned char>() + static_cast<std::size_t>((o * s.n + k) * s.inner + j) * size, values + size,
-                        size);
+            std::memcpy(y.as<unsigned char>() + static_cast<std::size_t>((o * s.n + k) * s.inner + j) * size, values + size, size);
         }
     return {};
 }
@@ -216,19 +208,43 @@ inline status size_run(run_context& c) {
 
 inline op_table generate_ops() {
     static constexpr op_row rows[] = {
-        onnx("Constant").inputs(0).functions(constant_infer, constant_run).plays(op_role::constant)
+        onnx("Constant")
+            .inputs(0)
+            .functions(constant_infer, constant_run)
+            .plays(op_role::constant)
             .attributes("sparse_value:t value:t value_float:f value_floats:fs value_int:i value_ints:is value_string:s value_strings:ss")
             .problems("value_float=1.5; value_floats=1,2,3; value_int=-7; value_ints=1,2,3; value_ints="),
-        onnx("ConstantOfShape").opsets(9).inputs(1).functions(constant_of_shape_infer, constant_of_shape_run)
-            .attributes("value:t").problems("i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
-        onnx("Range").opsets(11).inputs(3).functions(range_infer, range_run).attributes("stash_type:i")
+        onnx("ConstantOfShape")
+            .opsets(9)
+            .inputs(1)
+            .functions(constant_of_shape_infer, constant_of_shape_run)
+            .attributes("value:t")
+            .problems("i64{2,3}; i64{0,4}; i64[0]; i64{1}"),
+        onnx("Range")
+            .opsets(11)
+            .inputs(3)
+            .functions(range_infer, range_run)
+            .attributes("stash_type:i")
             .problems("i64(3) i64(9) i64(3); i32(10) i32(4) i32(-2); f32(0) f32(1) f32(0.1); f64(1) f64(1) f64(1); f16(0) f16(5) f16(2)"),
-        onnx("EyeLike").opsets(9).inputs(1).functions(eye_like_infer, eye_like_run).shape_only().attributes("dtype:i k:i")
+        onnx("EyeLike")
+            .opsets(9)
+            .inputs(1)
+            .functions(eye_like_infer, eye_like_run)
+            .shape_only()
+            .attributes("dtype:i k:i")
             .problems("f32[3,4]; i32[4,3] k=1; f32[2,3] k=-1 dtype=11; f32[3,3] k=9; b[0,2]"),
-        onnx("OneHot").opsets(9).inputs(3).functions(one_hot_infer, one_hot_run).attributes("axis:i")
+        onnx("OneHot")
+            .opsets(9)
+            .inputs(3)
+            .functions(one_hot_infer, one_hot_run)
+            .attributes("axis:i")
             .problems("i64{0,7,-3,99} i64(10) f32{0,1}; i32[2,3]~0:4 i64(4) i64{2,5} axis=1; f32{1,2} f32(3) f16{0,1} axis=0; i64(1) "
                       "i64(3) f32{0,1}; i64[0] i64(2) b{0,1}"),
-        onnx("Shape").inputs(1).functions(shape_infer, shape_run).shape_only().attributes("end:i start:i")
+        onnx("Shape")
+            .inputs(1)
+            .functions(shape_infer, shape_run)
+            .shape_only()
+            .attributes("end:i start:i")
             .problems("f32[2,3,4]; f32[2,3,4] start=1; f32[2,3,4] end=-1; f32[2,3] start=5; f32[]; u8[0,4]"),
         onnx("Size").inputs(1).functions(size_infer, size_run).shape_only().problems("f32[2,3,4]; f32[]; u8[0,4]"),
     };
@@ -242,5 +258,5 @@ inline gradient_table generate_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

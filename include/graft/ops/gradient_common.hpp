@@ -45,15 +45,11 @@ inline value_id cast_to(gradient_context& c, value_id x, dtype type) {
     return c.build.apply("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
 }
 /// x * factor; x itself where that is 1.
-inline value_id scaled(gradient_context& c, value_id x, double factor) {
-    return factor == 1 ? x : c.build.mul(x, c.build.number(factor, x));
-}
+inline value_id scaled(gradient_context& c, value_id x, double factor) { return factor == 1 ? x : c.build.mul(x, c.build.number(factor, x)); }
 /// x + term.
 inline value_id shifted(gradient_context& c, value_id x, double term) { return c.build.add(x, c.build.number(term, x)); }
 /// Where `condition` holds x, elsewhere 0.
-inline value_id where(gradient_context& c, value_id condition, value_id x) {
-    return c.build.apply("Where", {condition, x, c.build.number(0, x)});
-}
+inline value_id where(gradient_context& c, value_id condition, value_id x) { return c.build.apply("Where", {condition, x, c.build.number(0, x)}); }
 /// x broadcast to `to`; x itself where it has that shape.
 inline value_id expanded(gradient_context& c, value_id x, const shape& to) {
     if (x == no_value || c.extents(x) == to) return x;
@@ -65,8 +61,9 @@ inline value_id sum_along(gradient_context& c, value_id x, int axis) {
 }
 /// dy * act'(x) by graft.ActivationGrad.
 inline value_id activation_gradient(gradient_context& c, value_id dy, value_id x, activation kind, float alpha = 0, float beta = 0) {
-    return c.build.apply_graft("ActivationGrad", {dy, x},
-                             {integer_attribute("activation", static_cast<std::int64_t>(kind)), real_attribute("alpha", alpha), real_attribute("beta", beta)});
+    return c.build.apply_graft(
+        "ActivationGrad", {dy, x},
+        {integer_attribute("activation", static_cast<std::int64_t>(kind)), real_attribute("alpha", alpha), real_attribute("beta", beta)});
 }
 
 }  // namespace ops

@@ -33,20 +33,51 @@ namespace ops {
 // Each family's file ends with these, beside its rows.
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(), arg_gradients(), cast_gradients(), cumulative_gradients(), einsum_gradients(), elementwise_binary_gradients(),
-        elementwise_unary_gradients(), elementwise_variadic_gradients(), gather_gradients(), generate_gradients(), legacy_gradients(),
-        logical_gradients(), loss_gradients(), matmul_gradients(), pad_gradients(), rearrange_gradients(), reduce_gradients(), scatter_gradients(),
-        selection_gradients(), shape_gradients(), slice_gradients(), softmax_gradients(), conv_gradients(), conv_transpose_gradients(),
-        pool_gradients(), norm_gradients(), norm_local_gradients(), norm_training_gradients(), random_gradients(), quantize_gradients(), resize_gradients(),
-        attention_gradients(), grid_gradients(), unfold_gradients(), detection_gradients(), deform_conv_gradients(),
+        activation_gradients(),
+        arg_gradients(),
+        cast_gradients(),
+        cumulative_gradients(),
+        einsum_gradients(),
+        elementwise_binary_gradients(),
+        elementwise_unary_gradients(),
+        elementwise_variadic_gradients(),
+        gather_gradients(),
+        generate_gradients(),
+        legacy_gradients(),
+        logical_gradients(),
+        loss_gradients(),
+        matmul_gradients(),
+        pad_gradients(),
+        rearrange_gradients(),
+        reduce_gradients(),
+        scatter_gradients(),
+        selection_gradients(),
+        shape_gradients(),
+        slice_gradients(),
+        softmax_gradients(),
+        conv_gradients(),
+        conv_transpose_gradients(),
+        pool_gradients(),
+        norm_gradients(),
+        norm_local_gradients(),
+        norm_training_gradients(),
+        random_gradients(),
+        quantize_gradients(),
+        resize_gradients(),
+        attention_gradients(),
+        grid_gradients(),
+        unfold_gradients(),
+        detection_gradients(),
+        deform_conv_gradients(),
     };
     return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), softmax_training_ops(), matmul_training_ops(), pad_training_ops(), reduce_training_ops(), slice_training_ops(), conv_training_ops(),
-        conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(), layer_norm_training_ops(), random_training_ops(), quantize_training_ops(), optimizer_ops(),
-        resize_training_ops(), grid_training_ops(), detection_training_ops(), deform_conv_training_ops(),
+        activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
+        slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
+        layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),
     };
     return tables;
 }

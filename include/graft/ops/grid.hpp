@@ -15,7 +15,7 @@ enum class grid_padding { zeros, border, reflection };
 struct grid_plan {
     grid_mode mode = grid_mode::linear;
     grid_padding padding = grid_padding::zeros;
-    bool align_corners = false, single = true; // single: coordinates are computed in float, as the grid holds them
+    bool align_corners = false, single = true;  // single: coordinates are computed in float, as the grid holds them
     int spatial = 2;
 };
 
@@ -56,7 +56,7 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
         const float v = static_cast<float>(normalised), m = static_cast<float>(extent);
         x = static_cast<double>(p.align_corners ? (v + 1.0f) / 2.0f * (m - 1.0f) : ((v + 1.0f) * m - 1.0f) / 2.0f);
     }
-    if (!(std::fabs(x) < 1e15)) x = x > 0 ? 1e15 : -1e15; // infinities and NaN: far outside
+    if (!(std::fabs(x) < 1e15)) x = x > 0 ? 1e15 : -1e15;  // infinities and NaN: far outside
     if (p.mode == grid_mode::nearest) x = std::nearbyint(x);
     // The cubic kernel is not moved to the border, only its taps are: as PyTorch and ONNX Runtime have it.
     if (p.padding == grid_padding::border && p.mode != grid_mode::cubic) x = x < 0 ? 0 : x > n - 1 ? n - 1 : x;
@@ -85,8 +85,7 @@ inline void find_taps(const grid_plan& p, double normalised, std::int64_t extent
             if (p.padding == grid_padding::zeros)
                 i = -1;
             else {
-                if (p.padding == grid_padding::reflection)
-                    i = static_cast<std::int64_t>(reflect(static_cast<double>(i), low, high));
+                if (p.padding == grid_padding::reflection) i = static_cast<std::int64_t>(reflect(static_cast<double>(i), low, high));
                 i = i < 0 ? 0 : i >= extent ? extent - 1 : i;
             }
         }
@@ -99,10 +98,8 @@ inline status grid_sample_infer(infer_context& c) {
     GRAFT_TRY(check_real(c, 1));
     if (!is_float(c.in[0].type) && !is_integer(c.in[0].type)) return c.fail(errc::op_type, "the input must hold numbers");
     const shape &s = c.in[0].extents, &g = c.in[1].extents;
-    if (s.rank() < 3 || s.rank() > 5)
-        return c.fail(errc::op_unsupported, "rank %lld is not supported: only 1 to 3 spatial axes are", s.rank());
-    if (g.rank() != s.rank() || g[0] != s[0] || g.back() != s.rank() - 2)
-        return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
+    if (s.rank() < 3 || s.rank() > 5) return c.fail(errc::op_unsupported, "rank %lld is not supported: only 1 to 3 spatial axes are", s.rank());
+    if (g.rank() != s.rank() || g[0] != s[0] || g.back() != s.rank() - 2) return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
     grid_plan p;
     GRAFT_TRY(read_grid(c, p));
     shape out{s[0], s[1]};
@@ -128,13 +125,12 @@ inline status grid_sample_run(run_context& c) {
             const std::int64_t height = p.spatial > 1 ? s[3] : 1, depth = p.spatial > 2 ? s[4] : 1;
             for (std::int64_t channel = 0; channel < channels; ++channel) {
                 const std::int64_t base = (n * channels + channel) * pixels, to = (n * channels + channel) * points + o;
-                if (p.mode == grid_mode::nearest) { // moved as it is: 64-bit integers would not survive a double
+                if (p.mode == grid_mode::nearest) {  // moved as it is: 64-bit integers would not survive a double
                     const bool inside = taps[0].index[0] >= 0 && taps[1].index[0] >= 0 && taps[2].index[0] >= 0;
                     const std::int64_t from = base + (taps[0].index[0] * height + taps[1].index[0]) * depth + taps[2].index[0];
                     const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type));
                     if (inside)
-                        copy_run(static_cast<std::size_t>(size), c.out[0].as<char>() + to * size, 1,
-                                 c.in[0].as<char>() + from * size, 1, 1);
+                        copy_run(static_cast<std::size_t>(size), c.out[0].as<char>() + to * size, 1, c.in[0].as<char>() + from * size, 1, 1);
                     else
                         std::memset(c.out[0].as<char>() + to * size, 0, static_cast<std::size_t>(size));
                     continue;
@@ -144,8 +140,7 @@ inline status grid_sample_run(run_context& c) {
                     for (int j = 0; j < taps[1].count; ++j)
                         for (int k = 0; k < taps[2].count; ++k) {
                             if (taps[0].index[i] < 0 || taps[1].index[j] < 0 || taps[2].index[k] < 0) continue;
-                            const std::int64_t from =
-                                base + (taps[0].index[i] * height + taps[1].index[j]) * depth + taps[2].index[k];
+                            const std::int64_t from = base + (taps[0].index[i] * height + taps[1].index[j]) * depth + taps[2].index[k];
                             sum += taps[0].weight[i] * taps[1].weight[j] * taps[2].weight[k] * c.in[0].real(from);
                         }
                 store_from_double(c.out[0].type, c.out[0].data, to, 1, &sum);
@@ -159,14 +154,11 @@ inline status affine_grid_infer(infer_context& c) {
     GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(check_index_type(c, 1, false));
     const shape &theta = c.in[0].extents, &size = c.in[1].extents;
-    if (size.rank() != 1 || (size[0] != 4 && size[0] != 5))
-        return c.fail_shapes("size must list the 4 or 5 extents of a picture or a volume");
+    if (size.rank() != 1 || (size[0] != 4 && size[0] != 5)) return c.fail_shapes("size must list the 4 or 5 extents of a picture or a volume");
     const std::int64_t d = size[0] - 2;
-    if (theta.rank() != 3 || theta[1] != d || theta[2] != d + 1)
-        return c.fail_shapes("theta must be [N, 2, 3], or [N, 3, 4] for volumes");
+    if (theta.rank() != 3 || theta[1] != d || theta[2] != d + 1) return c.fail_shapes("theta must be [N, 2, 3], or [N, 3, 4] for volumes");
     if (unknown(c, 1)) return c.defer();
-    if (index_at(c.in[1], 0) != theta[0])
-        return c.fail(errc::op_shape, "size asks for %lld pictures, theta has %lld", index_at(c.in[1], 0), theta[0]);
+    if (index_at(c.in[1], 0) != theta[0]) return c.fail(errc::op_shape, "size asks for %lld pictures, theta has %lld", index_at(c.in[1], 0), theta[0]);
     shape out{theta[0]};
     for (int i = 2; i < size[0]; ++i) {
         out.push_back(index_at(c.in[1], i));
@@ -184,13 +176,11 @@ inline status affine_grid_run(run_context& c) {
         for (std::int64_t i = 0; i < points; ++i) {
             double place[4] = {1, 1, 1, 1}, theta[12];
             std::int64_t rest = i;
-            for (int k = 0; k < d; ++k) { // k = 0 is x, the innermost axis
+            for (int k = 0; k < d; ++k) {  // k = 0 is x, the innermost axis
                 const std::int64_t extent = o[d - k], at = rest % extent;
                 rest /= extent;
                 const double m = static_cast<double>(extent);
-                place[k] = !corners ? (2 * static_cast<double>(at) + 1) / m - 1
-                           : at     ? 2 * static_cast<double>(at) / (m - 1) - 1
-                                    : -1;
+                place[k] = !corners ? (2 * static_cast<double>(at) + 1) / m - 1 : at ? 2 * static_cast<double>(at) / (m - 1) - 1 : -1;
             }
             load_as_double(c.in[0].type, c.in[0].data, n * d * (d + 1), d * (d + 1), theta);
             for (int k = 0; k < d; ++k) {
@@ -233,8 +223,8 @@ inline void find_slopes(const grid_plan& p, double normalised, std::int64_t exte
 inline status grid_sample_grad_infer(infer_context& c) {
     for (int i = 0; i < 3; ++i) GRAFT_TRY(check_real(c, i));
     const shape &dy = c.in[0].extents, &s = c.in[1].extents, &g = c.in[2].extents;
-    if (s.rank() < 3 || s.rank() > 5 || g.rank() != s.rank() || g[0] != s[0] ||
-        g.back() != s.rank() - 2) return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
+    if (s.rank() < 3 || s.rank() > 5 || g.rank() != s.rank() || g[0] != s[0] || g.back() != s.rank() - 2)
+        return c.fail_shapes("the grid must be [N, output extents.., spatial axes]");
     shape out{s[0], s[1]};
     for (int d = 1; d + 1 < g.rank(); ++d) out.push_back(g[d]);
     if (dy != out) return c.fail_shapes("dY must have the shape that GridSample gives");
@@ -327,10 +317,16 @@ inline gradient_table grid_gradients() {
 }
 inline op_table grid_training_ops() {
     static constexpr op_row rows[] = {
-        own("GridSampleGrad").inputs(3).outputs(1, 2).functions(grid_sample_grad_infer, grid_sample_grad_run).exact_inputs(2)
+        own("GridSampleGrad")
+            .inputs(3)
+            .outputs(1, 2)
+            .functions(grid_sample_grad_infer, grid_sample_grad_run)
+            .exact_inputs(2)
             .attributes("align_corners:i mode:s padding_mode:s")
-            .problems("f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
-                      "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"),
+            .problems("f32[1,2,5] f32[1,2,4] f32[1,5,1]~-1.5:1.5; f32[1,2,5,2] f32[1,2,3,4] f32[1,5,2,2]~-1.5:1.5; f64[2,1,2,2] f64[2,1,3,3] f64[2,2,2,2]~-2:2 "
+                      "mode=cubic padding_mode=reflection; "
+                      "f32[1,1,3,3] f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,1,2,2] f32[1,2,2,3,2] "
+                      "f32[1,1,2,2,3]; f32[1,1,0,2] f32[1,1,3,3] f32[1,0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -338,17 +334,26 @@ inline op_table grid_training_ops() {
 
 inline op_table grid_ops() {
     static constexpr op_row rows[] = {
-        onnx("GridSample").opsets(16).inputs(2).functions(grid_sample_infer, grid_sample_run).carries(carry_first_axis<3>).exact_inputs(1)
+        onnx("GridSample")
+            .opsets(16)
+            .inputs(2)
+            .functions(grid_sample_infer, grid_sample_run)
+            .carries(carry_first_axis<3>)
+            .exact_inputs(1)
             .attributes("align_corners:i mode:s padding_mode:s")
             .problems("f32[1,2,3,4] f32[1,2,5,2]~-1.5:1.5; f32[2,1,3,3] f32[2,2,2,2]~-2:2 mode=cubic padding_mode=reflection; "
                       "f32[1,1,4,4] f32[1,3,3,2]~-3:3 mode=nearest padding_mode=border align_corners=1; f32[1,2,2,3,2] f32[1,2,1,2,3]; "
                       "f32[1,1,3,3] f32[1,0,2,2]; f32[1,1,2,2] f32[1,2,2,2] mode=bicubic @16"),
-        onnx("AffineGrid").opsets(20).inputs(2).functions(affine_grid_infer, affine_grid_run).attributes("align_corners:i")
+        onnx("AffineGrid")
+            .opsets(20)
+            .inputs(2)
+            .functions(affine_grid_infer, affine_grid_run)
+            .attributes("align_corners:i")
             .problems("f32[2,2,3] i64{2,1,3,4}; f64[1,3,4] i64{1,1,2,3,2} align_corners=1; f32[1,2,3] i64{1,1,0,4}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -25,23 +25,20 @@ inline std::int64_t index_at(const tensor_view& t, std::int64_t i) noexcept {
 }
 
 /// Reads `list` from input i where it is there, else from the attribute; `given`: whether either is. Contents must be known.
-GRAFT_NOINLINE inline status read_list(const op_context& c, int i, const char* attribute, bool int32_too, short_list& list,
-                                       bool& given) {
+GRAFT_NOINLINE inline status read_list(const op_context& c, int i, const char* attribute, bool int32_too, short_list& list, bool& given) {
     list.size = 0;
     given = true;
     if (i >= 0 && c.has(i)) {
         GRAFT_TRY(check_index_type(c, i, int32_too));
         const shape& s = c.in[i].extents;
         if (s.rank() > 1) return c.fail(errc::op_shape, "input %lld must have one dimension, not %lld", i, s.rank());
-        if (s.back() > short_list::max_size)
-            return c.fail(errc::op_shape, "input %lld has %lld elements, more than there are axes", i, s.back());
+        if (s.back() > short_list::max_size) return c.fail(errc::op_shape, "input %lld has %lld elements, more than there are axes", i, s.back());
         for (list.size = 0; list.size < s.back(); ++list.size) list.values[list.size] = index_at(c.in[i], list.size);
         return {};
     }
     given = attribute && c.has_attribute(attribute);
     const integer_list a = given ? c.integers(attribute) : integer_list{};
-    if (a.size > short_list::max_size)
-        return c.fail(errc::op_attribute, "an attribute has %lld elements, more than there are axes", a.size);
+    if (a.size > short_list::max_size) return c.fail(errc::op_attribute, "an attribute has %lld elements, more than there are axes", a.size);
     for (; list.size < a.size; ++list.size) list.values[list.size] = a[list.size];
     return {};
 }
@@ -60,8 +57,7 @@ GRAFT_NOINLINE inline status resolve_axes(const op_context& c, int rank, short_l
 }
 
 /// Which of `names` (null at the end) a string attribute is; else op.attribute.
-GRAFT_NOINLINE inline status choose(const op_context& c, const char* attribute, const char* otherwise, const char* const* names,
-                                    int& chosen) {
+GRAFT_NOINLINE inline status choose(const op_context& c, const char* attribute, const char* otherwise, const char* const* names, int& chosen) {
     for (chosen = 0; names[chosen]; ++chosen)
         if (c.is(attribute, names[chosen], otherwise)) return {};
     return graft::fail(errc::op_attribute, location(c.n),
@@ -70,8 +66,7 @@ GRAFT_NOINLINE inline status choose(const op_context& c, const char* attribute, 
 
 /// Fails where an output would have more axes than a shape holds.
 GRAFT_NOINLINE inline status check_rank(const op_context& c, std::int64_t rank) {
-    if (rank > shape::max_rank)
-        return c.fail(errc::op_unsupported, "%lld axes are more than the %lld that are supported", rank, shape::max_rank);
+    if (rank > shape::max_rank) return c.fail(errc::op_unsupported, "%lld axes are more than the %lld that are supported", rank, shape::max_rank);
     return {};
 }
 
@@ -92,8 +87,7 @@ inline void copy_run_of(char* to, std::int64_t to_stride, const char* from, std:
 }
 
 /// Copies n elements of `size` bytes; strides in elements.
-GRAFT_NOINLINE inline void copy_run(std::size_t size, char* to, std::int64_t to_stride, const char* from,
-                                    std::int64_t from_stride, std::int64_t n) noexcept {
+GRAFT_NOINLINE inline void copy_run(std::size_t size, char* to, std::int64_t to_stride, const char* from, std::int64_t from_stride, std::int64_t n) noexcept {
     if (to_stride == 1 && from_stride == 1) {
         if (n > 0) std::memcpy(to, from, static_cast<std::size_t>(n) * size);
         return;
@@ -107,8 +101,8 @@ GRAFT_NOINLINE inline void copy_run(std::size_t size, char* to, std::int64_t to_
 }
 
 /// to[sum i_d * to_strides[d]] = from[sum i_d * from_strides[d]] for every i inside `extents`; strides in elements, any sign.
-GRAFT_NOINLINE inline void copy_strided(std::size_t size, const shape& extents, void* to, const std::int64_t* to_strides,
-                                        const void* from, const std::int64_t* from_strides) noexcept {
+GRAFT_NOINLINE inline void copy_strided(std::size_t size, const shape& extents, void* to, const std::int64_t* to_strides, const void* from,
+                                        const std::int64_t* from_strides) noexcept {
     // Neighbouring axes that are one run in both are merged, axes of extent 1 dropped.
     std::int64_t n[shape::max_rank] = {}, ts[shape::max_rank] = {}, fs[shape::max_rank] = {}, at[shape::max_rank] = {};
     int rank = 0;
@@ -176,8 +170,8 @@ inline void fill_run(std::size_t size, char* to, std::int64_t n, const void* fil
 }
 
 /// to[i0,i1,…] = from[map0[i0],map1[i1],…], or the element at `fill` where a map says -1.
-GRAFT_NOINLINE inline void copy_mapped(std::size_t size, const shape& from_extents, const shape& to_extents,
-                                       const axis_maps& maps, const void* from, void* to, const void* fill) noexcept {
+GRAFT_NOINLINE inline void copy_mapped(std::size_t size, const shape& from_extents, const shape& to_extents, const axis_maps& maps, const void* from, void* to,
+                                       const void* fill) noexcept {
     if (to_extents.elements() == 0) return;
     int last = to_extents.rank() - 1;
     while (last >= 0 && !maps.map[last]) --last;
@@ -211,5 +205,5 @@ GRAFT_NOINLINE inline void copy_mapped(std::size_t size, const shape& from_exten
     }
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

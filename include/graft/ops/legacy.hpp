@@ -116,17 +116,41 @@ inline status crop_gradient(gradient_context& c) {
 
 inline op_table legacy_ops() {
     static constexpr op_row rows[] = {
-        onnx("Affine").opsets(1, 9).inputs(1).functions(real_infer, affine_run).elementwise().attributes("alpha:f beta:f")
+        onnx("Affine")
+            .opsets(1, 9)
+            .inputs(1)
+            .functions(real_infer, affine_run)
+            .elementwise()
+            .attributes("alpha:f beta:f")
             .problems("f32[2,3] alpha=2 beta=-1 @7; f32[0,3] @7"),
-        onnx("Scale").opsets(1, 9).inputs(1).functions(real_infer, scale_run).elementwise().attributes("scale:f")
-            .problems("f32[2,3] scale=2 @7; f64[5] @7"),
-        onnx("ScaledTanh").opsets(1, 9).inputs(1).functions(real_infer, scaled_tanh_run).elementwise()
-            .attributes("alpha:f beta:f").problems("f32[2,3] alpha=2 beta=0.5 @7; f16[7] @7"),
-        onnx("ParametricSoftplus").opsets(1, 9).inputs(1).functions(real_infer, parametric_softplus_run).elementwise()
-            .attributes("alpha:f beta:f").problems("f32[2,3] alpha=2 beta=0.5 @7; f32[1] @7"),
-        onnx("ImageScaler").opsets(1, 9).inputs(1).functions(image_scaler_infer, image_scaler_run).carries(carry_first_axis<1>).attributes("bias:fs scale:f")
+        onnx("Scale").opsets(1, 9).inputs(1).functions(real_infer, scale_run).elementwise().attributes("scale:f").problems("f32[2,3] scale=2 @7; f64[5] @7"),
+        onnx("ScaledTanh")
+            .opsets(1, 9)
+            .inputs(1)
+            .functions(real_infer, scaled_tanh_run)
+            .elementwise()
+            .attributes("alpha:f beta:f")
+            .problems("f32[2,3] alpha=2 beta=0.5 @7; f16[7] @7"),
+        onnx("ParametricSoftplus")
+            .opsets(1, 9)
+            .inputs(1)
+            .functions(real_infer, parametric_softplus_run)
+            .elementwise()
+            .attributes("alpha:f beta:f")
+            .problems("f32[2,3] alpha=2 beta=0.5 @7; f32[1] @7"),
+        onnx("ImageScaler")
+            .opsets(1, 9)
+            .inputs(1)
+            .functions(image_scaler_infer, image_scaler_run)
+            .carries(carry_first_axis<1>)
+            .attributes("bias:fs scale:f")
             .problems("f32[2,3,4,5] scale=2 bias=1,2,3 @7; f16[1,1,3,3] scale=0.5 @7"),
-        onnx("Crop").opsets(1, 9).inputs(1).functions(crop_infer, crop_run).carries(carry_first_axis<1>).attributes("border:is scale:is")
+        onnx("Crop")
+            .opsets(1, 9)
+            .inputs(1)
+            .functions(crop_infer, crop_run)
+            .carries(carry_first_axis<1>)
+            .attributes("border:is scale:is")
             .problems("f32[2,3,7,8] border=1,2,3,1 @7; u8[1,2,6,6] border=1,1,0,0 scale=3,4 @7; f32[1,1,4,4] border=2,2,2,2 @7"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -31,8 +31,7 @@ inline status trilu_run(run_context& c) {
         auto* to = y.as<unsigned char>() + static_cast<std::size_t>(row * width) * size;
         const auto* from = x.as<unsigned char>() + static_cast<std::size_t>(row * width) * size;
         std::memset(to, 0, static_cast<std::size_t>(width) * size);
-        std::memcpy(to + static_cast<std::size_t>(first) * size, from + static_cast<std::size_t>(first) * size,
-                    static_cast<std::size_t>(last - first) * size);
+        std::memcpy(to + static_cast<std::size_t>(first) * size, from + static_cast<std::size_t>(first) * size, static_cast<std::size_t>(last - first) * size);
     }
     return {};
 }
@@ -83,14 +82,24 @@ inline status det_run(run_context& c) {
 
 inline op_table linear_algebra_ops() {
     static constexpr op_row rows[] = {
-        onnx("Trilu").opsets(14).inputs(1, 2).functions(trilu_infer, trilu_run).carries(carry_matrix).attributes("upper:i")
+        onnx("Trilu")
+            .opsets(14)
+            .inputs(1, 2)
+            .functions(trilu_infer, trilu_run)
+            .carries(carry_matrix)
+            .attributes("upper:i")
             .problems("f32[3,5]; f32[2,4,3] i64(1) upper=0; i64[3,3] i64(-2); u8[4,4] i64(99); f16[0,3]"),
-        onnx("Det").opsets(11).inputs(1).functions(det_infer, det_run).carries(carry_matrix).combines()
+        onnx("Det")
+            .opsets(11)
+            .inputs(1)
+            .functions(det_infer, det_run)
+            .carries(carry_matrix)
+            .combines()
             .problems("f32[3,3]; f32[2,1,5,5]; f64[1,1]; f32[2,0,0]; f16[0,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

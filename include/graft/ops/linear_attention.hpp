@@ -18,8 +18,7 @@ GRAFT_NOINLINE inline status plan_linear_attention(const op_context& c, linear_a
     const char* rule = c.string("update_rule", "gated_delta");
     p.gated = !std::strcmp(rule, "gated") || !std::strcmp(rule, "gated_delta");
     p.delta = !std::strcmp(rule, "delta") || !std::strcmp(rule, "gated_delta");
-    if (!p.gated && !p.delta && std::strcmp(rule, "linear"))
-        return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
+    if (!p.gated && !p.delta && std::strcmp(rule, "linear")) return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
     if (c.has(4) != p.gated) return c.fail(errc::op_attribute, "decay must be given with the gated rules, and only with them");
     if (c.has(5) != p.delta) return c.fail(errc::op_attribute, "beta must be given with the delta rules, and only with them");
     p.q_heads = c.integer("q_num_heads", 0);
@@ -83,8 +82,7 @@ inline status linear_attention_run(run_context& c) {
             std::fill(state, state + state_size, 0.0);
         for (std::int64_t t = 0; t < p.length; ++t) {
             const std::int64_t at = batch * p.length + t;
-            const double *key = k.data + (at * p.kv_heads + head) * p.k_size,
-                         *new_value = v.data + (at * p.kv_heads + head) * p.v_size;
+            const double *key = k.data + (at * p.kv_heads + head) * p.k_size, *new_value = v.data + (at * p.kv_heads + head) * p.v_size;
             for (std::int64_t d = 0; p.gated && d < p.k_size; ++d) {
                 const double factor = std::exp(decay.data[at * decays + (decays == p.kv_heads ? head : head * p.k_size + d)]);
                 for (std::int64_t m = 0; m < p.v_size; ++m) state[d * p.v_size + m] *= factor;
@@ -121,24 +119,20 @@ GRAFT_NOINLINE inline status plan_rotary(const op_context& c, rotary_plan& p) {
     p.packed = x.rank() == 3;
     p.heads = p.packed ? c.integer("num_heads", 0) : x.at(1);
     if (x.rank() != 3 && x.rank() != 4) return c.fail_shapes("the input must have three or four dimensions");
-    if (p.packed && (p.heads < 1 || x[2] % p.heads))
-        return c.fail(errc::op_attribute, "num_heads %lld does not divide the hidden size %lld", p.heads, x[2]);
+    if (p.packed && (p.heads < 1 || x[2] % p.heads)) return c.fail(errc::op_attribute, "num_heads %lld does not divide the hidden size %lld", p.heads, x[2]);
     p.batch = x[0];
     p.length = p.packed ? x[1] : x[2];
     p.size = p.packed ? x[2] / p.heads : x[3];
     const std::int64_t given = c.integer("rotary_embedding_dim", 0), rotated = given == 0 ? p.size : given;
     if (rotated < 0 || rotated > p.size || rotated % 2)
-        return c.fail(errc::op_attribute, "rotary_embedding_dim %lld must be even and no more than the head size %lld", rotated,
-                      p.size);
+        return c.fail(errc::op_attribute, "rotary_embedding_dim %lld must be even and no more than the head size %lld", rotated, p.size);
     p.half = rotated / 2;
     if (c.has(3) && c.in[3].extents != shape{p.batch, p.length}) return c.fail_shapes("position_ids must be [batch, length]");
     for (int i = 1; i < 3; ++i) {
         const shape& cache = c.in[i].extents;
-        const bool fits = c.has(3) ? cache.rank() == 2 && cache[0] == c.in[1].extents[0]
-                                   : cache.rank() == 3 && cache[0] == p.batch && cache[1] == p.length;
+        const bool fits = c.has(3) ? cache.rank() == 2 && cache[0] == c.in[1].extents[0] : cache.rank() == 3 && cache[0] == p.batch && cache[1] == p.length;
         if (!fits || cache.back() != p.half)
-            return c.fail_shapes(
-                "cos_cache and sin_cache must be [positions, half], or [batch, length, half] without position_ids");
+            return c.fail_shapes("cos_cache and sin_cache must be [positions, half], or [batch, length, half] without position_ids");
     }
     return {};
 }
@@ -177,8 +171,7 @@ inline status rotary_run(run_context& c) {
         load_as_double(c.in[0].type, c.in[0].data, row * p.size, p.size, x);
         for (std::int64_t i = 0; i < p.half; ++i) {
             double &a = x[interleaved ? 2 * i : i], &b = x[interleaved ? 2 * i + 1 : i + p.half];
-            const double cos_value = cosine.data[position * p.half + i], sin_value = sine.data[position * p.half + i],
-                         real = cos_value * a - sin_value * b;
+            const double cos_value = cosine.data[position * p.half + i], sin_value = sine.data[position * p.half + i], real = cos_value * a - sin_value * b;
             b = sin_value * a + cos_value * b;
             a = real;
         }
@@ -189,13 +182,22 @@ inline status rotary_run(run_context& c) {
 
 inline op_table linear_attention_ops() {
     static constexpr op_row rows[] = {
-        onnx("LinearAttention").opsets(27).inputs(3, 6).outputs(2).functions(linear_attention_infer, linear_attention_run)
-            .combines().attributes("chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s")
+        onnx("LinearAttention")
+            .opsets(27)
+            .inputs(3, 6)
+            .outputs(2)
+            .functions(linear_attention_infer, linear_attention_run)
+            .combines()
+            .attributes("chunk_size:i kv_num_heads:i q_num_heads:i scale:f update_rule:s")
             .problems("f32[2,5,8] f32[2,5,8] f32[2,5,6] q_num_heads=2 kv_num_heads=2 update_rule=linear; "
                       "f32[1,4,8] f32[1,4,4] f32[1,4,6] f32[1,1,4,6] f32[1,4,1] f32[1,4,1] q_num_heads=2 kv_num_heads=1; "
                       "f32[1,3,4] f32[1,3,4] f32[1,3,4] - f32[1,3,4]~-1:0 q_num_heads=2 kv_num_heads=2 update_rule=gated; "
                       "f32[1,0,4] f32[1,0,4] f32[1,0,4] q_num_heads=2 kv_num_heads=2 update_rule=linear"),
-        onnx("RotaryEmbedding").opsets(23).inputs(3, 4).functions(rotary_infer, rotary_run).carries(carry_first_axis<9>)
+        onnx("RotaryEmbedding")
+            .opsets(23)
+            .inputs(3, 4)
+            .functions(rotary_infer, rotary_run)
+            .carries(carry_first_axis<9>)
             .attributes("interleaved:i num_heads:i rotary_embedding_dim:i")
             .problems("f32[2,3,4,8] f32[2,4,4] f32[2,4,4]; f32[1,4,24] f32[1,4,3] f32[1,4,3] num_heads=3 rotary_embedding_dim=6 "
                       "interleaved=1; f32[0,3,4,8] f32[0,4,4] f32[0,4,4]"),
@@ -204,5 +206,5 @@ inline op_table linear_attention_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

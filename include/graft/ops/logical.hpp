@@ -18,25 +18,25 @@ inline status equal_infer(infer_context& c) { return comparison_infer(c, accept:
 inline status order_infer(infer_context& c) { return comparison_infer(c, accept::number); }
 
 // The element functions and the kernel of z = f(x, y), which is true or false; `u` says that integers are unsigned.
-#define GRAFT_COMPARISON(id, expression, whole_expression)                                                                       \
-    inline void id##_real(double* block, const double* other, int n, const element_parameters&) {                                \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const double x = block[i], y = other[i];                                                                             \
-            block[i] = expression;                                                                                               \
-        }                                                                                                                        \
-    }                                                                                                                            \
-    inline void id##_whole(std::int64_t* block, const std::int64_t* other, int n, const element_parameters& p) {                 \
-        const bool u = p.unsigned64;                                                                                             \
-        (void)u;                                                                                                                 \
-        for (int i = 0; i < n; ++i) {                                                                                            \
-            const std::int64_t x = block[i], y = other[i];                                                                       \
-            block[i] = whole_expression;                                                                                         \
-        }                                                                                                                        \
-    }                                                                                                                            \
-    inline status id##_run(run_context& c) {                                                                                     \
-        shape second, out;                                                                                                       \
-        GRAFT_TRY(binary_shapes(c, second, out));                                                                                \
-        return binary_elementwise(c, second, id##_real, id##_whole);                                                             \
+#define GRAFT_COMPARISON(id, expression, whole_expression) \
+    inline void id##_real(double* block, const double* other, int n, const element_parameters&) { \
+        for (int i = 0; i < n; ++i) { \
+            const double x = block[i], y = other[i]; \
+            block[i] = expression; \
+        } \
+    } \
+    inline void id##_whole(std::int64_t* block, const std::int64_t* other, int n, const element_parameters& p) { \
+        const bool u = p.unsigned64; \
+        (void)u; \
+        for (int i = 0; i < n; ++i) { \
+            const std::int64_t x = block[i], y = other[i]; \
+            block[i] = whole_expression; \
+        } \
+    } \
+    inline status id##_run(run_context& c) { \
+        shape second, out; \
+        GRAFT_TRY(binary_shapes(c, second, out)); \
+        return binary_elementwise(c, second, id##_real, id##_whole); \
     }
 
 // And-1,7, Or-1,7, Xor-1,7: of bools
@@ -72,8 +72,7 @@ inline status where_run(run_context& c) {
         auto* to = static_cast<unsigned char*>(z.data) + static_cast<std::size_t>(first) * size;
         for (int i = 0; i < n; ++i, to += size) {
             const int k = chosen[i] != 0;
-            std::memcpy(to, static_cast<const unsigned char*>(choice[k].data) + static_cast<std::size_t>(offsets[k][i]) * size,
-                        size);
+            std::memcpy(to, static_cast<const unsigned char*>(choice[k].data) + static_cast<std::size_t>(offsets[k][i]) * size, size);
         }
     });
     return {};
@@ -88,23 +87,63 @@ inline status where_gradient(gradient_context& c) {
 
 inline op_table logical_ops() {
     static constexpr op_row rows[] = {
-        onnx("And").inputs(2).functions(logical_infer, logical_and_run).elementwise().commutes().attributes("axis:i broadcast:i")
+        onnx("And")
+            .inputs(2)
+            .functions(logical_infer, logical_and_run)
+            .elementwise()
+            .commutes()
+            .attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Or").inputs(2).functions(logical_infer, logical_or_run).elementwise().commutes().attributes("axis:i broadcast:i")
+        onnx("Or")
+            .inputs(2)
+            .functions(logical_infer, logical_or_run)
+            .elementwise()
+            .commutes()
+            .attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Xor").inputs(2).functions(logical_infer, logical_xor_run).elementwise().commutes().attributes("axis:i broadcast:i")
+        onnx("Xor")
+            .inputs(2)
+            .functions(logical_infer, logical_xor_run)
+            .elementwise()
+            .commutes()
+            .attributes("axis:i broadcast:i")
             .problems("b[3,17] b[17]; b[2,1] b[1,3]; b[] b[]; b[0] b[1]"),
-        onnx("Equal").inputs(2).functions(equal_infer, equal_run).elementwise().commutes().attributes("axis:i broadcast:i")
+        onnx("Equal")
+            .inputs(2)
+            .functions(equal_infer, equal_run)
+            .elementwise()
+            .commutes()
+            .attributes("axis:i broadcast:i")
             .problems("i32[3,17] i32[17]; f32{0,1,nan} f32{0,2,nan}; b[4] b[]; u64[3] u64[3]; f16[0] f16[1]"),
-        onnx("Less").inputs(2).functions(order_infer, less_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Less")
+            .inputs(2)
+            .functions(order_infer, less_run)
+            .elementwise()
+            .attributes("axis:i broadcast:i")
             .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
-        onnx("LessOrEqual").opsets(12).inputs(2).functions(order_infer, less_or_equal_run).elementwise()
+        onnx("LessOrEqual")
+            .opsets(12)
+            .inputs(2)
+            .functions(order_infer, less_or_equal_run)
+            .elementwise()
             .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
-        onnx("Greater").inputs(2).functions(order_infer, greater_run).elementwise().attributes("axis:i broadcast:i")
+        onnx("Greater")
+            .inputs(2)
+            .functions(order_infer, greater_run)
+            .elementwise()
+            .attributes("axis:i broadcast:i")
             .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f16[0] f16[1]"),
-        onnx("GreaterOrEqual").opsets(12).inputs(2).functions(order_infer, greater_or_equal_run).elementwise()
+        onnx("GreaterOrEqual")
+            .opsets(12)
+            .inputs(2)
+            .functions(order_infer, greater_or_equal_run)
+            .elementwise()
             .problems("f32[3,17] f32[17]; i8[9] i8[]; u64[3] u64[3]; f32{nan} f32{nan}; f16[0] f16[1]"),
-        onnx("Where").opsets(9).inputs(3).functions(where_infer, where_run).elementwise()
+        onnx("Where")
+            .opsets(9)
+            .inputs(3)
+            .functions(where_infer, where_run)
+            .elementwise()
             .problems("b[3,17] f32[3,17] f32[3,17]; b[3,1] f32[4] f32[]; b[] i64[5] i64[5]; b[2,3] u8[1,3] u8[2,1]; b[0] f16[1] f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -119,5 +158,5 @@ inline gradient_table logical_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -15,11 +15,9 @@ inline status loss_infer(infer_context& c) {
     if (c.in[1].type != dtype::int32 && c.in[1].type != dtype::int64) return refuse_type(c, 1);
     if (!c.is("reduction", "none", "mean") && !c.is("reduction", "mean", "mean") && !c.is("reduction", "sum", "mean"))
         return c.fail(errc::op_attribute, "reduction must be none, mean or sum");
-    if (x.rank() < 2 || target.rank() != x.rank() - 1)
-        return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
+    if (x.rank() < 2 || target.rank() != x.rank() - 1) return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
     for (int i = 0; i < target.rank(); ++i)
-        if (target[i] != x[i ? i + 1 : 0])
-            return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
+        if (target[i] != x[i ? i + 1 : 0]) return c.fail_shapes("the scores must be [N, C, d1, ...] and the targets [N, d1, ...]");
     if (c.has(2)) {
         GRAFT_TRY(check_same_type(c, 0, 2));
         if (c.in[2].extents != shape{x[1]}) return c.fail_shapes("there must be one weight a class");
@@ -40,8 +38,7 @@ constexpr const char* target_out_of_range = "target %lld is out of range for %ll
 GRAFT_NOINLINE inline status loss_kernel(run_context& c, bool softmax) {
     const tensor_view x = c.in[0], target = c.in[1], y = c.out[0];
     const axis_split s = split_at(x.extents, 1);
-    const bool ignores = c.has_attribute("ignore_index"), each = c.is("reduction", "none", "mean"),
-               log_prob = softmax && c.wants(1) && c.out[1].data;
+    const bool ignores = c.has_attribute("ignore_index"), each = c.is("reduction", "none", "mean"), log_prob = softmax && c.wants(1) && c.out[1].data;
     const std::int64_t ignored = c.integer("ignore_index", 0);
     double total = 0, weights = 0;
     for (std::int64_t n = 0; n < s.outer; ++n)
@@ -98,7 +95,7 @@ inline status loss_shares(gradient_context& c, value_id& chosen, value_id& share
     if (!reduction || reduction->string == "mean")
         dy = counts == no_value ? scaled(c, dy, 1.0 / static_cast<double>(std::max<std::int64_t>(target.elements(), 1))) : e.div(dy, c.sum_to(counts, shape{}));
     shares = counts == no_value ? dy : e.mul(counts, dy);
-    shape apart = target; // with the axis of the classes
+    shape apart = target;  // with the axis of the classes
     apart.insert(1, 1);
     if (c.extents(shares) == target) shares = e.reshape(shares, apart);
     return std::move(e.failure);
@@ -127,16 +124,24 @@ inline status softmax_cross_entropy_loss_gradient(gradient_context& c) {
     return {};
 }
 
-#define GRAFT_LOSS_PROBLEMS                                                                                                      \
-    "f32[3,5] i64{0,4,2}; f32[3,5] i64{0,4,2} f32[5]~0.1:1; f32[2,3,4] i32[2,4]~0:3 reduction=none; f32[2,3,2,2] "               \
-    "i64[2,2,2]~0:3 reduction=sum; "                                                                                             \
+#define GRAFT_LOSS_PROBLEMS \
+    "f32[3,5] i64{0,4,2}; f32[3,5] i64{0,4,2} f32[5]~0.1:1; f32[2,3,4] i32[2,4]~0:3 reduction=none; f32[2,3,2,2] " \
+    "i64[2,2,2]~0:3 reduction=sum; " \
     "f32[3,5] i64{0,-100,2} ignore_index=-100; f64[0,5] i64[0] reduction=sum"
 inline op_table loss_ops() {
     static constexpr op_row rows[] = {
-        onnx("NegativeLogLikelihoodLoss").opsets(12).inputs(2, 3).functions(loss_infer, negative_log_likelihood_loss_run)
-            .attributes("ignore_index:i reduction:s").problems(GRAFT_LOSS_PROBLEMS),
-        onnx("SoftmaxCrossEntropyLoss").opsets(12).inputs(2, 3).outputs(1, 2)
-            .functions(loss_infer, softmax_cross_entropy_loss_run).attributes("ignore_index:i reduction:s")
+        onnx("NegativeLogLikelihoodLoss")
+            .opsets(12)
+            .inputs(2, 3)
+            .functions(loss_infer, negative_log_likelihood_loss_run)
+            .attributes("ignore_index:i reduction:s")
+            .problems(GRAFT_LOSS_PROBLEMS),
+        onnx("SoftmaxCrossEntropyLoss")
+            .opsets(12)
+            .inputs(2, 3)
+            .outputs(1, 2)
+            .functions(loss_infer, softmax_cross_entropy_loss_run)
+            .attributes("ignore_index:i reduction:s")
             .problems(GRAFT_LOSS_PROBLEMS),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -146,10 +151,11 @@ inline op_table loss_ops() {
 
 inline gradient_table loss_gradients() {
     static constexpr gradient_row rows[] = {
-        {"NegativeLogLikelihoodLoss", "", negative_log_likelihood_loss_gradient}, {"SoftmaxCrossEntropyLoss", "", softmax_cross_entropy_loss_gradient},
+        {"NegativeLogLikelihoodLoss", "", negative_log_likelihood_loss_gradient},
+        {"SoftmaxCrossEntropyLoss", "", softmax_cross_entropy_loss_gradient},
     };
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -37,8 +37,8 @@ GRAFT_NOINLINE inline status plan_matmul(const op_context& c, const shape& a, co
 
 /// sums[j] = sum over k of a[k * a_step] * b[k * b_row + (first + j) * b_column], in order of k.
 template <class T>
-GRAFT_NOINLINE void matmul_row(const T* a, std::int64_t a_step, const T* b, std::int64_t b_row, std::int64_t b_column,
-                               std::int64_t k, std::int64_t first, std::int64_t count, T* sums) {
+GRAFT_NOINLINE void matmul_row(const T* a, std::int64_t a_step, const T* b, std::int64_t b_row, std::int64_t b_column, std::int64_t k, std::int64_t first,
+                               std::int64_t count, T* sums) {
     for (std::int64_t j = 0; j < count; ++j) sums[j] = T(0);
     if (b_column == 1 && count > 4) {
         for (std::int64_t i = 0; i < k; ++i) {
@@ -57,18 +57,17 @@ GRAFT_NOINLINE void matmul_row(const T* a, std::int64_t a_step, const T* b, std:
 }
 
 /// Where finished runs of a product go: row `row` of batch `batch`, columns [first, first + count).
-template <class T> struct matmul_store {
+template <class T>
+struct matmul_store {
     run_context& c;
     const matmul_plan& p;
-    void (*store)(const matmul_store& self, std::int64_t batch, std::int64_t row, std::int64_t first, std::int64_t count,
-                  T* sums);
+    void (*store)(const matmul_store& self, std::int64_t batch, std::int64_t row, std::int64_t first, std::int64_t count, T* sums);
     const void* extra;
 };
 
 /// Runs a planned product of whole row-major matrices; every row of the result is a task.
 template <class T>
-GRAFT_NOINLINE status multiply_matrices(run_context& c, const matmul_plan& p, const T* a, const T* b,
-                                        const matmul_store<T>& out) {
+GRAFT_NOINLINE status multiply_matrices(run_context& c, const matmul_plan& p, const T* a, const T* b, const matmul_store<T>& out) {
     if (elements_of(p.result) == 0) return {};
     strided_walk walk_a(p.batch, p.batch_a), walk_b(p.batch, p.batch_b);
     for (std::int64_t batch = 0; batch < p.batch.elements(); ++batch, walk_a.next(), walk_b.next()) {
@@ -95,11 +94,11 @@ inline status matmul_infer(infer_context& c) {
     return c.set(0, c.in[0].type, p.result);
 }
 template <class T>
-inline void store_product(const matmul_store<T>& self, std::int64_t batch, std::int64_t row, std::int64_t first,
-                          std::int64_t count, T* sums) {
+inline void store_product(const matmul_store<T>& self, std::int64_t batch, std::int64_t row, std::int64_t first, std::int64_t count, T* sums) {
     store_widened(self.c.out[0].type, self.c.out[0].data, (batch * self.p.m + row) * self.p.n + first, count, sums);
 }
-template <class T> inline status matmul_run_as(run_context& c, const matmul_plan& p) {
+template <class T>
+inline status matmul_run_as(run_context& c, const matmul_plan& p) {
     widened<T> a, b;
     GRAFT_TRY(widen(c, c.in[0], a));
     GRAFT_TRY(widen(c, c.in[1], b));
@@ -141,29 +140,27 @@ inline status gemm_infer(infer_context& c) {
     return c.set(0, c.in[0].type, {p.m, p.n});
 }
 // Integers go by doubles where alpha or beta is not 1: ONNX gives these as floats.
-inline double scale_and_add(double product, double alpha, double bias, double beta) {
-    return alpha * product + (beta == 0 ? 0.0 : beta * bias);
-}
+inline double scale_and_add(double product, double alpha, double bias, double beta) { return alpha * product + (beta == 0 ? 0.0 : beta * bias); }
 inline std::uint64_t scale_and_add(std::uint64_t product, double alpha, std::uint64_t bias, double beta) {
-    return static_cast<std::uint64_t>(cut(alpha * static_cast<double>(static_cast<std::int64_t>(product)) +
-                                          beta * static_cast<double>(static_cast<std::int64_t>(bias))));
+    return static_cast<std::uint64_t>(
+        cut(alpha * static_cast<double>(static_cast<std::int64_t>(product)) + beta * static_cast<double>(static_cast<std::int64_t>(bias))));
 }
-template <class T> inline status gemm_run_as(run_context& c, const gemm_plan& p) {
+template <class T>
+inline status gemm_run_as(run_context& c, const gemm_plan& p) {
     widened<T> a, b, bias;
     GRAFT_TRY(widen(c, c.in[0], a));
     GRAFT_TRY(widen(c, c.in[1], b));
     if (c.has(2)) GRAFT_TRY(widen(c, c.in[2], bias));
     const double alpha = static_cast<double>(c.real("alpha", 1)), beta = static_cast<double>(c.real("beta", 1));
     const bool scaled = alpha != 1 || beta != 1;
-    const std::int64_t bias_row = p.bias.rank() < 2 || p.bias.at(-2) == 1 ? 0 : p.bias.back(),
-                       bias_column = p.bias.back() == 1 ? 0 : 1;
+    const std::int64_t bias_row = p.bias.rank() < 2 || p.bias.at(-2) == 1 ? 0 : p.bias.back(), bias_column = p.bias.back() == 1 ? 0 : 1;
     parallel_for(c.pool, p.n ? p.m : 0, [&](std::int64_t row) {
         constexpr std::int64_t block = 512;
         T sums[block];
         for (std::int64_t first = 0; first < p.n; first += block) {
             const std::int64_t count = std::min(block, p.n - first);
-            matmul_row(a.data + (p.trans_a ? row : row * p.k), p.trans_a ? p.m : std::int64_t(1), b.data,
-                       p.trans_b ? std::int64_t(1) : p.n, p.trans_b ? p.k : std::int64_t(1), p.k, first, count, sums);
+            matmul_row(a.data + (p.trans_a ? row : row * p.k), p.trans_a ? p.m : std::int64_t(1), b.data, p.trans_b ? std::int64_t(1) : p.n,
+                       p.trans_b ? p.k : std::int64_t(1), p.k, first, count, sums);
             for (std::int64_t j = 0; j < count; ++j) {
                 const T c_value = bias.data ? bias.data[row * bias_row + (first + j) * bias_column] : T(0);
                 if (!scaled)
@@ -212,7 +209,7 @@ inline status matmul_gradient(gradient_context& c) {
         y.insert(y.rank() - 1, 1);
     }
     const value_id left = e.reshape(c.in(0), a), right = e.reshape(c.in(1), b), dy = e.reshape(c.dy(), y);
-    if (b.rank() == 2) { // a weight
+    if (b.rank() == 2) {  // a weight
         if (c.wants(0)) c.give(0, e.reshape(e.apply("Gemm", {rows_of(c, dy), right}, {integer_attribute("transB", 1)}), c.extents(c.in(0))));
         if (c.wants(1)) c.give(1, e.reshape(weight_gradient(c, rows_of(c, left), rows_of(c, dy), false), c.extents(c.in(1))));
         return {};
@@ -261,7 +258,8 @@ inline bool carry_product(batch_carrier& c, int a, int b) {
         if (!c.carries(i)) continue;
         const int here = c.state(i).axis - c.extents(i).rank();
         if (from_right == 0) from_right = here, where = c.state(i), extent = c.extent(i);
-        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent) return c.conflict("its inputs hold the samples along different axes");
+        if (here != from_right || c.state(i).outer != where.outer || c.extent(i) != extent)
+            return c.conflict("its inputs hold the samples along different axes");
     }
     for (int i : {a, b}) {
         const int axis = c.extents(i).rank() + from_right;
@@ -281,19 +279,36 @@ inline bool carry_gemm(batch_carrier& c) {
     if (!c.has(2)) return c.answer(0, where);
     const int axis = where.axis + c.extents(2).rank() - 2;
     const std::int64_t extent = c.output_extents()[where.axis];
-    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent)) return c.conflict("its inputs hold the samples along different axes");
+    if (c.carries(2) && (c.state(2).axis != axis || c.state(2).outer != where.outer || c.extent(2) != extent))
+        return c.conflict("its inputs hold the samples along different axes");
     if (!c.carries(2) && axis >= 0 && !c.fits_beside(2, axis, extent, where.outer)) return false;
     return c.answer(0, where);
 }
 
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
-        onnx("MatMul").inputs(2).functions(matmul_infer, matmul_run).carries(carry_matmul).combines().plays(op_role::product).weights(0, 1).widens()
+        onnx("MatMul")
+            .inputs(2)
+            .functions(matmul_infer, matmul_run)
+            .carries(carry_matmul)
+            .combines()
+            .plays(op_role::product)
+            .weights(0, 1)
+            .widens()
             .work(matmul_work)
             .problems("f32[7,13] f32[13,17]; f32[3,1,5,4] f32[2,4,6]; f32[9] f32[9,5]; f32[5,9] f32[9]; f32[9] f32[9]; f32[0,4] "
-                      "f32[4,3]; f32[2,0] f32[0,3]; " "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
-        onnx("Gemm").inputs(2, 3).functions(gemm_infer, gemm_run).carries(carry_gemm).combines().plays(op_role::product).weights(0, 1, 2).widens()
-            .work(gemm_work).attributes("alpha:f beta:f broadcast:i transA:i transB:i")
+                      "f32[4,3]; f32[2,0] f32[0,3]; "
+                      "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
+        onnx("Gemm")
+            .inputs(2, 3)
+            .functions(gemm_infer, gemm_run)
+            .carries(carry_gemm)
+            .combines()
+            .plays(op_role::product)
+            .weights(0, 1, 2)
+            .widens()
+            .work(gemm_work)
+            .attributes("alpha:f beta:f broadcast:i transA:i transB:i")
             .problems("f32[7,13] f32[13,17] f32[17]; f32[13,7] f32[17,13] f32[7,1] transA=1 transB=1 alpha=0.5 beta=2; f32[3,5] "
                       "f32[5,4]; f32[1,64] f32[100,64] f32[100] transB=1; "
                       "f32[0,5] f32[5,4] f32[4]; i32[3,5] i32[5,4] i32[3,4]; f32[3,5] f32[5,4] f32(2)"),
@@ -339,9 +354,14 @@ inline status matmul_grad_weight_run(run_context& c) {
 
 inline op_table matmul_training_ops() {
     static constexpr op_row rows[] = {
-        own("MatMulGradWeight").inputs(2).functions(matmul_grad_weight_infer, matmul_grad_weight_run).exact_outputs_from(0)
-            .sums_batch().attributes("shards:i transposed:i")
-            .problems("f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] shards=1; f32[300,40] "
+        own("MatMulGradWeight")
+            .inputs(2)
+            .functions(matmul_grad_weight_infer, matmul_grad_weight_run)
+            .exact_outputs_from(0)
+            .sums_batch()
+            .attributes("shards:i transposed:i")
+            .problems("f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] "
+                      "shards=1; f32[300,40] "
                       "f32[300,24] shards=16 transposed=1; "
                       "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),
     };
@@ -349,5 +369,5 @@ inline op_table matmul_training_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

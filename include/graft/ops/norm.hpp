@@ -31,8 +31,7 @@ GRAFT_NOINLINE inline mean_variance moments(const double* x, std::int64_t count,
 }
 
 /// Stores scale * x + shift for one run.
-GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t first, std::int64_t n, const double* x, double scale,
-                                        double shift) {
+GRAFT_NOINLINE inline void store_affine(const tensor_view& out, std::int64_t first, std::int64_t n, const double* x, double scale, double shift) {
     constexpr std::int64_t block = 512;
     double y[block];
     for (std::int64_t at = 0; at < n; at += block) {
@@ -59,8 +58,7 @@ inline status batch_norm_infer(infer_context& c) {
     if (c.version() < 9 && !c.integer("spatial", 1)) {
         if (batch_norm_trains(c)) return c.fail(errc::op_unsupported, "training with spatial = 0");
         for (int i = 1; i < 5; ++i)
-            if (c.in[i].extents != shape::from(x.begin() + 1, x.end()))
-                return c.fail_shapes("scale, B, mean and var must have the shape of one image");
+            if (c.in[i].extents != shape::from(x.begin() + 1, x.end())) return c.fail_shapes("scale, B, mean and var must have the shape of one image");
     } else
         for (int i = 1; i < 5; ++i) GRAFT_TRY(check_vector(c, i, x.at(1)));
     GRAFT_TRY(c.set(0, c.in[0].type, x));
@@ -80,8 +78,7 @@ inline status batch_norm_run(run_context& c) {
         mean_variance m{c.in[3].real(channel), c.in[4].real(channel)};
         if (trains) {
             const mean_variance batch = moments(in.data + channel * plane, images, channels * plane, plane);
-            const double mean = m.mean * momentum + batch.mean * (1 - momentum),
-                         variance = m.variance * momentum + batch.variance * (1 - momentum);
+            const double mean = m.mean * momentum + batch.mean * (1 - momentum), variance = m.variance * momentum + batch.variance * (1 - momentum);
             if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &mean);
             if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &variance);
             if (c.wants(3)) store_from_double(c.out[3].type, c.out[3].data, channel, 1, &batch.mean);
@@ -92,8 +89,7 @@ inline status batch_norm_run(run_context& c) {
                 const double kept = i % 2 ? m.mean : m.variance;
                 if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &kept);
             }
-        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon),
-                     shift = c.in[2].real(channel) - m.mean * scale;
+        const double scale = c.in[1].real(channel) / std::sqrt(m.variance + epsilon), shift = c.in[2].real(channel) - m.mean * scale;
         for (std::int64_t image = 0; c.wants(0) && image < images; ++image) {
             const std::int64_t first = (image * channels + channel) * plane;
             store_affine(c.out[0], first, plane, in.data + first, scale, shift);
@@ -113,8 +109,7 @@ inline status group_norm_infer(infer_context& c) {
     std::int64_t parameters = x[1];
     if (c.n.op_type == "GroupNormalization") {
         const std::int64_t groups = c.integer("num_groups", 0);
-        if (groups < 1 || x[1] % groups)
-            return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
+        if (groups < 1 || x[1] % groups) return c.fail(errc::op_attribute, "num_groups %lld does not divide the %lld channels", groups, x[1]);
         if (c.version() < 21) parameters = groups;
     }
     GRAFT_TRY(check_vector(c, 1, parameters));
@@ -135,8 +130,7 @@ inline status group_norm_run(run_context& c) {
         for (std::int64_t i = 0; i < size; ++i) {
             const std::int64_t p = parameters == channels ? group * size + i : group;
             const double scale = c.in[1].real(p) / std::sqrt(m.variance + epsilon);
-            store_affine(c.out[0], first + i * plane, plane, in.data + first + i * plane, scale,
-                         c.in[2].real(p) - m.mean * scale);
+            store_affine(c.out[0], first + i * plane, plane, in.data + first + i * plane, scale, c.in[2].real(p) - m.mean * scale);
         }
     });
     return {};
@@ -279,9 +273,9 @@ inline normalized emit_normalized(gradient_context& c, value_id x, const shape& 
     const double one = 1;
     for (std::int64_t i = 0; i < rows[1]; ++i) store_from_double(type, ones->raw(), i, 1, &one);
     const std::int64_t stash = type == dtype::float64 ? static_cast<std::int64_t>(type) : 1;
-    const std::vector<value_id> out = c.build.apply_all("", "LayerNormalization", {c.build.reshape(x, rows), c.build.constant(std::move(ones).value(), "ones")},
-                                                      {integer_attribute("axis", 1), real_attribute("epsilon", static_cast<float>(epsilon)),
-                                                          integer_attribute("stash_type", stash)}, 3);
+    const std::vector<value_id> out =
+        c.build.apply_all("", "LayerNormalization", {c.build.reshape(x, rows), c.build.constant(std::move(ones).value(), "ones")},
+                          {integer_attribute("axis", 1), real_attribute("epsilon", static_cast<float>(epsilon)), integer_attribute("stash_type", stash)}, 3);
     if (!c.build.failure.ok()) return made;
     made.x = out[0];
     made.mean = out[1];
@@ -381,7 +375,7 @@ inline status mean_variance_gradient(gradient_context& c) {
     std::vector<std::int64_t> axes;
     for (int i = 0; i < x.rank(); ++i)
         if (reduced[i] != x[i]) axes.push_back(i);
-    if (axes.empty()) return c.give(0, c.build.zeros(x, c.in(0))), status(); // X - X
+    if (axes.empty()) return c.give(0, c.build.zeros(x, c.in(0))), status();  // X - X
     const value_id over = c.build.integers(axes), g = c.dy();
     const auto mean = [&](value_id v) { return c.build.apply("ReduceMean", {v, over}, {integer_attribute("keepdims", 1)}); };
     const value_id d = c.build.sub(c.in(0), mean(c.in(0))), s = c.build.apply("Sqrt", {mean(c.build.mul(d, d))});
@@ -394,9 +388,9 @@ inline status mean_variance_gradient(gradient_context& c) {
 
 inline gradient_table norm_gradients() {
     static constexpr gradient_row rows[] = {
-        {"BatchNormalization", "", batch_norm_gradient}, {"InstanceNormalization", "", group_norm_gradient}, {"GroupNormalization", "", group_norm_gradient},
-        {"LayerNormalization", "", layer_norm_gradient}, {"RMSNormalization", "", layer_norm_gradient}, {"MeanVarianceNormalization", "",
-            mean_variance_gradient},
+        {"BatchNormalization", "", batch_norm_gradient}, {"InstanceNormalization", "", group_norm_gradient},
+        {"GroupNormalization", "", group_norm_gradient}, {"LayerNormalization", "", layer_norm_gradient},
+        {"RMSNormalization", "", layer_norm_gradient},   {"MeanVarianceNormalization", "", mean_variance_gradient},
     };
     return rows;
 }
@@ -417,37 +411,97 @@ inline op_table norm_ops() {
     // Exporters write attributes of other versions too.
     static constexpr char batch_norm_attributes[] = "consumed_inputs:is epsilon:f is_test:i momentum:f spatial:i training_mode:i";
     static constexpr op_row rows[] = {
-        onnx("BatchNormalization").opsets(1, 8).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm).weights(1, 2)
-            .statistics(3, 4).widens().attributes(batch_norm_attributes)
+        onnx("BatchNormalization")
+            .opsets(1, 8)
+            .inputs(5)
+            .outputs(1, 5)
+            .functions(batch_norm_infer, batch_norm_run)
+            .carries(carry_batch_norm)
+            .weights(1, 2)
+            .statistics(3, 4)
+            .widens()
+            .attributes(batch_norm_attributes)
             .problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @8"),
-        onnx("BatchNormalization").opsets(9, 13).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm)
-            .weights(1, 2).statistics(3, 4).widens().attributes(batch_norm_attributes)
+        onnx("BatchNormalization")
+            .opsets(9, 13)
+            .inputs(5)
+            .outputs(1, 5)
+            .functions(batch_norm_infer, batch_norm_run)
+            .carries(carry_batch_norm)
+            .weights(1, 2)
+            .statistics(3, 4)
+            .widens()
+            .attributes(batch_norm_attributes)
             .problems("f32[2,3,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 @9"),
-        onnx("BatchNormalization").opsets(14).inputs(5).outputs(1, 5).functions(batch_norm_infer, batch_norm_run).carries(carry_batch_norm).weights(1, 2)
-            .statistics(3, 4).widens().attributes(batch_norm_attributes)
+        onnx("BatchNormalization")
+            .opsets(14)
+            .inputs(5)
+            .outputs(1, 5)
+            .functions(batch_norm_infer, batch_norm_run)
+            .carries(carry_batch_norm)
+            .weights(1, 2)
+            .statistics(3, 4)
+            .widens()
+            .attributes(batch_norm_attributes)
             .problems("f32[2,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[3,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01; "
                       "f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
-        onnx("InstanceNormalization").inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
+        onnx("InstanceNormalization")
+            .inputs(3)
+            .functions(group_norm_infer, group_norm_run)
+            .carries(carry_first_axis<1>)
+            .weights(1, 2)
+            .widens()
             .attributes("consumed_inputs:is epsilon:f")
             .problems("f32[2,5,3,7] f32[5] f32[5]; f32[1,3,9] f32[3] f32[3] epsilon=0.01; f32[0,3,4,4] f32[3] f32[3]"),
-        onnx("GroupNormalization").opsets(18, 20).inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
-            .attributes("epsilon:f num_groups:i stash_type:i").problems("f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
-        onnx("GroupNormalization").opsets(21).inputs(3).functions(group_norm_infer, group_norm_run).carries(carry_first_axis<1>).weights(1, 2).widens()
+        onnx("GroupNormalization")
+            .opsets(18, 20)
+            .inputs(3)
+            .functions(group_norm_infer, group_norm_run)
+            .carries(carry_first_axis<1>)
+            .weights(1, 2)
+            .widens()
+            .attributes("epsilon:f num_groups:i stash_type:i")
+            .problems("f32[2,6,3,5] f32[2] f32[2] num_groups=2 @18"),
+        onnx("GroupNormalization")
+            .opsets(21)
+            .inputs(3)
+            .functions(group_norm_infer, group_norm_run)
+            .carries(carry_first_axis<1>)
+            .weights(1, 2)
+            .widens()
             .attributes("epsilon:f num_groups:i stash_type:i")
             .problems("f32[2,6,3,5] f32[6] f32[6] num_groups=3; f32[1,4,7] f32[4] f32[4] num_groups=1 epsilon=0.01"),
-        onnx("LayerNormalization").opsets(17).inputs(2, 3).outputs(1, 3).functions(layer_norm_infer, layer_norm_run).carries(carry_layer_norm)
-            .weights(1, 2).exact_outputs_from(1).widens().attributes("axis:i epsilon:f stash_type:i")
+        onnx("LayerNormalization")
+            .opsets(17)
+            .inputs(2, 3)
+            .outputs(1, 3)
+            .functions(layer_norm_infer, layer_norm_run)
+            .carries(carry_layer_norm)
+            .weights(1, 2)
+            .exact_outputs_from(1)
+            .widens()
+            .attributes("axis:i epsilon:f stash_type:i")
             .problems("f32[2,3,17] f32[17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[3,5] f32[3,5] f32[5] axis=0 epsilon=0.01; "
                       "f32[0,7] f32[7] f32[7]; f16[4,9] f16[9]"),
-        onnx("RMSNormalization").opsets(23).inputs(2).functions(layer_norm_infer, layer_norm_run).carries(carry_layer_norm).weights(1)
+        onnx("RMSNormalization")
+            .opsets(23)
+            .inputs(2)
+            .functions(layer_norm_infer, layer_norm_run)
+            .carries(carry_layer_norm)
+            .weights(1)
             .attributes("axis:i epsilon:f stash_type:i")
             .problems("f32[2,3,17] f32[17]; f32[2,3,4,5] f32[4,5] axis=2; f32[0,7] f32[7]"),
-        onnx("MeanVarianceNormalization").opsets(9).inputs(1).functions(mean_variance_infer, mean_variance_run).carries(carry_mean_variance)
-            .attributes("axes:is").problems("f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
+        onnx("MeanVarianceNormalization")
+            .opsets(9)
+            .inputs(1)
+            .functions(mean_variance_infer, mean_variance_run)
+            .carries(carry_mean_variance)
+            .attributes("axes:is")
+            .problems("f32[3,2,5,4]; f32[3,5,4] axes=1,2; f32[2,3] axes=-1; f32[0,3,2,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

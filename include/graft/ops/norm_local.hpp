@@ -21,8 +21,7 @@ inline status lrn_run(run_context& c) {
     const std::int64_t channels = x[1], plane = x.product(2, x.rank()), size = c.integer("size", 1);
     // No more neighbours than there are channels, so that the loop is bounded by the input.
     const std::int64_t before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
-    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size),
-                 beta = static_cast<double>(c.real("beta", 0.75f));
+    const double factor = static_cast<double>(c.real("alpha", 1e-4f)) / static_cast<double>(size), beta = static_cast<double>(c.real("beta", 0.75f));
     const double bias = static_cast<double>(c.real("bias", 1.0f));
     widened<double> in;
     GRAFT_TRY(widen(c, c.in[0], in));
@@ -82,11 +81,12 @@ inline status lrn_gradient(gradient_context& c) {
     if (x.elements() == 0) return c.give(0, c.build.zeros(x, c.in(0))), status();
     const std::int64_t size = c.integer("size", 1), before = (size - 1) / 2, after = size - 1 - before;
     const double alpha = static_cast<double>(c.real("alpha", 1e-4f)), beta = static_cast<double>(c.real("beta", 0.75f)),
-        bias = static_cast<double>(c.real("bias", 1.0f));
+                 bias = static_cast<double>(c.real("bias", 1.0f));
     const shape parted{x[0], 1, x[1], x.product(2, x.rank())};
     const auto average = [&](value_id v, std::int64_t begin, std::int64_t end) {
-        return c.build.apply("AveragePool", {v}, {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}),
-            integer_attribute("count_include_pad", 1)});
+        return c.build.apply(
+            "AveragePool", {v},
+            {integers_attribute("kernel_shape", {size, 1}), integers_attribute("pads", {begin, 0, end, 0}), integer_attribute("count_include_pad", 1)});
     };
     const value_id flat = c.build.reshape(c.in(0), parted), b = shifted(c, scaled(c, average(c.build.mul(flat, flat), before, after), alpha), bias);
     const value_id g = c.build.mul(c.build.reshape(c.dy(), parted), c.build.apply("Pow", {b, c.build.number(-beta, b)}));
@@ -104,8 +104,8 @@ inline status lp_norm_gradient(gradient_context& c) {
     const bool squares = c.integer("p", 2) == 2;
     const value_id norm = c.build.apply(squares ? "ReduceL2" : "ReduceL1", {c.in(0), c.build.integers({axis})}, {integer_attribute("keepdims", 1)});
     const value_id zero = c.build.apply("Equal", {norm, c.build.number(0, norm)});
-    const value_id inverse = c.build.apply("Where", {zero, c.build.number(0, norm), c.build.apply("Reciprocal", {c.build.apply("Where", {zero, c.build.number(1,
-        norm), norm})})});
+    const value_id inverse =
+        c.build.apply("Where", {zero, c.build.number(0, norm), c.build.apply("Reciprocal", {c.build.apply("Where", {zero, c.build.number(1, norm), norm})})});
     const value_id along = sum_along(c, c.build.mul(c.dy(), c.out()), axis);
     c.give(0, c.build.mul(c.build.sub(c.dy(), c.build.mul(squares ? c.out() : c.build.apply("Sign", {c.in(0)}), along)), inverse));
     return {};
@@ -118,9 +118,19 @@ inline gradient_table norm_local_gradients() {
 
 inline op_table norm_local_ops() {
     static constexpr op_row rows[] = {
-        onnx("LRN").inputs(1).functions(lrn_infer, lrn_run).carries(carry_first_axis<1>).combines().widens().attributes("alpha:f beta:f bias:f size:i")
+        onnx("LRN")
+            .inputs(1)
+            .functions(lrn_infer, lrn_run)
+            .carries(carry_first_axis<1>)
+            .combines()
+            .widens()
+            .attributes("alpha:f beta:f bias:f size:i")
             .problems("f32[2,9,3,5] size=5; f32[1,4,3] size=2 alpha=0.1 beta=0.5 bias=2; f32[1,3,2,2] size=9"),
-        onnx("LpNormalization").inputs(1).functions(lp_norm_infer, lp_norm_run).carries(carry_axis_last).attributes("axis:i p:i")
+        onnx("LpNormalization")
+            .inputs(1)
+            .functions(lp_norm_infer, lp_norm_run)
+            .carries(carry_axis_last)
+            .attributes("axis:i p:i")
             .problems("f32[3,5,4]; f32[3,5,4] axis=1 p=1; f32[0,4]; f32[7] axis=0"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

@@ -76,7 +76,50 @@ namespace ops {
 
 GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
-        activation_ops(), arg_ops(), attention_ops(), cast_ops(), causal_conv_ops(), control_ops(), conv_ops(), conv_transpose_ops(), cumulative_ops(), deform_conv_ops(), detection_ops(), einsum_ops(), elementwise_binary_ops(), elementwise_unary_ops(), elementwise_variadic_ops(), gather_ops(), generate_ops(), grid_ops(), legacy_ops(), linear_algebra_ops(), linear_attention_ops(), logical_ops(), loss_ops(), matmul_ops(), norm_ops(), norm_local_ops(), pad_ops(), pool_ops(), quantize_ops(), quantized_ops(), random_ops(), rearrange_ops(), recurrent_ops(), reduce_ops(), resize_ops(), scatter_ops(), selection_ops(), shape_ops(), signal_ops(), slice_ops(), softmax_ops(), tfidf_ops(), unfold_ops(), window_function_ops(),
+        activation_ops(),
+        arg_ops(),
+        attention_ops(),
+        cast_ops(),
+        causal_conv_ops(),
+        control_ops(),
+        conv_ops(),
+        conv_transpose_ops(),
+        cumulative_ops(),
+        deform_conv_ops(),
+        detection_ops(),
+        einsum_ops(),
+        elementwise_binary_ops(),
+        elementwise_unary_ops(),
+        elementwise_variadic_ops(),
+        gather_ops(),
+        generate_ops(),
+        grid_ops(),
+        legacy_ops(),
+        linear_algebra_ops(),
+        linear_attention_ops(),
+        logical_ops(),
+        loss_ops(),
+        matmul_ops(),
+        norm_ops(),
+        norm_local_ops(),
+        pad_ops(),
+        pool_ops(),
+        quantize_ops(),
+        quantized_ops(),
+        random_ops(),
+        rearrange_ops(),
+        recurrent_ops(),
+        reduce_ops(),
+        resize_ops(),
+        scatter_ops(),
+        selection_ops(),
+        shape_ops(),
+        signal_ops(),
+        slice_ops(),
+        softmax_ops(),
+        tfidf_ops(),
+        unfold_ops(),
+        window_function_ops(),
     };
     return tables;
 }
@@ -86,7 +129,9 @@ GRAFT_INLINE const op_row* find_op(const char* domain, const char* name, int ver
     const bool is_lowered = std::strcmp(domain, "graft") == 0;
     for (const op_table& table : is_lowered ? table_list(&lowered, 1) : all_op_tables())
         for (const op_row& row : table)
-            if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) && (is_lowered || (version >= row.since && (!row.until || version <= row.until)))) return &row;
+            if (!std::strcmp(row.name, name) && !std::strcmp(row.domain, domain) &&
+                (is_lowered || (version >= row.since && (!row.until || version <= row.until))))
+                return &row;
     return nullptr;
 }
 

@@ -27,7 +27,8 @@ inline bool loss_is_finite(const run_context& c, int i) noexcept { return !c.has
 
 /// Loads up to four inputs in blocks, calls f(n, blocks) and stores the outputs: block k is input from[k] and becomes output to[k]
 /// (-1: none, or left out).
-template <int Blocks, class F> inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
+template <int Blocks, class F>
+inline void for_update(run_context& c, const int (&from)[Blocks], const int (&to)[Blocks], const F& f) {
     for_blocks(c.pool, c.in[0].elements(), [&](std::int64_t first, int n) {
         double block[Blocks][block_size];
         for (int k = 0; k < Blocks; ++k) {
@@ -42,7 +43,8 @@ template <int Blocks, class F> inline void for_update(run_context& c, const int 
     });
 }
 /// Gives every output i the input from[i].
-template <int Outputs> inline status keep_all(run_context& c, const int (&from)[Outputs]) {
+template <int Outputs>
+inline status keep_all(run_context& c, const int (&from)[Outputs]) {
     for (int i = 0; i < Outputs; ++i)
         if (c.wants(i) && c.has(from[i])) GRAFT_TRY(copy_input(c, from[i], i));
     return {};
@@ -65,7 +67,7 @@ inline status sgd_run(run_context& c) {
     const double momentum = decimal(c, "momentum", 0), damped = 1 - decimal(c, "dampening", 0), decay = decimal(c, "weight_decay", 0);
     const double step = c.in[3].real(0) * decimal(c, "rate", 1);
     const bool nesterov = c.integer("nesterov", 0) != 0;
-    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1, 2}, {0, -1, 1}, [&](int n, double(*block)[block_size]) {
         double *w = block[0], *g = block[1], *b = block[2];
         for (int i = 0; i < n; ++i) {
             g[i] += decay * w[i];
@@ -94,12 +96,12 @@ inline status adam_infer(infer_context& c) {
 inline status adam_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 6)) return keep_all(c, {0, 2, 3});
-    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8), decay = decimal(c,
-        "weight_decay", 0);
+    const double beta1 = decimal(c, "beta1", 0.9), beta2 = decimal(c, "beta2", 0.999), epsilon = decimal(c, "epsilon", 1e-8),
+                 decay = decimal(c, "weight_decay", 0);
     const double rate = c.in[4].real(0) * decimal(c, "rate", 1), step = static_cast<double>(std::max<std::int64_t>(c.in[5].integer(0), 1));
     const double size = rate / (1 - std::pow(beta1, step)), correction = std::sqrt(1 - std::pow(beta2, step));
     const bool decoupled = c.integer("decoupled", 0) != 0;
-    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1, 2, 3}, {0, -1, 1, 2}, [&](int n, double(*block)[block_size]) {
         double *w = block[0], *g = block[1], *m = block[2], *v = block[3];
         for (int i = 0; i < n; ++i) {
             if (decoupled)
@@ -126,7 +128,7 @@ inline status average_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     if (!loss_is_finite(c, 2)) return keep_all(c, {0});
     const double given = decimal(c, "decay", 0.999), decay = c.has(3) ? warm_decay(given, c.in[3].integer(0)) : given;
-    for_update(c, {0, 1}, {0, -1}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0, 1}, {0, -1}, [&](int n, double(*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] = decay * block[0][i] + (1 - decay) * block[1][i];
     });
     return {};
@@ -164,7 +166,7 @@ inline status scale_by_norm_infer(infer_context& c) {
 inline status scale_by_norm_run(run_context& c) {
     if (is_empty(c.in[0])) return {};
     const double ratio = decimal(c, "max_norm", 1) / (c.in[1].real(0) + 1e-6), factor = ratio > 1 ? 1 : ratio;
-    for_update(c, {0}, {0}, [&](int n, double (*block)[block_size]) {
+    for_update(c, {0}, {0}, [&](int n, double(*block)[block_size]) {
         for (int i = 0; i < n; ++i) block[0][i] *= factor;
     });
     return {};
@@ -172,27 +174,55 @@ inline status scale_by_norm_run(run_context& c) {
 
 inline op_table optimizer_ops() {
     static constexpr op_row rows[] = {
-        own("SGD").inputs(4, 5).outputs(1, 2).functions(sgd_infer, sgd_run).plays(op_role::update).exact_outputs_from(0)
+        own("SGD")
+            .inputs(4, 5)
+            .outputs(1, 2)
+            .functions(sgd_infer, sgd_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
             .attributes("dampening:f momentum:f nesterov:i rate:f weight_decay:f")
-            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
-                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - f32(0.1) f32(1)"),
-        own("Adam").inputs(6, 7).outputs(1, 3).functions(adam_infer, adam_run).plays(op_role::update).exact_outputs_from(0)
+            .problems("f32[5,17] f32[5,17] - f32(0.1) f32(1); f32[1000] f32[1000] f32[1000] f32(0.1) f32(1) momentum=0.9 weight_decay=0.01; f32[33] f32[33] "
+                      "f32[33] f32(0.1) f32(1) momentum=0.9 nesterov=1 rate=0.5; "
+                      "f32[7] f32[7] f32[7] f32(0.1) - momentum=0.5 dampening=0.25; f64[9] f64[9] f64[9] f64(0.1) f64(1) momentum=0.9; f32[0] f32[0] - "
+                      "f32(0.1) f32(1)"),
+        own("Adam")
+            .inputs(6, 7)
+            .outputs(1, 3)
+            .functions(adam_infer, adam_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
             .attributes("beta1:f beta2:f decoupled:i epsilon:f rate:f weight_decay:f")
-            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
-                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] f64[9]~0:1 f64(0.01) i64(2) f64(1); "
+            .problems("f32[5,17] f32[5,17] f32[5,17] f32[5,17]~0:1 f32(0.01) i64(1) f32(1); f32[1000] f32[1000] f32[1000] f32[1000]~0:1 f32(0.01) i64(7) "
+                      "f32(1) weight_decay=0.1 decoupled=1 rate=0.5; "
+                      "f32[33] f32[33] f32[33] f32[33]~0:1 f32(0.01) i64(100) - beta1=0.8 beta2=0.99 epsilon=0.001 weight_decay=0.1; f64[9] f64[9] f64[9] "
+                      "f64[9]~0:1 f64(0.01) i64(2) f64(1); "
                       "f32[0] f32[0] f32[0] f32[0] f32(0.1) i64(1) f32(1)"),
-        own("ExponentialMovingAverage").inputs(2, 4).functions(average_infer, average_run).plays(op_role::update)
-            .exact_outputs_from(0).attributes("decay:f")
-            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; f32[0] f32[0] f32(1) i64(1)"),
-        own("GlobalNorm").inputs_from(1).functions(global_norm_infer, global_norm_run).plays(op_role::update)
-            .exact_outputs_from(0).problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
-        own("ScaleByNorm").inputs(2).functions(scale_by_norm_infer, scale_by_norm_run).plays(op_role::update)
-            .exact_outputs_from(0).elementwise().attributes("max_norm:f")
+        own("ExponentialMovingAverage")
+            .inputs(2, 4)
+            .functions(average_infer, average_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .attributes("decay:f")
+            .problems("f32[5,17] f32[5,17] f32(1) decay=0.9; f32[1000] f32[1000]; f64[9] f64[9] f64(1) decay=0.5; f32[33] f32[33] f32(1) i64(3) decay=0.9; "
+                      "f32[0] f32[0] f32(1) i64(1)"),
+        own("GlobalNorm")
+            .inputs_from(1)
+            .functions(global_norm_infer, global_norm_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .problems("f32[5,17]; f32[1000] f32[3,5] f32(2); f64[9]; f32[0] f32[7]"),
+        own("ScaleByNorm")
+            .inputs(2)
+            .functions(scale_by_norm_infer, scale_by_norm_run)
+            .plays(op_role::update)
+            .exact_outputs_from(0)
+            .elementwise()
+            .attributes("max_norm:f")
             .problems("f32[5,17] f32(10) max_norm=1; f32[1000] f32(0.5) max_norm=1; f64[9] f64(3) max_norm=0.5; f32[0] f32(1) max_norm=1"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -33,8 +33,7 @@ inline status read_pads(const op_context& c, border_list& border, shape& out) {
         const std::int64_t kept = s[d] + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
         if (kept < 0 && !(constant && s[d] + begin + end >= 0))
             return c.fail(errc::op_shape, "the pads %lld and %lld cut more than extent %lld has", begin, end, s[d]);
-        if (!constant && kept == 0 && (begin > 0 || end > 0))
-            return c.fail(errc::op_shape, "axis %lld is empty: there is nothing to repeat", d);
+        if (!constant && kept == 0 && (begin > 0 || end > 0)) return c.fail(errc::op_shape, "axis %lld is empty: there is nothing to repeat", d);
         border.begin[d] = begin;
         border.end[d] = end;
         out[d] = s[d] + begin + end;
@@ -68,8 +67,7 @@ inline status pad_maps(const run_context& c, char mode, const shape& s, const bo
     GRAFT_TRY(maps.allocate(c, out, mapped));
     for (int d = 0; d < s.rank(); ++d) {
         if (!mapped[d]) continue;
-        const std::int64_t first = border.begin[d] < 0 ? -border.begin[d] : 0,
-                           n = s[d] - first + (border.end[d] < 0 ? border.end[d] : 0);
+        const std::int64_t first = border.begin[d] < 0 ? -border.begin[d] : 0, n = s[d] - first + (border.end[d] < 0 ? border.end[d] : 0);
         const std::int64_t shift = border.begin[d] > 0 ? border.begin[d] : 0, period = mode == 'r' ? 2 * (n - 1) : n;
         for (std::int64_t i = 0; i < out[d]; ++i) {
             std::int64_t j = i - shift;
@@ -140,8 +138,7 @@ inline status center_crop_pad_run(run_context& c) {
     GRAFT_TRY(maps.allocate(c, s, o));
     for (int d = 0; d < s.rank(); ++d) {
         const std::int64_t cut = s[d] > o[d] ? (s[d] - o[d]) / 2 : 0, border = o[d] > s[d] ? (o[d] - s[d]) / 2 : 0;
-        for (std::int64_t i = 0; maps.map[d] && i < o[d]; ++i)
-            maps.map[d][i] = i - border < 0 || i - border >= s[d] ? -1 : i - border + cut;
+        for (std::int64_t i = 0; maps.map[d] && i < o[d]; ++i) maps.map[d][i] = i - border < 0 || i - border >= s[d] ? -1 : i - border + cut;
     }
     const unsigned char zero[8] = {};
     copy_mapped(size_of(c.in[0].type), s, o, maps, c.in[0].data, c.out[0].data, zero);
@@ -176,8 +173,9 @@ inline status pad_gradient(gradient_context& c) {
     if (!forward.is("mode", "constant", "constant")) {
         std::vector<std::int64_t> pads(border.begin, border.begin + x.rank());
         pads.insert(pads.end(), border.end, border.end + x.rank());
-        c.give(0, c.build.apply_graft("PadGrad", {c.dy()}, {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
-                                                         integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
+        c.give(0, c.build.apply_graft("PadGrad", {c.dy()},
+                                      {integers_attribute("pads", std::move(pads)), string_attribute("mode", forward.string("mode", "")),
+                                       integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
         return {};
     }
     const value_id inner = without_borders(c, c.dy(), x, border);
@@ -212,14 +210,33 @@ inline bool carry_pad(batch_carrier& c) {
 
 inline op_table pad_ops() {
     static constexpr op_row rows[] = {
-        onnx("Pad").opsets(1, 1).inputs(1).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s paddings:is value:f")
+        onnx("Pad")
+            .opsets(1, 1)
+            .inputs(1)
+            .functions(pad_infer, pad_run)
+            .carries(carry_pad)
+            .attributes("mode:s paddings:is value:f")
             .problems("f32[2,3] paddings=1,0,0,2 @1"),
-        onnx("Pad").opsets(2, 10).inputs(1).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s pads:is value:f")
+        onnx("Pad")
+            .opsets(2, 10)
+            .inputs(1)
+            .functions(pad_infer, pad_run)
+            .carries(carry_pad)
+            .attributes("mode:s pads:is value:f")
             .problems("f32[2,3] pads=1,0,0,2 value=0.5 @9; f32[2,3] pads=0,2,0,1 mode=reflect @8; f64[4] pads=-1,-2 @10"),
-        onnx("Pad").opsets(11).inputs(2, 4).functions(pad_infer, pad_run).carries(carry_pad).attributes("mode:s")
+        onnx("Pad")
+            .opsets(11)
+            .inputs(2, 4)
+            .functions(pad_infer, pad_run)
+            .carries(carry_pad)
+            .attributes("mode:s")
             .problems("f32[1,2,3] i64{0,1,0,0,0,2} f32(1); f32[3,4] i64{0,2,1,3} mode=reflect @13; u8[3,4] i64{1,0,2,0} mode=edge; "
                       "f32[3] i64{4,5} mode=wrap; f32[2,3,4] i64{1,-1} - i64{-1}; f32[0,2] i64{1,0,0,0}"),
-        onnx("CenterCropPad").opsets(18).inputs(2).functions(center_crop_pad_infer, center_crop_pad_run).attributes("axes:is")
+        onnx("CenterCropPad")
+            .opsets(18)
+            .inputs(2)
+            .functions(center_crop_pad_infer, center_crop_pad_run)
+            .attributes("axes:is")
             .problems("f32[5,8] i64{3,9}; i8[3,4,2] i64{6,1} axes=-3,1; f32[2,0] i32{0,3}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -285,14 +302,18 @@ inline status pad_grad_run(run_context& c) {
 
 inline op_table pad_training_ops() {
     static constexpr op_row rows[] = {
-        own("PadGrad").inputs(1).functions(pad_grad_infer, pad_grad_run).attributes("pads:is mode:s shape:is")
-            .problems("f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
-                      "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
-                      "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"),
+        own("PadGrad")
+            .inputs(1)
+            .functions(pad_grad_infer, pad_grad_run)
+            .attributes("pads:is mode:s shape:is")
+            .problems(
+                "f32[1,2,7,8] pads=0,0,1,2,0,0,2,1 mode=reflect shape=1,2,4,5; f32[2,9] pads=0,3,0,2 mode=edge shape=2,4; f32[12] pads=4,5 mode=wrap shape=3; "
+                "f32[4,6] pads=-1,2,1,-1 mode=reflect shape=4,5; "
+                "f64[5] pads=2,2 mode=edge shape=1; f16[6] pads=1,1 mode=reflect shape=4; bf16[0,4] pads=0,1,0,1 mode=edge shape=0,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -14,8 +14,8 @@ GRAFT_NOINLINE inline status plan_pool(const op_context& c, window& w) {
     const bool explicit_pads = c.is("auto_pad", "NOTSET", "NOTSET");
     for (int i = 0; i < w.rank; ++i)
         if (explicit_pads && (w.axis[i].pad_begin >= w.axis[i].span() || w.axis[i].pad_end >= w.axis[i].span()))
-            return c.fail(errc::op_attribute, "pads %lld and %lld must be smaller than the window, which spans %lld",
-                          w.axis[i].pad_begin, w.axis[i].pad_end, w.axis[i].span());
+            return c.fail(errc::op_attribute, "pads %lld and %lld must be smaller than the window, which spans %lld", w.axis[i].pad_begin, w.axis[i].pad_end,
+                          w.axis[i].span());
     return size_window(c, c.integer("ceil_mode", 0) != 0, w, true);
 }
 
@@ -60,8 +60,7 @@ struct pool_settings {
     bool count_include_pad = false, column_major = false;
     double p = 2;
 };
-using pool_function = double (*)(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s,
-                                 std::int64_t* place);
+using pool_function = double (*)(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s, std::int64_t* place);
 
 /// Applies `f` to every window; each (image, channel) plane is a task.
 GRAFT_NOINLINE inline status run_pool(run_context& c, const window& w, const pool_settings& s, pool_function f) {
@@ -103,8 +102,7 @@ inline status max_pool_infer(infer_context& c) {
     GRAFT_TRY(plan_pool(c, w));
     return c.set(1, dtype::int64, window_shape(c.in[0].extents[0], c.in[0].extents[1], w));
 }
-inline double max_of_window(window_walk& walk, const double* plane, const std::int64_t*, const pool_settings& s,
-                            std::int64_t* place) {
+inline double max_of_window(window_walk& walk, const double* plane, const std::int64_t*, const pool_settings& s, std::int64_t* place) {
     double best = -HUGE_VAL;
     bool any = false;
     if (walk.empty) return 0;
@@ -130,8 +128,7 @@ inline status average_pool_infer(infer_context& c) {
     GRAFT_TRY(check_real(c, 0));
     return infer_pool(c);
 }
-inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s,
-                                std::int64_t*) {
+inline double average_of_window(window_walk& walk, const double* plane, const std::int64_t* output, const pool_settings& s, std::int64_t*) {
     double sum = 0, count = 1;
     for (int i = 0; i < walk.w.rank; ++i) {
         const window_axis& a = walk.w.axis[i];
@@ -375,24 +372,36 @@ inline status average_pool_grad_run(run_context& c) {
 
 inline gradient_table pool_gradients() {
     static constexpr gradient_row rows[] = {
-        {"MaxPool", "", max_pool_gradient}, {"AveragePool", "", average_pool_gradient}, {"LpPool", "", lp_pool_gradient},
-        {"GlobalMaxPool", "", global_max_pool_gradient}, {"GlobalAveragePool", "", global_average_pool_gradient}, {"GlobalLpPool", "", global_lp_pool_gradient},
+        {"MaxPool", "", max_pool_gradient},
+        {"AveragePool", "", average_pool_gradient},
+        {"LpPool", "", lp_pool_gradient},
+        {"GlobalMaxPool", "", global_max_pool_gradient},
+        {"GlobalAveragePool", "", global_average_pool_gradient},
+        {"GlobalLpPool", "", global_lp_pool_gradient},
     };
     return rows;
 }
 inline op_table pool_training_ops() {
     static constexpr op_row rows[] = {
-        own("MaxPoolGrad").inputs(3).functions(max_pool_grad_infer, max_pool_grad_run)
+        own("MaxPoolGrad")
+            .inputs(3)
+            .functions(max_pool_grad_infer, max_pool_grad_run)
             .attributes("dilations:is kernel_shape:is pads:is strides:is")
-            .problems("f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] kernel_shape=3,2 strides=3,2; "
+            .problems("f32[2,3,5,4] f32[2,3,9,7] f32[2,3,5,4] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,3,5] f32[2,2,8,9] f32[2,2,3,5] "
+                      "kernel_shape=3,2 strides=3,2; "
                       "f32[1,5,3] f32[1,5,7] f32[1,5,3] kernel_shape=3 dilations=2; f32[3,17,4,4] f32[3,17,8,8] f32[3,17,4,4] kernel_shape=2,2 strides=2,2; "
                       "f64[1,2,3,3,5] f64[1,2,4,5,6] f64[1,2,3,3,5] kernel_shape=2,3,2; f16[1,3,2,2] f16[1,3,4,4] f16[1,3,2,2] kernel_shape=2,2 strides=2,2; "
                       "f32[0,3,4,4] f32[0,3,5,5] f32[0,3,4,4] kernel_shape=2,2"),
-        own("AveragePoolGrad").inputs(1).functions(average_pool_grad_infer, average_pool_grad_run)
+        own("AveragePoolGrad")
+            .inputs(1)
+            .functions(average_pool_grad_infer, average_pool_grad_run)
             .attributes("count_include_pad:i dilations:is kernel_shape:is pads:is shape:is strides:is")
-            .problems("f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 count_include_pad=1; "
-                      "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
-                      "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] shape=0,3,5,5 kernel_shape=2,2"),
+            .problems(
+                "f32[2,3,5,4] shape=2,3,9,7 kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] shape=2,2,8,9 kernel_shape=3,2 pads=1,0,1,1 "
+                "count_include_pad=1; "
+                "f32[1,2,3,3] shape=1,2,8,8 kernel_shape=3,3 strides=3,3 pads=1,1,1,1 count_include_pad=1; f32[1,5,3] shape=1,5,7 kernel_shape=3 dilations=2; "
+                "f64[1,2,4,5,6] shape=1,2,4,5,6 kernel_shape=2,3,2 pads=1,1,1,0,1,0; f32[3,17,4,4] shape=3,17,8,8 kernel_shape=2,2 strides=2,2; f32[0,3,4,4] "
+                "shape=0,3,5,5 kernel_shape=2,2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -408,32 +417,67 @@ inline bool carry_pool(batch_carrier& c) {
 
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
-        onnx("MaxPool").inputs(1).outputs(1, 2).functions(max_pool_infer, max_pool_run).carries(carry_pool).combines().moves(motion::choose)
-            .plays(op_role::pool).widens()
+        onnx("MaxPool")
+            .inputs(1)
+            .outputs(1, 2)
+            .functions(max_pool_infer, max_pool_run)
+            .carries(carry_pool)
+            .combines()
+            .moves(motion::choose)
+            .plays(op_role::pool)
+            .widens()
             .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is pads:is storage_order:i strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 ceil_mode=1 strides=2,2; "
                       "f32[1,5,7] kernel_shape=3 dilations=2; u8[1,2,5,5] kernel_shape=2,2 auto_pad=SAME_UPPER; f32[1,2,4,5,6] "
-                      "kernel_shape=2,3,2; " "f32[0,3,5,5] kernel_shape=2,2"),
-        onnx("AveragePool").inputs(1).functions(average_pool_infer, average_pool_run).carries(carry_pool).combines().plays(op_role::pool).widens()
+                      "kernel_shape=2,3,2; "
+                      "f32[0,3,5,5] kernel_shape=2,2"),
+        onnx("AveragePool")
+            .inputs(1)
+            .functions(average_pool_infer, average_pool_run)
+            .carries(carry_pool)
+            .combines()
+            .plays(op_role::pool)
+            .widens()
             .attributes("auto_pad:s ceil_mode:i count_include_pad:i dilations:is kernel_shape:is pads:is strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,2,8,9] kernel_shape=3,2 pads=1,0,1,1 "
                       "count_include_pad=1; "
                       "f32[1,2,8,8] kernel_shape=3,3 strides=3,3 pads=1,1,1,1 ceil_mode=1 count_include_pad=1; f32[1,5,7] "
-                      "kernel_shape=3 dilations=2; " "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
-        onnx("LpPool").opsets(2).inputs(1).functions(lp_pool_infer, lp_pool_run).carries(carry_pool).combines().plays(op_role::pool)
+                      "kernel_shape=3 dilations=2; "
+                      "f64[1,2,4,5,6] kernel_shape=2,3,2 auto_pad=SAME_LOWER"),
+        onnx("LpPool")
+            .opsets(2)
+            .inputs(1)
+            .functions(lp_pool_infer, lp_pool_run)
+            .carries(carry_pool)
+            .combines()
+            .plays(op_role::pool)
             .attributes("auto_pad:s ceil_mode:i dilations:is kernel_shape:is p:i pads:is strides:is")
             .problems("f32[1,3,9,7] kernel_shape=3,3 strides=2,2 pads=1,1,1,1; f32[2,3,8] kernel_shape=3 p=3 ceil_mode=1 strides=2; "
                       "f32[1,1,4,4] kernel_shape=2,2 p=1"),
-        onnx("GlobalMaxPool").inputs(1).functions(global_pool_infer, global_max_pool_run).carries(carry_pool).moves(motion::choose).widens()
+        onnx("GlobalMaxPool")
+            .inputs(1)
+            .functions(global_pool_infer, global_max_pool_run)
+            .carries(carry_pool)
+            .moves(motion::choose)
+            .widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
-        onnx("GlobalAveragePool").inputs(1).functions(global_pool_infer, global_average_pool_run).carries(carry_pool).widens()
+        onnx("GlobalAveragePool")
+            .inputs(1)
+            .functions(global_pool_infer, global_average_pool_run)
+            .carries(carry_pool)
+            .widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,2,3,4]; f16[0,3,4,4]"),
-        onnx("GlobalLpPool").opsets(2).inputs(1).functions(global_pool_infer, global_lp_pool_run).carries(carry_pool).attributes("p:i")
+        onnx("GlobalLpPool")
+            .opsets(2)
+            .inputs(1)
+            .functions(global_pool_infer, global_lp_pool_run)
+            .carries(carry_pool)
+            .attributes("p:i")
             .problems("f32[2,5,7,3]; f32[1,3,9] p=3"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

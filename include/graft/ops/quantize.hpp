@@ -26,9 +26,7 @@ inline bool quantized_range(dtype type, double& low, double& high) noexcept {
 }
 
 /// Whether the type is a float of 8 or 4 bits that values are quantised to.
-inline bool is_quantized_float(dtype type) noexcept {
-    return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0;
-}
+inline bool is_quantized_float(dtype type) noexcept { return is_float(type) && !is_arithmetic_float(type) && type != dtype::float8e8m0; }
 
 /// Rounds half to even without minding the rounding mode's name: the default one is in force.
 inline double round_half_even(double x) noexcept { return std::nearbyint(x); }
@@ -41,7 +39,7 @@ inline double saturate(double x, double low, double high) noexcept { return x >=
 struct quantization_layout {
     std::int64_t n = 1, inner = 1, block = 1, blocks = 1;
     bool per_tensor = true, blocked = false;
-    std::int64_t j = 0, k = 0, outer = 0; ///< the element the walk stands at
+    std::int64_t j = 0, k = 0, outer = 0;  ///< the element the walk stands at
 
     std::int64_t parameter() const noexcept {
         if (per_tensor) return 0;
@@ -76,8 +74,7 @@ GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization
     q.n = x[axis];
     if (elements_of(x) > 0) q.inner = x.product(axis + 1, x.rank());
     if (block == 0) {
-        if (scale.rank() != 1 || scale[0] != x[axis])
-            return c.fail_shapes("scale must be a scalar or a vector with one element for each index of the axis");
+        if (scale.rank() != 1 || scale[0] != x[axis]) return c.fail_shapes("scale must be a scalar or a vector with one element for each index of the axis");
         return {};
     }
     q.blocked = true;
@@ -85,8 +82,7 @@ GRAFT_NOINLINE inline status plan_quantization(const op_context& c, quantization
     q.blocks = x[axis] / block + (x[axis] % block != 0);
     if (scale.rank() != x.rank()) return c.fail_shapes("blocked scale must have the rank of the input");
     for (int i = 0; i < x.rank(); ++i)
-        if (scale[i] != (i == axis ? q.blocks : x[i]))
-            return c.fail_shapes("blocked scale must have the input's shape, with one element for each block");
+        if (scale[i] != (i == axis ? q.blocks : x[i])) return c.fail_shapes("blocked scale must have the input's shape, with one element for each block");
     return {};
 }
 
@@ -95,8 +91,7 @@ GRAFT_NOINLINE inline status check_scales(const op_context& c, int i, bool divis
     const std::int64_t n = c.in[i].elements();
     for (std::int64_t k = 0; k < n; ++k) {
         const double s = c.in[i].real(k);
-        if (!(s == s) || (divisor && s == 0))
-            return c.fail(errc::op_value, "scale %lld of input %lld is zero or not a number", k, i);
+        if (!(s == s) || (divisor && s == 0)) return c.fail(errc::op_value, "scale %lld of input %lld is zero or not a number", k, i);
     }
     return {};
 }
@@ -154,8 +149,7 @@ inline status quantize_run(run_context& c) {
     widened<double> scale, zero;
     GRAFT_TRY(read_quantization(c, true, q, scale, zero));
     dtype precision = static_cast<dtype>(c.integer("precision", 0));
-    if (precision == dtype::undefined)
-        precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
+    if (precision == dtype::undefined) precision = is_arithmetic_float(c.in[1].type) ? c.in[1].type : is_float(c.in[0].type) ? c.in[0].type : dtype::float32;
     const bool cast_operands = c.integer("precision", 0) != 0;
     const dtype type = c.out[0].type;
     const bool saturating = c.integer("saturate", 1) != 0;
@@ -170,11 +164,9 @@ inline status quantize_run(run_context& c) {
         for (std::int64_t i = 0; i < count; ++i, q.next()) {
             const std::int64_t p = q.parameter();
             const double divisor = cast_operands ? round_to(precision, scale.data[p]) : scale.data[p];
-            const double y = round_to(precision, (cast_operands ? round_to(precision, x[i]) : x[i]) / divisor),
-                         z = zero.data ? zero.data[p] : 0.0;
+            const double y = round_to(precision, (cast_operands ? round_to(precision, x[i]) : x[i]) / divisor), z = zero.data ? zero.data[p] : 0.0;
             x[i] = integer ? saturate(round_half_even(y) + z, low, high) : type == dtype::float4e2m1 ? y + z : y;
-            if (!integer && !saturating)
-                static_cast<std::uint8_t*>(c.out[0].data)[first + i] = double_to_small_float(type, x[i], false);
+            if (!integer && !saturating) static_cast<std::uint8_t*>(c.out[0].data)[first + i] = double_to_small_float(type, x[i], false);
         }
         if (integer || saturating) store_from_double(type, c.out[0].data, first, count, x);
     }
@@ -191,10 +183,9 @@ inline status dequantize_infer(infer_context& c) {
     if (c.in[1].type != dtype::float8e8m0) GRAFT_TRY(check_scale_type(c, 1));
     GRAFT_TRY(check_same_type(c, 2, 0));
     const std::int64_t wanted_type = c.integer("output_dtype", 0);
-    const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16
-                          ? static_cast<dtype>(wanted_type)
-                      : c.in[1].type == dtype::float8e8m0 ? dtype::float32
-                                                          : c.in[1].type;
+    const dtype out = wanted_type == 1 || wanted_type == 10 || wanted_type == 11 || wanted_type == 16 ? static_cast<dtype>(wanted_type)
+                      : c.in[1].type == dtype::float8e8m0                                             ? dtype::float32
+                                                                                                      : c.in[1].type;
     if (wanted_type && static_cast<std::int64_t>(out) != wanted_type)
         return refuse_type_number(c, errc::op_attribute, "output_dtype %s is no arithmetic float", wanted_type);
     GRAFT_TRY(plan_quantization(c, q));
@@ -224,8 +215,7 @@ inline status dynamic_quantize_run(run_context& c) {
     if (c.wants(1)) *c.out[1].as<float>() = scale;
     if (c.wants(2)) *c.out[2].as<std::uint8_t>() = static_cast<std::uint8_t>(zero);
     for (std::int64_t i = 0; c.wants(0) && i < n; ++i)
-        c.out[0].as<std::uint8_t>()[i] =
-            static_cast<std::uint8_t>(saturate(round_half_even(static_cast<double>(x[i] / scale)) + zero, 0, 255));
+        c.out[0].as<std::uint8_t>()[i] = static_cast<std::uint8_t>(saturate(round_half_even(static_cast<double>(x[i] / scale)) + zero, 0, 255));
     return {};
 }
 
@@ -237,13 +227,15 @@ inline status fake_quantize_infer(infer_context& c) {
     GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(check_real(c, 1));
     GRAFT_TRY(plan_quantization(c, q));
-    if (c.integer("low", 0) >= c.integer("high", 255)) return c.fail(errc::op_attribute, "low %lld must be below high %lld", c.integer("low", 0),
-        c.integer("high", 255));
+    if (c.integer("low", 0) >= c.integer("high", 255))
+        return c.fail(errc::op_attribute, "low %lld must be below high %lld", c.integer("low", 0), c.integer("high", 255));
     return c.set(0, c.in[1].type, c.in[0].extents);
 }
 inline status fake_quantize_run(run_context& c) {
     const double low = static_cast<double>(c.integer("low", 0)), high = static_cast<double>(c.integer("high", 255));
-    return run_by_quantization(c, true, [&](double x, double scale, double zero) { return (saturate(round_half_even(round_to(c.in[1].type, x / scale)) + zero, low, high) - zero) * scale; });
+    return run_by_quantization(c, true, [&](double x, double scale, double zero) {
+        return (saturate(round_half_even(round_to(c.in[1].type, x / scale)) + zero, low, high) - zero) * scale;
+    });
 }
 
 // Straight through (Jacob et al., 2018): dX = dY where the rounded value is inside [low, high], else 0. The scale gets none.
@@ -254,7 +246,7 @@ inline status fake_quantize_gradient(gradient_context& c) {
     GRAFT_TRY(plan_quantization(forward, q));
     if (!c.wants(0)) return {};
     const dtype type = c.build.type(c.in(0));
-    shape along; // of the parameters, so that they are broadcast
+    shape along;  // of the parameters, so that they are broadcast
     if (!q.per_tensor) {
         along = shape::filled(c.extents(c.in(0)).rank(), 1);
         int axis = 0;
@@ -265,23 +257,29 @@ inline status fake_quantize_gradient(gradient_context& c) {
     const auto parameter = [&](int i) { return c.build.reshape(cast_to(c, c.in(i), type), along); };
     value_id code = c.build.apply("Round", {c.build.div(c.in(0), parameter(1))});
     if (c.in(2) != no_value) code = c.build.add(code, parameter(2));
-    const value_id kept = c.build.apply("Clip", {code, c.build.number(static_cast<double>(c.integer("low", 0)), code),
-        c.build.number(static_cast<double>(c.integer("high", 255)), code)});
+    const value_id kept = c.build.apply(
+        "Clip", {code, c.build.number(static_cast<double>(c.integer("low", 0)), code), c.build.number(static_cast<double>(c.integer("high", 255)), code)});
     c.give(0, where(c, c.build.apply("Equal", {code, kept}), cast_to(c, c.dy(), type)));
     return {};
 }
 
 inline gradient_table quantize_gradients() {
     static constexpr gradient_row rows[] = {
-        {"QuantizeLinear", "", nullptr}, {"DequantizeLinear", "", nullptr}, {"DynamicQuantizeLinear", "", nullptr}, {"FakeQuantize", "graft",
-            fake_quantize_gradient},
+        {"QuantizeLinear", "", nullptr},
+        {"DequantizeLinear", "", nullptr},
+        {"DynamicQuantizeLinear", "", nullptr},
+        {"FakeQuantize", "graft", fake_quantize_gradient},
     };
     return rows;
 }
 inline op_table quantize_training_ops() {
     static constexpr op_row rows[] = {
-        own("FakeQuantize").inputs(2, 3).functions(fake_quantize_infer, fake_quantize_run).attributes("axis:i high:i low:i")
-            .problems("f32[3,17] f32(0.01) u8(120) low=0 high=255; f32[2,3,5] f32[3]~0.01:0.05 i8[3] axis=1 low=-128 high=127; f64[4,9] f64[9]~0.1:0.5 axis=-1 low=-8 high=7; "
+        own("FakeQuantize")
+            .inputs(2, 3)
+            .functions(fake_quantize_infer, fake_quantize_run)
+            .attributes("axis:i high:i low:i")
+            .problems("f32[3,17] f32(0.01) u8(120) low=0 high=255; f32[2,3,5] f32[3]~0.01:0.05 i8[3] axis=1 low=-128 high=127; f64[4,9] f64[9]~0.1:0.5 axis=-1 "
+                      "low=-8 high=7; "
                       "f16[9] f16(0.1) i8(0) low=-128 high=127; f32[0,3] f32(0.5) low=0 high=255; f32[7,5] f32[7]~0.01:0.1 axis=0 low=0 high=15"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -297,21 +295,37 @@ inline bool carry_quantize(batch_carrier& c) {
 
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
-        onnx("QuantizeLinear").opsets(10).inputs(2, 3).functions(quantize_infer, quantize_run).carries(carry_quantize).plays(op_role::quantize).rounds()
+        onnx("QuantizeLinear")
+            .opsets(10)
+            .inputs(2, 3)
+            .functions(quantize_infer, quantize_run)
+            .carries(carry_quantize)
+            .plays(op_role::quantize)
+            .rounds()
             .attributes("axis:i block_size:i output_dtype:i precision:i saturate:i")
             .problems("f32[3,17] f32(0.05) u8(7); f32[2,3,5] f32[3]~0.01:0.1 i8[3]; f32[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 "
                       "block_size=3 output_dtype=3; "
                       "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
-        onnx("DequantizeLinear").opsets(10).inputs(2, 3).functions(dequantize_infer, dequantize_run).carries(carry_quantize).plays(op_role::dequantize)
+        onnx("DequantizeLinear")
+            .opsets(10)
+            .inputs(2, 3)
+            .functions(dequantize_infer, dequantize_run)
+            .carries(carry_quantize)
+            .plays(op_role::dequantize)
             .attributes("axis:i block_size:i output_dtype:i")
             .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                       "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
-        onnx("DynamicQuantizeLinear").opsets(11).inputs(1).outputs(3).functions(dynamic_quantize_infer, dynamic_quantize_run)
-            .rounds().problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
+        onnx("DynamicQuantizeLinear")
+            .opsets(11)
+            .inputs(1)
+            .outputs(3)
+            .functions(dynamic_quantize_infer, dynamic_quantize_run)
+            .rounds()
+            .problems("f32[3,17]; f32[9]~0.5:2; f32[0]; f32(3)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -11,8 +11,7 @@ namespace ops {
 
 /// Widens a quantised tensor minus its zero point (input `z`, if given): one zero point for all, or one for each of `n` groups of
 /// `inner` elements, over and over.
-GRAFT_NOINLINE inline status widen_centred(const run_context& c, int i, int z, std::int64_t n, std::int64_t inner,
-                                           widened<double>& out) {
+GRAFT_NOINLINE inline status widen_centred(const run_context& c, int i, int z, std::int64_t n, std::int64_t inner, widened<double>& out) {
     const tensor_view& t = c.in[i];
     GRAFT_TRY(widen(c, t, out));
     if (!c.has(z)) return {};
@@ -46,8 +45,7 @@ inline status qlinear_conv_infer(infer_context& c) {
     for (int i : {4, 5}) GRAFT_TRY(check_scalar_or_vector(c, i, p.groups * p.oc));
     return c.set(0, c.in[7].type, window_shape(p.n, p.groups * p.oc, p.w));
 }
-inline void store_requantized(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count,
-                              double* sums) {
+inline void store_requantized(const convolution_store& self, std::int64_t m, std::int64_t first, std::int64_t count, double* sums) {
     const op_context& c = self.c;
     double low = 0, high = 0;
     quantized_range(c.out[0].type, low, high);
@@ -55,12 +53,10 @@ inline void store_requantized(const convolution_store& self, std::int64_t m, std
     const float* w_scale = c.in[4].as<float>();
     const float scale = c.in[1].as<float>()[0] * w_scale[c.in[4].elements() == 1 ? 0 : m] / c.in[6].as<float>()[0];
     const double zero = c.in[7].real(0);
-    for (std::int64_t i = 0; i < count; ++i)
-        sums[i] = saturate(round_half_even(static_cast<double>(static_cast<float>(sums[i]) * scale)) + zero, low, high);
+    for (std::int64_t i = 0; i < count; ++i) sums[i] = saturate(round_half_even(static_cast<double>(static_cast<float>(sums[i]) * scale)) + zero, low, high);
     store_from_double(c.out[0].type, c.out[0].data, first, count, sums);
 }
-inline status integer_conv_inputs(run_context& c, int x_at, int x_zero, int w_at, int w_zero, convolution& p, widened<double>& x,
-                                  widened<double>& w) {
+inline status integer_conv_inputs(run_context& c, int x_at, int x_zero, int w_at, int w_zero, convolution& p, widened<double>& x, widened<double>& w) {
     const shape& weight = c.in[w_at].extents;
     GRAFT_TRY(widen_centred(c, x_at, x_zero, 1, c.in[x_at].elements(), x));
     GRAFT_TRY(widen_centred(c, w_at, w_zero, weight[0], weight.product(1, weight.rank()), w));
@@ -127,7 +123,7 @@ GRAFT_NOINLINE inline status widen_matrix(const run_context& c, int i, int z, bo
     if (!c.has(z) || is_empty(t)) return {};
     double* x = reinterpret_cast<double*>(out.memory.data());
     const std::int64_t columns = t.extents.back(), rows = t.extents.rank() > 1 ? t.extents.at(-2) : 1, total = t.elements();
-    const bool column_vector = t.extents.rank() == 1 && !by_row; // B as a vector is one column
+    const bool column_vector = t.extents.rank() == 1 && !by_row;  // B as a vector is one column
     for (std::int64_t k = 0; k < total; ++k) {
         const std::int64_t row = k / columns % rows, batch = k / columns / rows;
         x[k] -= matrix_parameter(c.in[z], batch, column_vector ? 0 : by_row ? row : k % columns, by_row ? rows : columns);
@@ -173,18 +169,16 @@ inline status qlinear_matmul_infer(infer_context& c) {
     for (int i : {6, 7}) GRAFT_TRY(check_matrix_parameter(c, i, p.result, true));
     return c.set(0, c.in[7].type, p.result);
 }
-inline void store_requantized_product(const matmul_store<double>& self, std::int64_t batch, std::int64_t row, std::int64_t first,
-                                      std::int64_t count, double* sums) {
+inline void store_requantized_product(const matmul_store<double>& self, std::int64_t batch, std::int64_t row, std::int64_t first, std::int64_t count,
+                                      double* sums) {
     const op_context& c = self.c;
     const std::int64_t* batches = static_cast<const std::int64_t*>(self.extra) + 2 * batch;
     double low = 0, high = 0;
     const bool integer = quantized_range(c.out[0].type, low, high);
     const double a_scale = matrix_parameter(c.in[1], batches[0], row, self.p.m);
-    const double y_scale = matrix_parameter(c.in[6], batch, row, self.p.m),
-                 zero = matrix_parameter(c.in[7], batch, row, self.p.m);
+    const double y_scale = matrix_parameter(c.in[6], batch, row, self.p.m), zero = matrix_parameter(c.in[7], batch, row, self.p.m);
     for (std::int64_t j = 0; j < count; ++j) {
-        const float scale = static_cast<float>(static_cast<float>(a_scale) *
-                                               static_cast<float>(matrix_parameter(c.in[4], batches[1], first + j, self.p.n))) /
+        const float scale = static_cast<float>(static_cast<float>(a_scale) * static_cast<float>(matrix_parameter(c.in[4], batches[1], first + j, self.p.n))) /
                             static_cast<float>(y_scale);
         const double y = static_cast<double>(static_cast<float>(sums[j]) * scale);
         sums[j] = integer ? saturate(round_half_even(y) + zero, low, high) : y + zero;
@@ -204,8 +198,7 @@ inline status qlinear_matmul_run(run_context& c) {
     std::int64_t* batches = nullptr;
     GRAFT_TRY(scratch_of(c, checked_mul(p.batch.elements(), 2), memory, batches));
     strided_walk walk_a(p.batch, p.batch_a), walk_b(p.batch, p.batch_b);
-    for (std::int64_t i = 0; i < p.batch.elements(); ++i, walk_a.next(), walk_b.next())
-        batches[2 * i] = walk_a.offset, batches[2 * i + 1] = walk_b.offset;
+    for (std::int64_t i = 0; i < p.batch.elements(); ++i, walk_a.next(), walk_b.next()) batches[2 * i] = walk_a.offset, batches[2 * i + 1] = walk_b.offset;
     return multiply_matrices<double>(c, p, a.data, b.data, {c, p, store_requantized_product, batches});
 }
 
@@ -217,28 +210,55 @@ inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_p
 
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
-        onnx("QLinearConv").opsets(10).inputs(8, 9).functions(qlinear_conv_infer, qlinear_conv_run).carries(carry_first_axis<1>).combines()
-            .plays(op_role::convolution).rounds().work(qlinear_conv_work)
+        onnx("QLinearConv")
+            .opsets(10)
+            .inputs(8, 9)
+            .functions(qlinear_conv_infer, qlinear_conv_run)
+            .carries(carry_first_axis<1>)
+            .combines()
+            .plays(op_role::convolution)
+            .rounds()
+            .work(qlinear_conv_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("u8[1,3,9,7] f32(0.02) u8(128) i8[5,3,3,3] f32[5]~0.01:0.02 i8[5] f32(0.05) u8(100) i32[5] pads=1,1,1,1; "
                       "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
                       "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
-        onnx("ConvInteger").opsets(10).inputs(2, 4).functions(conv_integer_infer, conv_integer_run).carries(carry_first_axis<1>).combines()
-            .plays(op_role::convolution).work(conv_integer_work)
+        onnx("ConvInteger")
+            .opsets(10)
+            .inputs(2, 4)
+            .functions(conv_integer_infer, conv_integer_run)
+            .carries(carry_first_axis<1>)
+            .combines()
+            .plays(op_role::convolution)
+            .work(conv_integer_work)
             .attributes("auto_pad:s dilations:is group:i kernel_shape:is pads:is strides:is")
             .problems("u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
                       "i8[3]"),
-        onnx("MatMulInteger").opsets(10).inputs(2, 4).functions(matmul_integer_infer, matmul_integer_run).carries(carry_matmul).combines()
-            .plays(op_role::product).work(matmul_work)
+        onnx("MatMulInteger")
+            .opsets(10)
+            .inputs(2, 4)
+            .functions(matmul_integer_infer, matmul_integer_run)
+            .carries(carry_matmul)
+            .combines()
+            .plays(op_role::product)
+            .work(matmul_work)
             .problems("u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
-        onnx("QLinearMatMul").opsets(10).inputs(8).functions(qlinear_matmul_infer, qlinear_matmul_run).carries(carry_qlinear_matmul).combines()
-            .plays(op_role::product).rounds().work(matmul_work)
+        onnx("QLinearMatMul")
+            .opsets(10)
+            .inputs(8)
+            .functions(qlinear_matmul_infer, qlinear_matmul_run)
+            .carries(carry_qlinear_matmul)
+            .combines()
+            .plays(op_role::product)
+            .rounds()
+            .work(matmul_work)
             .problems("u8[7,13] f32(0.02) u8(113) u8[13,5] f32(0.01) u8(114) f32(0.05) u8(118); i8[2,3,4] f32(0.02) i8(1) i8[2,4,5] "
-                      "f32(0.01) i8(0) f32(0.05) i8(0); " "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
+                      "f32(0.01) i8(0) f32(0.05) i8(0); "
+                      "u8[3,4] f32(0.1) u8(0) i8[4,2] f32[2]~0.1:0.2 i8[2] f32(0.1) u8(9)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -11,9 +11,7 @@ namespace ops {
 inline random_stream stream_of(const run_context& c) {
     const attribute* seed = c.n.find("seed");
     if (!seed) return random_stream(c.seed);
-    return random_stream(seed->kind == attribute_kind::integer ? static_cast<std::uint64_t>(seed->integer)
-                                                               : bit_cast<std::uint32_t>(seed->real),
-                         1);
+    return random_stream(seed->kind == attribute_kind::integer ? static_cast<std::uint64_t>(seed->integer) : bit_cast<std::uint32_t>(seed->real), 1);
 }
 
 // RandomNormal-1,22, RandomNormalLike-1,22: y = mean + scale * normal; RandomUniform-1,22, RandomUniformLike-1,22: y in [low,
@@ -23,8 +21,7 @@ inline status random_infer(infer_context& c) {
     GRAFT_TRY(type_attribute(c, "dtype", dtype::float32, accept::real, type));
     if (!c.has_attribute("shape")) return c.fail(errc::op_attribute, "the attribute 'shape' is missing");
     const integer_list extents = c.integers("shape");
-    if (extents.size > shape::max_rank)
-        return c.fail(errc::op_attribute, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, extents.size);
+    if (extents.size > shape::max_rank) return c.fail(errc::op_attribute, "a shape may have %lld dimensions at most, not %lld", shape::max_rank, extents.size);
     for (std::int64_t e : extents)
         if (e < 0) return c.fail(errc::op_attribute, "extent %lld of the shape is negative", e);
     return c.set(0, type, shape::from(extents.begin(), extents.end()));
@@ -109,8 +106,7 @@ inline status multinomial_run(run_context& c) {
 // 1 - ratio and scaled by 1 / (1 - ratio). The mask is of the type of x before opset 10.
 inline status dropout_infer(infer_context& c) {
     if (!is_float(c.in[0].type)) return refuse_type(c, 0);
-    if (c.version() < 7 && !c.integer("is_test", 0))
-        return c.fail(errc::op_unsupported, "before opset 7 only is_test = 1 is supported");
+    if (c.version() < 7 && !c.integer("is_test", 0)) return c.fail(errc::op_unsupported, "before opset 7 only is_test = 1 is supported");
     GRAFT_TRY(check_scalar(c, 1));
     GRAFT_TRY(check_scalar(c, 2));
     if (c.has(1) && !is_float(c.in[1].type)) return refuse_type(c, 1);
@@ -194,16 +190,21 @@ inline status dropout_gradient(gradient_context& c) {
 
 inline gradient_table random_gradients() {
     static constexpr gradient_row rows[] = {
-        {"RandomNormal", "", nullptr}, {"RandomNormalLike", "", nullptr}, {"RandomUniform", "", nullptr}, {"RandomUniformLike", "", nullptr},
-        {"Bernoulli", "", nullptr}, {"Multinomial", "", nullptr}, {"Dropout", "", dropout_gradient}, {"Dropout", "graft", training_dropout_gradient},
+        {"RandomNormal", "", nullptr}, {"RandomNormalLike", "", nullptr}, {"RandomUniform", "", nullptr},    {"RandomUniformLike", "", nullptr},
+        {"Bernoulli", "", nullptr},    {"Multinomial", "", nullptr},      {"Dropout", "", dropout_gradient}, {"Dropout", "graft", training_dropout_gradient},
     };
     return rows;
 }
 inline op_table random_training_ops() {
     static constexpr op_row rows[] = {
-        own("Dropout").inputs(2).outputs(1, 2).functions(training_dropout_infer, training_dropout_run).plays(op_role::drop)
+        own("Dropout")
+            .inputs(2)
+            .outputs(1, 2)
+            .functions(training_dropout_infer, training_dropout_run)
+            .plays(op_role::drop)
             .attributes("ratio:f seed:i")
-            .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
+            .problems("f32[3,17] i64{5,0} ratio=0.3 seed=7; f32[4,3,5,5] i64{1,8} ratio=0.1; f64[2,9] i64{0,2} seed=-1; f16[7] i64{2,0} ratio=0; f32[0,3] "
+                      "i64{1,1}; bf16[5,40] i64{3,4} ratio=0.75"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -211,32 +212,82 @@ inline op_table random_training_ops() {
 
 inline op_table random_ops() {
     static constexpr op_row rows[] = {
-        onnx("RandomNormal").inputs(0).functions(random_infer, random_normal_run).random()
+        onnx("RandomNormal")
+            .inputs(0)
+            .functions(random_infer, random_normal_run)
+            .random()
             .attributes("dtype:i mean:f scale:f seed:f shape:is")
             .problems("shape=3,17 seed=1; shape=5 mean=2 scale=3 dtype=11; shape=0,2; shape="),
-        onnx("RandomNormalLike").inputs(1).functions(random_like_infer, random_normal_run).random().shape_only()
-            .attributes("dtype:i mean:f scale:f seed:f").problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        onnx("RandomUniform").inputs(0).functions(random_infer, random_uniform_run).random()
+        onnx("RandomNormalLike")
+            .inputs(1)
+            .functions(random_like_infer, random_normal_run)
+            .random()
+            .shape_only()
+            .attributes("dtype:i mean:f scale:f seed:f")
+            .problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        onnx("RandomUniform")
+            .inputs(0)
+            .functions(random_infer, random_uniform_run)
+            .random()
             .attributes("dtype:i high:f low:f seed:f shape:is")
             .problems("shape=3,17 seed=1; shape=5 low=-1 high=3 dtype=11; shape=0,2; shape="),
-        onnx("RandomUniformLike").inputs(1).functions(random_like_infer, random_uniform_run).random().shape_only()
-            .attributes("dtype:i high:f low:f seed:f").problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
-        onnx("Bernoulli").opsets(15).inputs(1).functions(bernoulli_infer, bernoulli_run).random().attributes("dtype:i seed:f")
+        onnx("RandomUniformLike")
+            .inputs(1)
+            .functions(random_like_infer, random_uniform_run)
+            .random()
+            .shape_only()
+            .attributes("dtype:i high:f low:f seed:f")
+            .problems("f32[3,17] seed=1; i32[5] dtype=1; f16[0]"),
+        onnx("Bernoulli")
+            .opsets(15)
+            .inputs(1)
+            .functions(bernoulli_infer, bernoulli_run)
+            .random()
+            .attributes("dtype:i seed:f")
             .problems("f32[3,17]~0:1 seed=1; f64[5]~0:1 dtype=9; f16[0]"),
-        onnx("Multinomial").opsets(7).inputs(1).functions(multinomial_infer, multinomial_run).random()
-            .attributes("dtype:i sample_size:i seed:f").problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
-        onnx("Dropout").opsets(1, 6).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).carries(carry_elementwise).plays(op_role::drop).widens()
+        onnx("Multinomial")
+            .opsets(7)
+            .inputs(1)
+            .functions(multinomial_infer, multinomial_run)
+            .random()
+            .attributes("dtype:i sample_size:i seed:f")
+            .problems("f32[3,17] seed=1; f32[2,4] sample_size=9 dtype=7; f16[0,3]"),
+        onnx("Dropout")
+            .opsets(1, 6)
+            .inputs(1)
+            .outputs(1, 2)
+            .functions(dropout_infer, dropout_run)
+            .carries(carry_elementwise)
+            .plays(op_role::drop)
+            .widens()
             .attributes("consumed_inputs:is is_test:i ratio:f")
             .problems("f32[3,17] is_test=1; f64[5] is_test=1 ratio=0.1; f16[0] is_test=1"),
-        onnx("Dropout").opsets(7, 11).inputs(1).outputs(1, 2).functions(dropout_infer, dropout_run).carries(carry_elementwise).plays(op_role::drop).widens()
-            .copies().attributes("ratio:f").problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
-        onnx("Dropout").opsets(12).inputs(1, 3).outputs(1, 2).functions(dropout_infer, dropout_run).random().plays(op_role::drop)
-            .widens().copies().attributes("seed:i")
+        onnx("Dropout")
+            .opsets(7, 11)
+            .inputs(1)
+            .outputs(1, 2)
+            .functions(dropout_infer, dropout_run)
+            .carries(carry_elementwise)
+            .plays(op_role::drop)
+            .widens()
+            .copies()
+            .attributes("ratio:f")
+            .problems("f32[3,17]; f64[5] ratio=0.1 @9; f16[0]"),
+        onnx("Dropout")
+            .opsets(12)
+            .inputs(1, 3)
+            .outputs(1, 2)
+            .functions(dropout_infer, dropout_run)
+            .random()
+            .plays(op_role::drop)
+            .widens()
+            .copies()
+            .attributes("seed:i")
             .problems("f32[3,17]; f32[3,17] f32(0.3) b(1) seed=7; f32[5] f32(0.1) b(0); f64[5] - b(1); f16[0]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -82,8 +82,7 @@ inline status tile_infer(infer_context& c) {
     if (repeats.size != out.rank()) return c.fail(errc::op_shape, "%lld repeats for rank %lld", repeats.size, out.rank());
     for (int d = 0; d < out.rank(); ++d) {
         if (repeats[d] < 0) return c.fail(errc::op_value, "%lld repeats are negative", repeats[d]);
-        if ((out[d] = checked_mul(out[d], repeats[d])) < 0)
-            return c.fail(errc::op_shape, "axis %lld overflows with %lld repeats", d, repeats[d]);
+        if ((out[d] = checked_mul(out[d], repeats[d])) < 0) return c.fail(errc::op_shape, "axis %lld overflows with %lld repeats", d, repeats[d]);
     }
     return c.set(0, c.in[0].type, out);
 }
@@ -105,8 +104,7 @@ inline status block_infer(infer_context& c, bool to_space) {
     const shape& s = c.in[0].extents;
     const std::int64_t b = c.integer("blocksize", 0), area = checked_mul(b, b);
     if (b < 1 || area < 1) return c.fail(errc::op_attribute, "blocksize %lld is out of range", b);
-    if (!c.is("mode", "DCR", "DCR") && !c.is("mode", "CRD", "DCR"))
-        return c.fail(errc::op_attribute, "mode is neither DCR nor CRD");
+    if (!c.is("mode", "DCR", "DCR") && !c.is("mode", "CRD", "DCR")) return c.fail(errc::op_attribute, "mode is neither DCR nor CRD");
     if (s.rank() != 4) return c.fail_shapes("the input must have the axes N, C, H, W");
     shape out = s;
     if (to_space) {
@@ -115,8 +113,7 @@ inline status block_infer(infer_context& c, bool to_space) {
         out[2] = checked_mul(s[2], b);
         out[3] = checked_mul(s[3], b);
     } else {
-        if (s[2] % b || s[3] % b)
-            return c.fail(errc::op_shape, "%lld x %lld cannot be divided into blocks of %lld", s[2], s[3], b);
+        if (s[2] % b || s[3] % b) return c.fail(errc::op_shape, "%lld x %lld cannot be divided into blocks of %lld", s[2], s[3], b);
         out = shape{s[0], checked_mul(s[1], area), s[2] / b, s[3] / b};
     }
     if (!out.known()) return c.fail_shapes("the size of the output overflows");
@@ -134,8 +131,7 @@ inline status block_run(run_context& c, bool to_space) {
     const std::int64_t block = crd ? area : area * channels, channel = crd ? area * b * b : area;
     const std::int64_t deep_strides[] = {area * b * b * channels, channel, b * block, block, w, 1};
     const std::int64_t wide_strides[] = {area * b * b * channels, area * b * b, w * b, 1, w * b * b, b};
-    copy_strided(size_of(c.in[0].type), walk, c.out[0].data, to_space ? wide_strides : deep_strides, c.in[0].data,
-                 to_space ? deep_strides : wide_strides);
+    copy_strided(size_of(c.in[0].type), walk, c.out[0].data, to_space ? wide_strides : deep_strides, c.in[0].data, to_space ? deep_strides : wide_strides);
     return {};
 }
 inline status depth_to_space_run(run_context& c) { return block_run(c, true); }
@@ -148,10 +144,8 @@ inline status reverse_sequence_infer(infer_context& c) {
     const shape &s = c.in[0].extents, &lengths = c.in[1].extents;
     const std::int64_t batch = c.integer("batch_axis", 1), time = c.integer("time_axis", 0);
     if (s.rank() < 2 || (batch != 0 && batch != 1) || time != 1 - batch)
-        return c.fail(errc::op_attribute, "batch_axis %lld and time_axis %lld must be 0 and 1, or 1 and 0; the rank is %lld",
-                      batch, time, s.rank());
-    if (lengths.rank() != 1 || lengths[0] != s[static_cast<int>(batch)])
-        return c.fail_shapes("sequence_lens must have one element a batch");
+        return c.fail(errc::op_attribute, "batch_axis %lld and time_axis %lld must be 0 and 1, or 1 and 0; the rank is %lld", batch, time, s.rank());
+    if (lengths.rank() != 1 || lengths[0] != s[static_cast<int>(batch)]) return c.fail_shapes("sequence_lens must have one element a batch");
     return c.set(0, c.in[0].type, s);
 }
 constexpr const char* length_out_of_range = "sequence length %lld is out of range for %lld steps";
@@ -161,8 +155,7 @@ inline status reverse_sequence_run(run_context& c) {
     const std::int64_t inner = s.product(2, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type));
     for (std::int64_t b = 0; b < s[batch]; ++b) {
         const std::int64_t length = index_at(c.in[1], b);
-        if (length < 0 || length > s[time])
-            return c.fail(errc::op_index, length_out_of_range, length, s[time]);
+        if (length < 0 || length > s[time]) return c.fail(errc::op_index, length_out_of_range, length, s[time]);
         for (std::int64_t t = 0; t < s[time] && inner; ++t) {
             const std::int64_t u = t < length ? length - 1 - t : t;
             const std::int64_t to = batch ? t * s[1] + b : b * s[1] + t, from = batch ? u * s[1] + b : b * s[1] + u;
@@ -239,21 +232,48 @@ inline bool carry_tile(batch_carrier& c) {
 
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
-        onnx("Transpose").inputs(1).functions(transpose_infer, transpose_run).carries(carry_transpose).moves(motion::permute).widens()
+        onnx("Transpose")
+            .inputs(1)
+            .functions(transpose_infer, transpose_run)
+            .carries(carry_transpose)
+            .moves(motion::permute)
+            .widens()
             .attributes("perm:is")
             .problems("f32[2,3,4]; f32[2,3,4] perm=0,2,1; u8[1,5,3,2] perm=0,2,3,1; i64[3,1,4] perm=2,0,1; f16[0,3]; f32[]"),
-        onnx("Expand").opsets(8).inputs(2).functions(expand_infer, expand_run).carries(carry_expand).moves(motion::repeat)
+        onnx("Expand")
+            .opsets(8)
+            .inputs(2)
+            .functions(expand_infer, expand_run)
+            .carries(carry_expand)
+            .moves(motion::repeat)
             .problems("f32[3,1] i64{2,3,4}; f32[3,4] i64{1}; i8[] i64{2,3}; f64[1,5] i64{0,1}; f32[2] i64[0]"),
-        onnx("Tile").opsets(6).inputs(2).functions(tile_infer, tile_run).carries(carry_tile).moves(motion::repeat)
+        onnx("Tile")
+            .opsets(6)
+            .inputs(2)
+            .functions(tile_infer, tile_run)
+            .carries(carry_tile)
+            .moves(motion::repeat)
             .problems("f32[2,3] i64{2,2}; f32[3,1,2] i64{1,3,1}; u8[5] i64{0}; f32[] i64[0]; f32[0,2] i64{2,2}; i64[4] i64{3}"),
-        onnx("DepthToSpace").inputs(1).functions(depth_to_space_infer, depth_to_space_run).carries(carry_first_axis<1>).moves(motion::regroup)
+        onnx("DepthToSpace")
+            .inputs(1)
+            .functions(depth_to_space_infer, depth_to_space_run)
+            .carries(carry_first_axis<1>)
+            .moves(motion::regroup)
             .attributes("blocksize:i mode:s")
             .problems("f32[1,8,2,3] blocksize=2; f32[2,9,1,2] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2; f32[1,12,3,2] "
                       "blocksize=2 mode=DCR"),
-        onnx("SpaceToDepth").inputs(1).functions(space_to_depth_infer, space_to_depth_run).carries(carry_first_axis<1>).moves(motion::regroup)
+        onnx("SpaceToDepth")
+            .inputs(1)
+            .functions(space_to_depth_infer, space_to_depth_run)
+            .carries(carry_first_axis<1>)
+            .moves(motion::regroup)
             .attributes("blocksize:i mode:s")
             .problems("f32[1,2,4,6] blocksize=2; f32[2,1,3,6] blocksize=3 mode=CRD; i8[0,4,2,2] blocksize=2"),
-        onnx("ReverseSequence").opsets(10).inputs(2).functions(reverse_sequence_infer, reverse_sequence_run).checks(1)
+        onnx("ReverseSequence")
+            .opsets(10)
+            .inputs(2)
+            .functions(reverse_sequence_infer, reverse_sequence_run)
+            .checks(1)
             .attributes("batch_axis:i time_axis:i")
             .problems("f32[4,3] i64{4,1,2}; f32[2,5,3] i64{0,3} batch_axis=0 time_axis=1; u8[3,0] i64[0]"),
     };
@@ -263,11 +283,11 @@ inline op_table rearrange_ops() {
 
 inline gradient_table rearrange_gradients() {
     static constexpr gradient_row rows[] = {
-        {"Transpose", "", transpose_gradient}, {"Expand", "", expand_gradient}, {"Tile", "", tile_gradient},
-        {"DepthToSpace", "", block_gradient}, {"SpaceToDepth", "", block_gradient}, {"ReverseSequence", "", reverse_sequence_gradient},
+        {"Transpose", "", transpose_gradient}, {"Expand", "", expand_gradient},      {"Tile", "", tile_gradient},
+        {"DepthToSpace", "", block_gradient},  {"SpaceToDepth", "", block_gradient}, {"ReverseSequence", "", reverse_sequence_gradient},
     };
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -11,14 +11,15 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 // Activations that recurrent layers alone have, or have in a form of their own.
-inline constexpr activation_entry recurrent_affine = {activation::none, "affine", {"alpha", 1}, {"beta", 0},
-    [](double x, double alpha, double beta) { return alpha * x + beta; }, nullptr, nullptr, nullptr};
-inline constexpr activation_entry recurrent_thresholded_relu = {activation::none, "thresholded_relu", {"alpha", 1}, {},
-    [](double x, double alpha, double) { return x >= alpha ? x : 0; }, nullptr, nullptr, nullptr};
-inline constexpr activation_entry recurrent_scaled_tanh = {activation::none, "scaled_tanh", {"alpha", 1}, {"beta", 1},
-    [](double x, double alpha, double beta) { return alpha * std::tanh(beta * x); }, nullptr, nullptr, nullptr};
-inline constexpr activation_entry recurrent_softsign = {activation::none, "softsign", {}, {},
-    [](double x, double, double) { return x / (1 + std::fabs(x)); }, nullptr, nullptr, nullptr};
+inline constexpr activation_entry recurrent_affine = {
+    activation::none, "affine", {"alpha", 1}, {"beta", 0}, [](double x, double alpha, double beta) { return alpha * x + beta; }, nullptr, nullptr, nullptr};
+inline constexpr activation_entry recurrent_thresholded_relu = {
+    activation::none, "thresholded_relu", {"alpha", 1}, {}, [](double x, double alpha, double) { return x >= alpha ? x : 0; }, nullptr, nullptr, nullptr};
+inline constexpr activation_entry recurrent_scaled_tanh = {
+    activation::none, "scaled_tanh", {"alpha", 1}, {"beta", 1}, [](double x, double alpha, double beta) { return alpha * std::tanh(beta * x); },
+    nullptr,          nullptr,       nullptr};
+inline constexpr activation_entry recurrent_softsign = {
+    activation::none, "softsign", {}, {}, [](double x, double, double) { return x / (1 + std::fabs(x)); }, nullptr, nullptr, nullptr};
 
 /// An activation of a recurrent layer.
 struct recurrent_activation {
@@ -34,19 +35,15 @@ struct recurrent_plan {
     int gates = 1, functions = 1, directions = 1;
     bool batch_first = false, reverse = false, linear_before_reset = false, input_forget = false;
     std::int64_t length, batch, input, hidden;
-    double clip = 0; ///< 0: none
+    double clip = 0;  ///< 0: none
     recurrent_activation activation[6];
 
     shape state() const noexcept { return batch_first ? shape{batch, directions, hidden} : shape{directions, batch, hidden}; }
-    shape sequence() const noexcept {
-        return batch_first ? shape{batch, length, directions, hidden} : shape{length, directions, batch, hidden};
-    }
+    shape sequence() const noexcept { return batch_first ? shape{batch, length, directions, hidden} : shape{length, directions, batch, hidden}; }
     std::int64_t state_row(std::int64_t direction, std::int64_t b) const noexcept {
         return (batch_first ? b * directions + direction : direction * batch + b) * hidden;
     }
-    std::int64_t input_row(std::int64_t t, std::int64_t b) const noexcept {
-        return (batch_first ? b * length + t : t * batch + b) * input;
-    }
+    std::int64_t input_row(std::int64_t t, std::int64_t b) const noexcept { return (batch_first ? b * length + t : t * batch + b) * input; }
     std::int64_t output_row(std::int64_t t, std::int64_t direction, std::int64_t b) const noexcept {
         return (batch_first ? (b * length + t) * directions + direction : (t * directions + direction) * batch + b) * hidden;
     }
@@ -59,20 +56,25 @@ GRAFT_NOINLINE inline status read_activations(const op_context& c, recurrent_pla
         const activation_entry& entry;
     };
     const auto listed = [](activation kind) -> const activation_entry& { return activation_entries[static_cast<int>(kind)]; };
-    const row known[] = {{"Relu", listed(activation::relu)}, {"Tanh", listed(activation::tanh)}, {"Sigmoid", listed(activation::sigmoid)}, {"LeakyRelu", listed(activation::leaky_relu)},
-                         {"HardSigmoid", listed(activation::hard_sigmoid)}, {"Elu", listed(activation::elu)}, {"Softplus", listed(activation::softplus)}, {"Affine", recurrent_affine},
-                         {"ThresholdedRelu", recurrent_thresholded_relu}, {"ScaledTanh", recurrent_scaled_tanh}, {"Softsign", recurrent_softsign}};
+    const row known[] = {{"Relu", listed(activation::relu)},
+                         {"Tanh", listed(activation::tanh)},
+                         {"Sigmoid", listed(activation::sigmoid)},
+                         {"LeakyRelu", listed(activation::leaky_relu)},
+                         {"HardSigmoid", listed(activation::hard_sigmoid)},
+                         {"Elu", listed(activation::elu)},
+                         {"Softplus", listed(activation::softplus)},
+                         {"Affine", recurrent_affine},
+                         {"ThresholdedRelu", recurrent_thresholded_relu},
+                         {"ScaledTanh", recurrent_scaled_tanh},
+                         {"Softsign", recurrent_softsign}};
     static constexpr const char* defaults[3][3] = {{"Tanh", "", ""}, {"Sigmoid", "Tanh", ""}, {"Sigmoid", "Tanh", "Tanh"}};
-    const attribute *names = c.n.find("activations"), *alphas = c.n.find("activation_alpha"),
-                    *betas = c.n.find("activation_beta");
+    const attribute *names = c.n.find("activations"), *alphas = c.n.find("activation_alpha"), *betas = c.n.find("activation_beta");
     const std::size_t count = static_cast<std::size_t>(p.functions * p.directions);
     // RNN-1..22 declare two default names whatever the direction, so more than needed are no fault.
-    if (names && names->strings.size() < count)
-        return c.fail(errc::op_attribute, "%lld activations are needed", static_cast<std::int64_t>(count));
+    if (names && names->strings.size() < count) return c.fail(errc::op_attribute, "%lld activations are needed", static_cast<std::int64_t>(count));
     std::size_t alpha = 0, beta = 0;
     for (std::size_t i = 0; i < count; ++i) {
-        const char* name =
-            names ? names->strings[i].c_str() : defaults[p.functions - 1][i % static_cast<std::size_t>(p.functions)];
+        const char* name = names ? names->strings[i].c_str() : defaults[p.functions - 1][i % static_cast<std::size_t>(p.functions)];
         recurrent_activation& f = p.activation[i];
         for (const row& r : known) {
             const char *a = name, *b = r.op;
@@ -141,9 +143,9 @@ inline status recurrent_infer(infer_context& c) {
 /// The weights of one direction, as doubles, and one sequence's state.
 struct recurrent_cell {
     const recurrent_plan& p;
-    const double *w, *r, *bias, *peephole; ///< bias (W's, then R's) and peephole may be null
+    const double *w, *r, *bias, *peephole;  ///< bias (W's, then R's) and peephole may be null
     const recurrent_activation* f;
-    double *gate, *hidden, *cell, *reset; ///< gates * hidden, hidden, hidden, hidden
+    double *gate, *hidden, *cell, *reset;  ///< gates * hidden, hidden, hidden, hidden
 
     double clipped(double x) const noexcept { return p.clip > 0 ? std::min(std::max(x, -p.clip), p.clip) : x; }
     double from_input(std::int64_t row, const double* x) const noexcept {
@@ -167,8 +169,7 @@ struct recurrent_cell {
         for (std::int64_t j = 0; j < 2 * n; ++j) gate[j] = f[0](clipped(from_input(j, x) + from_hidden(j, hidden)));
         for (std::int64_t j = 0; j < n; ++j) reset[j] = gate[n + j] * hidden[j];
         for (std::int64_t j = 0; j < n; ++j) {
-            const double recurrent =
-                p.linear_before_reset ? gate[n + j] * from_hidden(2 * n + j, hidden) : from_hidden(2 * n + j, reset);
+            const double recurrent = p.linear_before_reset ? gate[n + j] * from_hidden(2 * n + j, hidden) : from_hidden(2 * n + j, reset);
             gate[2 * n + j] = f[1](clipped(from_input(2 * n + j, x) + recurrent));
         }
         for (std::int64_t j = 0; j < n; ++j) hidden[j] = (1 - gate[j]) * gate[2 * n + j] + gate[j] * hidden[j];
@@ -180,8 +181,7 @@ struct recurrent_cell {
         for (std::int64_t j = 0; j < n; ++j) {
             const double before = cell[j];
             const double i = f[0](clipped(gate[j] + (peephole ? peephole[j] * before : 0.0)));
-            const double forget =
-                p.input_forget ? 1 - i : f[0](clipped(gate[2 * n + j] + (peephole ? peephole[2 * n + j] * before : 0.0)));
+            const double forget = p.input_forget ? 1 - i : f[0](clipped(gate[2 * n + j] + (peephole ? peephole[2 * n + j] * before : 0.0)));
             cell[j] = forget * before + i * f[1](clipped(gate[3 * n + j]));
             hidden[j] = f[0](clipped(gate[n + j] + (peephole ? peephole[n + j] * cell[j] : 0.0))) * f[2](cell[j]);
         }
@@ -197,8 +197,7 @@ inline status recurrent_run(run_context& c) {
     if (empty) return {};
     for (std::int64_t b = 0; c.has(4) && b < p.batch; ++b)
         if (c.in[4].integer(b) < 0 || c.in[4].integer(b) > p.length)
-            return c.fail(errc::op_value, "sequence %lld has length %lld, but the input has %lld steps", b, c.in[4].integer(b),
-                          p.length);
+            return c.fail(errc::op_value, "sequence %lld has length %lld, but the input has %lld steps", b, c.in[4].integer(b), p.length);
     widened<double> x, w, r, bias, peephole;
     GRAFT_TRY(widen(c, c.in[0], x));
     GRAFT_TRY(widen(c, c.in[1], w));
@@ -256,7 +255,8 @@ inline bool carry_recurrent(batch_carrier& c) {
     for (int i : {4, 5, 6}) {
         if (!c.has(i)) continue;
         const int along = i == 4 ? 0 : axis;
-        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer)) return c.conflict("its inputs hold the samples along different axes");
+        if (c.carries(i) && (c.state(i).axis != along || c.state(i).outer != where.outer))
+            return c.conflict("its inputs hold the samples along different axes");
         if (!c.carries(i) && !c.one_for_each(i, along, c.extent(0), where.outer)) return false;
     }
     c.answer(0, {batch_first ? 0 : 2, where.outer});
@@ -266,18 +266,33 @@ inline bool carry_recurrent(batch_carrier& c) {
 
 inline op_table recurrent_ops() {
     static constexpr op_row rows[] = {
-        onnx("RNN").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
+        onnx("RNN")
+            .inputs(3, 6)
+            .outputs(0, 2)
+            .functions(recurrent_infer, recurrent_run)
+            .carries(carry_recurrent)
+            .combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i output_sequence:i")
             .problems("f32[5,2,3] f32[1,4,3] f32[1,4,4] f32[1,8] hidden_size=4; f32[2,5,3] f32[2,4,3] f32[2,4,4] hidden_size=4 "
                       "direction=bidirectional layout=1; "
                       "f32[5,2,3] f32[1,4,3] f32[1,4,4] - i32{3,5} f32[1,2,4] hidden_size=4 direction=reverse clip=0.5"),
-        onnx("GRU").inputs(3, 6).outputs(0, 2).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
+        onnx("GRU")
+            .inputs(3, 6)
+            .outputs(0, 2)
+            .functions(recurrent_infer, recurrent_run)
+            .carries(carry_recurrent)
+            .combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i layout:i "
                         "linear_before_reset:i output_sequence:i")
             .problems("f32[5,2,3] f32[1,12,3] f32[1,12,4] f32[1,24] hidden_size=4; f32[2,5,3] f32[2,12,3] f32[2,12,4] f32[2,24] "
                       "hidden_size=4 direction=bidirectional "
                       "layout=1 linear_before_reset=1; f32[0,2,3] f32[1,12,3] f32[1,12,4] hidden_size=4"),
-        onnx("LSTM").inputs(3, 8).outputs(0, 3).functions(recurrent_infer, recurrent_run).carries(carry_recurrent).combines()
+        onnx("LSTM")
+            .inputs(3, 8)
+            .outputs(0, 3)
+            .functions(recurrent_infer, recurrent_run)
+            .carries(carry_recurrent)
+            .combines()
             .attributes("activation_alpha:fs activation_beta:fs activations:ss clip:f direction:s hidden_size:i input_forget:i layout:i "
                         "output_sequence:i")
             .problems("f32[5,2,3] f32[1,16,3] f32[1,16,4] f32[1,32] hidden_size=4; f32[5,2,3] f32[2,16,3] f32[2,16,4] f32[2,32] "
@@ -289,5 +304,5 @@ inline op_table recurrent_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -66,13 +66,13 @@ inline status reduce_extreme_infer(infer_context& c) {
 // Neighbouring dimensions of one kind are joined. The last of them is walked in runs: `lanes` results side by side if it is
 // kept (`step` 1), one result in pieces if it is reduced (`step` 0).
 struct reduce_plan {
-    int kept = 0, reduced = 0; // joined dimensions besides the last
+    int kept = 0, reduced = 0;  // joined dimensions besides the last
     std::int64_t kept_extents[shape::max_rank], kept_strides[shape::max_rank];
     std::int64_t reduced_extents[shape::max_rank], reduced_strides[shape::max_rank];
-    std::int64_t run = 1; // extent of the last joined dimension
+    std::int64_t run = 1;  // extent of the last joined dimension
     int step = 0;
-    std::int64_t kept_count = 1, reduced_count = 1; // products of the above
-    std::int64_t total = 1;                         // elements that go into one result
+    std::int64_t kept_count = 1, reduced_count = 1;  // products of the above
+    std::int64_t total = 1;                          // elements that go into one result
 };
 inline reduce_plan plan_reduction(const shape& x, std::uint32_t axes) noexcept {
     reduce_plan p;
@@ -175,8 +175,7 @@ inline double finish(reduction kind, double sum, double shift, std::int64_t tota
 }
 
 // The results [at, at + lanes) whose elements start at `base`.
-inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base,
-                              std::int64_t at, int lanes) {
+inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base, std::int64_t at, int lanes) {
     double block[block_size], sum[block_size], shift[block_size];
     std::fill(shift, shift + lanes, 0.0);
     for (int pass = kind == reduction::log_sum_exp ? 0 : 1; pass < 2; ++pass) {
@@ -197,8 +196,8 @@ inline void reduce_lanes_real(const tensor_view& x, const tensor_view& y, const 
     for (int i = 0; i < lanes; ++i) sum[i] = finish(kind, sum[i], shift[i], p.total);
     store_from_double(y.type, y.data, at, lanes, sum);
 }
-inline void reduce_lanes_whole(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind,
-                               std::int64_t base, std::int64_t at, int lanes) {
+inline void reduce_lanes_whole(const tensor_view& x, const tensor_view& y, const reduce_plan& p, reduction kind, std::int64_t base, std::int64_t at,
+                               int lanes) {
     std::int64_t block[block_size], sum[block_size];
     const bool unsigned64 = x.type == dtype::uint64;
     std::fill(sum, sum + lanes, initial_whole(kind, x.type));
@@ -225,8 +224,7 @@ GRAFT_NOINLINE inline status reduce_kernel(run_context& c, reduction kind) {
     const tensor_view x = c.in[0], y = c.out[0];
     if (!y.elements()) return {};
     const reduce_plan p = plan_reduction(x.extents, axes);
-    const bool through_doubles =
-        is_float(x.type) || kind == reduction::l2 || kind == reduction::log_sum || kind == reduction::log_sum_exp;
+    const bool through_doubles = is_float(x.type) || kind == reduction::l2 || kind == reduction::log_sum || kind == reduction::log_sum_exp;
     const std::int64_t across = p.step ? p.run : 1, blocks = (across + block_size - 1) / block_size;
     parallel_for(c.pool, p.kept_count * blocks, [&](std::int64_t task) {
         const std::int64_t row = task / blocks, j = task % blocks * block_size;
@@ -255,7 +253,7 @@ inline status reduce_sum_square_run(run_context& c) { return reduce_kernel(c, re
 struct reduction_gradient {
     std::uint32_t axes = 0;
     shape x, kept;
-    std::int64_t count = 1; // of elements that went into one result
+    std::int64_t count = 1;  // of elements that went into one result
     value_id dy = no_value, y = no_value;
 };
 inline status read_reduction(gradient_context& c, reduction_gradient& r) {
@@ -360,11 +358,9 @@ inline status sum_to_gradient(gradient_context& c) {
     return {};
 }
 #define GRAFT_REDUCE_ATTRIBUTES "axes:is keepdims:i noop_with_empty_axes:i"
-#define GRAFT_REDUCE_PROBLEMS(range)                                                                                             \
-    "f32[2,3,4,5]" range " i64{2,3}; f32[3,17]" range " i64{-1} keepdims=0; f32[2,3,17]" range " i64{1}; f32[2,3,4,5]" range     \
-    " i64{1,3}; "                                                                                                                \
-    "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range                                              \
-    " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
+#define GRAFT_REDUCE_PROBLEMS(range) \
+    "f32[2,3,4,5]" range " i64{2,3}; f32[3,17]" range " i64{-1} keepdims=0; f32[2,3,17]" range " i64{1}; f32[2,3,4,5]" range " i64{1,3}; " \
+    "f32[3,5]" range "; f32[3,5]" range " noop_with_empty_axes=1; f32[3,600]" range " axes=0 @11; i32[2,7]~1:5 i64{1} @18; f32[]; f32[2,0,3] i64{1}; f16[0,2]"
 // How they carry a batch: see batch_rules.hpp.
 inline bool carry_reduce(batch_carrier& c) {
     std::vector<std::int64_t> axes;
@@ -377,25 +373,66 @@ inline bool carry_reduce(batch_carrier& c) {
 
 inline op_table reduce_ops() {
     static constexpr op_row rows[] = {
-        onnx("ReduceSum").inputs(1, 2).functions(reduce_infer, reduce_sum_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceSum")
+            .inputs(1, 2)
+            .functions(reduce_infer, reduce_sum_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMean").inputs(1, 2).functions(reduce_infer, reduce_mean_run).carries(carry_reduce).widens().attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMean")
+            .inputs(1, 2)
+            .functions(reduce_infer, reduce_mean_run)
+            .carries(carry_reduce)
+            .widens()
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceMax").inputs(1, 2).functions(reduce_extreme_infer, reduce_max_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMax")
+            .inputs(1, 2)
+            .functions(reduce_extreme_infer, reduce_max_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        onnx("ReduceMin").inputs(1, 2).functions(reduce_extreme_infer, reduce_min_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceMin")
+            .inputs(1, 2)
+            .functions(reduce_extreme_infer, reduce_min_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("") "; b[3,4] i64{1}; u8[0] i64{0}"),
-        onnx("ReduceProd").inputs(1, 2).functions(reduce_infer, reduce_prod_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceProd")
+            .inputs(1, 2)
+            .functions(reduce_infer, reduce_prod_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceL1").inputs(1, 2).functions(reduce_infer, reduce_l1_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceL1")
+            .inputs(1, 2)
+            .functions(reduce_infer, reduce_l1_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceL2").inputs(1, 2).functions(reduce_infer, reduce_l2_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceL2")
+            .inputs(1, 2)
+            .functions(reduce_infer, reduce_l2_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceLogSum").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_run).carries(carry_reduce)
-            .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("~0.1:2")),
-        onnx("ReduceLogSumExp").inputs(1, 2).functions(reduce_logarithm_infer, reduce_log_sum_exp_run).carries(carry_reduce)
-            .attributes(GRAFT_REDUCE_ATTRIBUTES).problems(GRAFT_REDUCE_PROBLEMS("")),
-        onnx("ReduceSumSquare").inputs(1, 2).functions(reduce_infer, reduce_sum_square_run).carries(carry_reduce).attributes(GRAFT_REDUCE_ATTRIBUTES)
+        onnx("ReduceLogSum")
+            .inputs(1, 2)
+            .functions(reduce_logarithm_infer, reduce_log_sum_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("~0.1:2")),
+        onnx("ReduceLogSumExp")
+            .inputs(1, 2)
+            .functions(reduce_logarithm_infer, reduce_log_sum_exp_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
+            .problems(GRAFT_REDUCE_PROBLEMS("")),
+        onnx("ReduceSumSquare")
+            .inputs(1, 2)
+            .functions(reduce_infer, reduce_sum_square_run)
+            .carries(carry_reduce)
+            .attributes(GRAFT_REDUCE_ATTRIBUTES)
             .problems(GRAFT_REDUCE_PROBLEMS("")),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -478,9 +515,14 @@ inline status sum_to_run(run_context& c) {
 
 inline op_table reduce_training_ops() {
     static constexpr op_row rows[] = {
-        own("SumTo").inputs(1).functions(sum_to_infer, sum_to_run).exact_outputs_from(0).sums_if_shorter()
+        own("SumTo")
+            .inputs(1)
+            .functions(sum_to_infer, sum_to_run)
+            .exact_outputs_from(0)
+            .sums_if_shorter()
             .attributes("shape:is shards:i")
-            .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] shape=2,1,4; "
+            .problems("f32[6,3,4,5] shape=3,1,1 shards=4; f32[7,5] shape=5 shards=8; f32[7,5] shape=7,1 shards=8; f32[9,600] shape=600 shards=2; f32[2,3,4] "
+                      "shape=2,1,4; "
                       "f32[5,3] shape= shards=8; "
                       "f64[3,2] shape=1,1 shards=4; f16[5,4] shape=4 shards=2; bf16[3] shape=3; f32[0,3] shape=3 shards=8"),
     };
@@ -488,5 +530,5 @@ inline op_table reduce_training_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -9,15 +9,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-enum class coordinate_mode {
-    half_pixel,
-    pytorch_half_pixel,
-    align_corners,
-    asymmetric,
-    tf_crop_and_resize,
-    half_pixel_symmetric,
-    tf_half_pixel_for_nn
-};
+enum class coordinate_mode { half_pixel, pytorch_half_pixel, align_corners, asymmetric, tf_crop_and_resize, half_pixel_symmetric, tf_half_pixel_for_nn };
 enum class nearest_mode { round_prefer_floor, round_prefer_ceil, floor, ceil, simple };
 enum class interpolation_mode { nearest, linear, cubic };
 
@@ -30,16 +22,15 @@ struct resize_plan {
     bool antialias = false, exclude_outside = false;
     int policy = 0;  // of the aspect ratio: 0 stretch, 1 not larger, 2 not smaller than the sizes
     bool resized[shape::max_rank] = {};
-    double scale[shape::max_rank], width[shape::max_rank]; // width: scale times the input's extent, not rounded
-    double start[shape::max_rank], end[shape::max_rank];   // region of interest, in parts of the input's extent
+    double scale[shape::max_rank], width[shape::max_rank];  // width: scale times the input's extent, not rounded
+    double start[shape::max_rank], end[shape::max_rank];    // region of interest, in parts of the input's extent
     double cubic_a = -0.75;
 };
 
 inline status read_resize_attributes(const op_context& c, resize_plan& p) {
     static constexpr const char* modes[] = {"nearest", "linear", "cubic", "bilinear", nullptr};
-    static constexpr const char* coordinates[] = {
-        "half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
-        "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", nullptr};
+    static constexpr const char* coordinates[] = {"half_pixel",         "pytorch_half_pixel",   "align_corners",        "asymmetric",
+                                                  "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", nullptr};
     static constexpr const char* roundings[] = {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil", nullptr};
     static constexpr const char* policies[] = {"stretch", "not_larger", "not_smaller", nullptr};
     int chosen = 0;
@@ -56,8 +47,7 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
     p.antialias = c.integer("antialias", 0) != 0;
     p.exclude_outside = c.integer("exclude_outside", 0) != 0;
     p.cubic_a = static_cast<double>(c.real("cubic_coeff_a", -0.75f));
-    if (p.antialias && p.mode == interpolation_mode::nearest)
-        return c.fail(errc::op_attribute, "antialias does not go with mode nearest");
+    if (p.antialias && p.mode == interpolation_mode::nearest) return c.fail(errc::op_attribute, "antialias does not go with mode nearest");
     if (p.mode != interpolation_mode::nearest && !is_float(c.in[0].type) && !is_integer(c.in[0].type))
         return c.fail(errc::op_type, "elements that are not numbers can only be resized by mode nearest");
     return {};
@@ -67,8 +57,8 @@ inline status read_resize_attributes(const op_context& c, resize_plan& p) {
 inline status scaled_extent(const op_context& c, std::int64_t extent, float scale, std::int64_t& out) {
     if (!(scale > 0) || !(scale < 1e30f)) return c.fail(errc::op_value, "a scale is not a positive finite number");
     if (scale < 1 && c.n.op_type == "Upsample") return c.fail(errc::op_value, "Upsample takes no scale below 1");
-    const double exact = extent < (1 << 24) ? static_cast<double>(static_cast<float>(extent) * scale)
-                                            : static_cast<double>(extent) * static_cast<double>(scale);
+    const double exact =
+        extent < (1 << 24) ? static_cast<double>(static_cast<float>(extent) * scale) : static_cast<double>(extent) * static_cast<double>(scale);
     if (!(exact < 4e18)) return c.fail(errc::op_shape, "the scaled extent of %lld overflows", extent);
     out = static_cast<std::int64_t>(std::floor(exact));
     return {};
@@ -117,9 +107,7 @@ inline status read_resize(const op_context& c, resize_plan& p) {
     } else {
         const bool by_input = c.has(scales_at);
         if (by_input && c.in[scales_at].type != dtype::float32) return c.fail(errc::op_type, "the scales must be float");
-        const std::int64_t count = by_input ? c.in[scales_at].elements()
-                                   : listed ? static_cast<std::int64_t>(listed->reals.size())
-                                            : 0;
+        const std::int64_t count = by_input ? c.in[scales_at].elements() : listed ? static_cast<std::int64_t>(listed->reals.size()) : 0;
         if (count != axes.size) return c.fail(errc::op_shape, "%lld scales for %lld axes", count, axes.size);
         for (int i = 0; i < axes.size; ++i) {
             const int d = static_cast<int>(axes[i]);
@@ -139,8 +127,7 @@ inline status read_resize(const op_context& c, resize_plan& p) {
         if (!crop || !(c.in[1].data)) continue;
         p.start[d] = c.in[1].real(i);
         p.end[d] = c.in[1].real(axes.size + i);
-        if (!(std::fabs(p.start[d]) < 1e9) || !(std::fabs(p.end[d]) < 1e9))
-            return c.fail(errc::op_value, "the roi of axis %lld is not finite", d);
+        if (!(std::fabs(p.start[d]) < 1e9) || !(std::fabs(p.end[d]) < 1e9)) return c.fail(errc::op_value, "the roi of axis %lld is not finite", d);
         p.resized[d] = p.resized[d] || p.start[d] != 0 || p.end[d] != 1;
     }
     return {};
@@ -165,11 +152,9 @@ inline double source_coordinate(const resize_plan& p, const shape& in, int d, st
     case coordinate_mode::half_pixel_symmetric:
         return rounded(p, rounded(p, n / 2 * (1 - static_cast<double>(p.out[d]) / width) + rounded(p, (x + 0.5) / scale)) - 0.5);
     default: {
-        double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1)
-                                 : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
+        double at = p.out[d] > 1 ? p.start[d] * (n - 1) + x * (p.end[d] - p.start[d]) * (n - 1) / (width - 1) : 0.5 * (p.start[d] + p.end[d]) * (n - 1);
         if (p.mode == interpolation_mode::nearest) {
-            const float start = static_cast<float>(p.start[d]), end = static_cast<float>(p.end[d]),
-                        last = static_cast<float>(n - 1);
+            const float start = static_cast<float>(p.start[d]), end = static_cast<float>(p.end[d]), last = static_cast<float>(n - 1);
             const float step = static_cast<float>(x) * (end - start) * last / static_cast<float>(width - 1);
             at = static_cast<double>(p.out[d] > 1 ? start * last + step : 0.5f * (start + end) * last);
         }
@@ -225,10 +210,8 @@ inline double resize_weights(const resize_plan& p, const shape& s, int d, std::i
 }
 
 // One pass: axis d of `from` (row-major, `s`) interpolated to p.out[d] elements.
-inline void resize_axis(const resize_plan& p, const shape& s, int d, double extrapolation, double* weights, const double* from,
-                        double* to) noexcept {
-    const std::int64_t taps = kernel_taps(p, d), n = s[d], m = p.out[d], outer = s.product(0, d),
-                       inner = s.product(d + 1, s.rank());
+inline void resize_axis(const resize_plan& p, const shape& s, int d, double extrapolation, double* weights, const double* from, double* to) noexcept {
+    const std::int64_t taps = kernel_taps(p, d), n = s[d], m = p.out[d], outer = s.product(0, d), inner = s.product(d + 1, s.rank());
     for (std::int64_t i = 0; i < m; ++i) {
         bool outside = false;
         const double first = resize_weights(p, s, d, i, weights, outside);
@@ -311,8 +294,7 @@ inline status resize_run(run_context& c) {
     load_as_double(c.in[0].type, c.in[0].data, 0, s.elements(), from);
     for (int d = 0; d < s.rank(); ++d) {
         if (!p.resized[d]) continue;
-        resize_axis(p, s, d, static_cast<double>(c.real("extrapolation_value", 0)), reinterpret_cast<double*>(memory[2].data()),
-                    from, to);
+        resize_axis(p, s, d, static_cast<double>(c.real("extrapolation_value", 0)), reinterpret_cast<double*>(memory[2].data()), from, to);
         s[d] = p.out[d];
         std::swap(from, to);
     }
@@ -424,11 +406,16 @@ inline gradient_table resize_gradients() {
 }
 inline op_table resize_training_ops() {
     static constexpr op_row rows[] = {
-        own("ResizeGrad").inputs(1, 4).functions(resize_grad_infer, resize_grad_run)
-            .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
+        own("ResizeGrad")
+            .inputs(1, 4)
+            .functions(resize_grad_infer, resize_grad_run)
+            .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
+                        "keep_aspect_ratio_policy:s mode:s nearest_mode:s scales:fs "
                         "shape:is version:i")
-            .problems("f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear coordinate_transformation_mode=align_corners; "
-                      "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
+            .problems("f32[1,2,6,4] - - i64{1,2,6,4} shape=1,2,3,5; f32[1,1,2,2] - f32{1,1,0.6,0.6} shape=1,1,4,4 mode=linear "
+                      "coordinate_transformation_mode=align_corners; "
+                      "f32[1,1,4,6] - f32{0.8,1.3} mode=cubic axes=2,3 antialias=1 shape=1,1,5,5; f64[2,8,6] - f32{1,2,2} shape=2,4,3 mode=linear; "
+                      "f32[1,1,3,4] f32{1,1,1,2} shape=1,1,3,2 version=10; "
                       "f32[0,1,6,6] - f32{1,1,2,2} shape=0,1,3,3 mode=linear"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -452,13 +439,32 @@ inline bool carry_resize(batch_carrier& c) {
 
 inline op_table resize_ops() {
     static constexpr op_row rows[] = {
-        onnx("Upsample").opsets(7, 8).inputs(1).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s scales:fs")
+        onnx("Upsample")
+            .opsets(7, 8)
+            .inputs(1)
+            .functions(resize_infer, resize_run)
+            .carries(carry_resize)
+            .attributes("mode:s scales:fs")
             .problems("f32[1,2,3,4] scales=1,1,2,2 @8; f32[1,1,2,3] scales=1,1,1.5,3 mode=linear @7"),
-        onnx("Upsample").opsets(9, 9).inputs(2).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s")
+        onnx("Upsample")
+            .opsets(9, 9)
+            .inputs(2)
+            .functions(resize_infer, resize_run)
+            .carries(carry_resize)
+            .attributes("mode:s")
             .problems("u8[1,2,3,4] f32{1,1,2,3} @9; f32[1,1,2,2] f32{1,1,2,2} mode=bilinear @9"),
-        onnx("Resize").opsets(10, 10).inputs(2).functions(resize_infer, resize_run).carries(carry_resize).attributes("mode:s")
+        onnx("Resize")
+            .opsets(10, 10)
+            .inputs(2)
+            .functions(resize_infer, resize_run)
+            .carries(carry_resize)
+            .attributes("mode:s")
             .problems("f32[1,2,3,4] f32{1,1,2,0.5} @10; f32[1,1,2,2] f32{1,1,2,2} mode=linear @10"),
-        onnx("Resize").opsets(11).inputs(1, 4).functions(resize_infer, resize_run).carries(carry_resize)
+        onnx("Resize")
+            .opsets(11)
+            .inputs(1, 4)
+            .functions(resize_infer, resize_run)
+            .carries(carry_resize)
             .attributes("antialias:i axes:is coordinate_transformation_mode:s cubic_coeff_a:f exclude_outside:i extrapolation_value:f "
                         "keep_aspect_ratio_policy:s mode:s nearest_mode:s")
             .problems("f32[1,2,3,5] - - i64{1,2,6,4}; f32[1,1,4,4] - f32{1,1,0.6,0.6} mode=linear "
@@ -472,5 +478,5 @@ inline op_table resize_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

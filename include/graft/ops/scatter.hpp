@@ -29,8 +29,7 @@ inline std::int64_t combine_integers(scatter_reduction r, std::int64_t a, std::i
 }
 
 /// to[i] = r(to[i], from[j]) for n elements; NaN wins every comparison.
-GRAFT_NOINLINE inline void combine(scatter_reduction r, dtype type, void* to, std::int64_t i, const void* from, std::int64_t j,
-                                   std::int64_t n) noexcept {
+GRAFT_NOINLINE inline void combine(scatter_reduction r, dtype type, void* to, std::int64_t i, const void* from, std::int64_t j, std::int64_t n) noexcept {
     if (r == scatter_reduction::none) {
         const std::size_t size = size_of(type);
         return copy_run(size, static_cast<char*>(to) + i * static_cast<std::int64_t>(size), 1,
@@ -101,8 +100,7 @@ inline status scatter_nd_infer(infer_context& c) {
     GRAFT_TRY(read_reduction(c, r));
     const shape &s = c.in[0].extents, &indices = c.in[1].extents, &updates = c.in[2].extents;
     bool fits = updates.rank() == indices.rank() - 1 + s.rank() - b.k;
-    for (int d = 0; fits && d < updates.rank(); ++d)
-        fits = updates[d] == (d + 1 < indices.rank() ? indices[d] : s[d - (indices.rank() - 1) + b.k]);
+    for (int d = 0; fits && d < updates.rank(); ++d) fits = updates[d] == (d + 1 < indices.rank() ? indices[d] : s[d - (indices.rank() - 1) + b.k]);
     if (!fits) return c.fail_shapes("updates have not the shape that data and indices ask for");
     return c.set(0, c.in[0].type, s);
 }
@@ -128,15 +126,13 @@ inline status tensor_scatter_infer(infer_context& c) {
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", -2), s.rank(), axis));
     if (axis == 0) return c.fail(errc::op_attribute, "axis 0 is the batch");
-    if (!c.is("mode", "linear", "linear") && !c.is("mode", "circular", "linear"))
-        return c.fail(errc::op_attribute, "the mode is neither linear nor circular");
+    if (!c.is("mode", "linear", "linear") && !c.is("mode", "circular", "linear")) return c.fail(errc::op_attribute, "the mode is neither linear nor circular");
     bool fits = s.rank() == u.rank();
     for (int d = 0; fits && d < s.rank(); ++d) fits = d == axis ? u[d] <= s[d] : u[d] == s[d];
     if (!fits) return c.fail_shapes("the update does not fit the cache");
     if (c.has(2)) {
         GRAFT_TRY(check_index_type(c, 2, false));
-        if (c.in[2].extents.rank() != 1 || c.in[2].extents[0] != s[0])
-            return c.fail_shapes("write_indices must have one element a batch");
+        if (c.in[2].extents.rank() != 1 || c.in[2].extents[0] != s[0]) return c.fail_shapes("write_indices must have one element a batch");
     }
     return c.set(0, c.in[0].type, s);
 }
@@ -147,16 +143,15 @@ inline status tensor_scatter_run(run_context& c) {
     const bool circular = c.is("mode", "circular", "linear");
     copy_first_input(c);
     if (c.in[1].elements() == 0) return {};
-    const std::int64_t block = s.product(axis + 1, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type)),
-                       rows = s.product(1, axis);
+    const std::int64_t block = s.product(axis + 1, s.rank()) * static_cast<std::int64_t>(size_of(c.in[0].type)), rows = s.product(1, axis);
     for (std::int64_t b = 0; b < s[0]; ++b) {
         std::int64_t first = c.has(2) ? index_at(c.in[2], b) : 0;
         if (first < 0 || (!circular && first > s[axis] - u[axis])) return bad_index(c, first, s[axis]);
         if (circular) first %= s[axis];
         for (std::int64_t r = b * rows; r < (b + 1) * rows; ++r)
             for (std::int64_t t = 0; t < u[axis]; ++t)
-                std::memcpy(c.out[0].as<char>() + (r * s[axis] + (first + t) % s[axis]) * block,
-                            c.in[1].as<char>() + (r * u[axis] + t) * block, static_cast<std::size_t>(block));
+                std::memcpy(c.out[0].as<char>() + (r * s[axis] + (first + t) % s[axis]) * block, c.in[1].as<char>() + (r * u[axis] + t) * block,
+                            static_cast<std::size_t>(block));
     }
     return {};
 }
@@ -190,16 +185,36 @@ inline status scatter_nd_gradient(gradient_context& c) { return scatter_gradient
 
 inline op_table scatter_ops() {
     static constexpr op_row rows[] = {
-        onnx("Scatter").opsets(9, 10).inputs(3).functions(scatter_elements_infer, scatter_elements_run).checks(1)
-            .attributes("axis:i").problems("f32[5] i64{1,-1} f32[2] @10"),
-        onnx("ScatterElements").opsets(11).inputs(3).functions(scatter_elements_infer, scatter_elements_run).carries(carry_indexed).checks(1)
+        onnx("Scatter")
+            .opsets(9, 10)
+            .inputs(3)
+            .functions(scatter_elements_infer, scatter_elements_run)
+            .checks(1)
+            .attributes("axis:i")
+            .problems("f32[5] i64{1,-1} f32[2] @10"),
+        onnx("ScatterElements")
+            .opsets(11)
+            .inputs(3)
+            .functions(scatter_elements_infer, scatter_elements_run)
+            .carries(carry_indexed)
+            .checks(1)
             .attributes("axis:i reduction:s")
             .problems("f32[5] i64{1,-1} f32[2]; f32[4] i64{0,0,3} f32[3] reduction=add; i8[4] i32{2,2} i8[2] reduction=max; f32[3] "
-                      "i64[0] f32[0]; " "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),
-        onnx("ScatterND").opsets(11).inputs(3).functions(scatter_nd_infer, scatter_nd_run).checks(1).attributes("reduction:s")
+                      "i64[0] f32[0]; "
+                      "f16[4] i64{1,1} f16[2] reduction=mul; u64[4] i64{3,3} u64[2] reduction=min"),
+        onnx("ScatterND")
+            .opsets(11)
+            .inputs(3)
+            .functions(scatter_nd_infer, scatter_nd_run)
+            .checks(1)
+            .attributes("reduction:s")
             .problems("f32[3,4] i64{2,-1} f32[]; f32[3,4] i64{1} f32[4] reduction=add; i32[5] i64{0} i32[] reduction=min; f32[2,0] "
                       "i64{1} f32[0]"),
-        onnx("TensorScatter").opsets(24).inputs(2, 3).functions(tensor_scatter_infer, tensor_scatter_run).checks(2)
+        onnx("TensorScatter")
+            .opsets(24)
+            .inputs(2, 3)
+            .functions(tensor_scatter_infer, tensor_scatter_run)
+            .checks(2)
             .attributes("axis:i mode:s")
             .problems("f32[2,5,3] f32[2,2,3] i64{1,3}; f32[2,4,3] f32[2,2,3] i64{3,0} mode=circular; u8[1,2,4] u8[1,2,4] axis=1; "
                       "f32[0,3,2] f32[0,1,2]"),
@@ -214,5 +229,5 @@ inline gradient_table scatter_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

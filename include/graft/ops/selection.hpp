@@ -10,13 +10,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 /// Keys of n elements: int64 that order as the elements do. -0 equals 0; NaN is the largest, and equal to itself.
-GRAFT_NOINLINE inline void ordering_keys(dtype type, const void* data, std::int64_t first, std::int64_t n,
-                                         std::int64_t* keys) noexcept {
+GRAFT_NOINLINE inline void ordering_keys(dtype type, const void* data, std::int64_t first, std::int64_t n, std::int64_t* keys) noexcept {
     if (!is_float(type)) {
         load_as_int64(type, data, first, n, keys);
         if (type == dtype::uint64)
-            for (std::int64_t i = 0; i < n; ++i)
-                keys[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(keys[i]) ^ (std::uint64_t(1) << 63));
+            for (std::int64_t i = 0; i < n; ++i) keys[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(keys[i]) ^ (std::uint64_t(1) << 63));
         return;
     }
     constexpr std::int64_t most = 512;
@@ -87,8 +85,7 @@ inline status top_k_run(run_context& c) {
             if (inner == 1)
                 ordering_keys(c.in[0].type, c.in[0].data, o * n, n, keys);
             else
-                for (std::int64_t i = 0; i < n; ++i)
-                    ordering_keys(c.in[0].type, c.in[0].data, (o * n + i) * inner + r, 1, keys + i);
+                for (std::int64_t i = 0; i < n; ++i) ordering_keys(c.in[0].type, c.in[0].data, (o * n + i) * inner + r, 1, keys + i);
             sort_rows(numbers, n, order);
             for (std::int64_t i = 0; i < k; ++i) {
                 const std::int64_t to = (o * k + i) * inner + r, from = (o * n + numbers[i]) * inner + r;
@@ -154,8 +151,7 @@ inline status unique_run(run_context& c) {
     std::int64_t* keys = reinterpret_cast<std::int64_t*>(memory.data());
     std::int64_t *numbers = keys + elements, *group = numbers + n, *first = group + n, *rank = first + n, *counts = rank + n;
     for (std::int64_t i = 0; i < n; ++i)
-        for (std::int64_t o = 0; o < outer; ++o)
-            ordering_keys(c.in[0].type, c.in[0].data, flat ? i : (o * n + i) * inner, inner, keys + i * width + o * inner);
+        for (std::int64_t o = 0; o < outer; ++o) ordering_keys(c.in[0].type, c.in[0].data, flat ? i : (o * n + i) * inner, inner, keys + i * width + o * inner);
     const row_order order{keys, width, false};
     sort_rows(numbers, n, order);
     std::int64_t groups = 0;
@@ -188,8 +184,7 @@ inline status unique_run(run_context& c) {
         if (!c.wants(k)) continue;
         GRAFT_TRY(c.allocate(k, dtype::int64, shape{k == 2 ? n : groups}));
         std::int64_t* to = c.out[k].as<std::int64_t>();
-        for (std::int64_t i = 0; i < (k == 2 ? n : groups); ++i)
-            to[i] = k == 1 ? first[numbers[i]] : k == 2 ? rank[group[i]] : counts[numbers[i]];
+        for (std::int64_t i = 0; i < (k == 2 ? n : groups); ++i) to[i] = k == 1 ? first[numbers[i]] : k == 2 ? rank[group[i]] : counts[numbers[i]];
     }
     return {};
 }
@@ -200,25 +195,41 @@ inline status top_k_gradient(gradient_context& c) {
     value_id places = c.out(1);
     if (places == no_value) {
         const value_id k = c.in(1) != no_value ? c.in(1) : e.integers({c.integer("k", 0)});
-        places = e.apply_all("", "TopK", {c.in(0), k}, {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))},
-                            2)[1];
+        places = e.apply_all("", "TopK", {c.in(0), k},
+                             {integer_attribute("axis", c.integer("axis", -1)), integer_attribute("largest", c.integer("largest", 1))}, 2)[1];
     }
     const shape x = c.extents(c.in(0));
     c.give(0, e.apply("ScatterElements", {e.zeros(x, c.dy()), places, c.dy()},
-                     {integer_attribute("axis", c.integer("axis", -1)), string_attribute("reduction", "add")}));
+                      {integer_attribute("axis", c.integer("axis", -1)), string_attribute("reduction", "add")}));
     return {};
 }
 
 inline op_table selection_ops() {
     static constexpr op_row rows[] = {
-        onnx("TopK").opsets(1, 9).inputs(1).outputs(2).functions(top_k_infer, top_k_run).carries(carry_axis_last).attributes("axis:i k:i")
+        onnx("TopK")
+            .opsets(1, 9)
+            .inputs(1)
+            .outputs(2)
+            .functions(top_k_infer, top_k_run)
+            .carries(carry_axis_last)
+            .attributes("axis:i k:i")
             .problems("f32[3,5] k=2 @9"),
-        onnx("TopK").opsets(10).inputs(2).outputs(2).functions(top_k_infer, top_k_run).carries(carry_axis_last).attributes("axis:i largest:i sorted:i")
+        onnx("TopK")
+            .opsets(10)
+            .inputs(2)
+            .outputs(2)
+            .functions(top_k_infer, top_k_run)
+            .carries(carry_axis_last)
+            .attributes("axis:i largest:i sorted:i")
             .problems("f32[3,5] i64{2}; i32[4,3] i64{3} axis=0 largest=0; u64[2,7] i64{7}; f32[3,0] i64{0}; f16[2,3,2] i64{1} axis=1; "
                       "f32[4] i64{0}"),
-        onnx("NonZero").opsets(9).inputs(1).functions(non_zero_infer, non_zero_run).allocates()
-            .problems("b[3,4]; f32[2,0]; i64(3); i8[5]"),
-        onnx("Unique").opsets(11).inputs(1).outputs(1, 4).functions(unique_infer, unique_run).allocates()
+        onnx("NonZero").opsets(9).inputs(1).functions(non_zero_infer, non_zero_run).allocates().problems("b[3,4]; f32[2,0]; i64(3); i8[5]"),
+        onnx("Unique")
+            .opsets(11)
+            .inputs(1)
+            .outputs(1, 4)
+            .functions(unique_infer, unique_run)
+            .allocates()
             .attributes("axis:i sorted:i")
             .problems("i64{3,1,3,2,1}; i8{3,1,3,2,1} sorted=0; f32[4,2] axis=0; b[2,3] axis=-1; f32[0]"),
     };
@@ -231,5 +242,5 @@ inline gradient_table selection_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

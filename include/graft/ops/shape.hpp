@@ -27,7 +27,7 @@ inline status reshape_infer(infer_context& c) {
     const shape& s = c.in[0].extents;
     const bool allow_zero = c.integer("allowzero", 0) != 0;
     const std::int64_t total = elements_of(s);
-    shape out, free_in = s; // free_in: the extents that are not copied to the same place, 1 elsewhere
+    shape out, free_in = s;  // free_in: the extents that are not copied to the same place, 1 elsewhere
     std::int64_t listed = 1;
     int open = -1;
     bool zero = false;
@@ -63,8 +63,7 @@ inline status flatten_infer(infer_context& c) {
     const shape& s = c.in[0].extents;
     std::int64_t axis = c.integer("axis", 1), before = 1, behind = 1;
     if (s.rank() == 0 && !c.has_attribute("axis")) axis = 0;
-    if (axis < -s.rank() || axis > s.rank())
-        return c.fail(errc::op_attribute, "axis %lld is out of range for rank %lld", axis, s.rank());
+    if (axis < -s.rank() || axis > s.rank()) return c.fail(errc::op_attribute, "axis %lld is out of range for rank %lld", axis, s.rank());
     if (axis < 0) axis += s.rank();
     for (int d = 0; d < s.rank(); ++d) (d < axis ? before : behind) = checked_mul(d < axis ? before : behind, s[d]);
     if (before < 0 || behind < 0) return c.fail_shapes("the number of elements overflows");
@@ -82,8 +81,7 @@ inline status squeeze_infer(infer_context& c) {
     GRAFT_TRY(read_list(c, 1, "axes", false, axes, given));
     GRAFT_TRY(resolve_axes(c, s.rank(), axes));
     for (int i = 0; i < axes.size; ++i) {
-        if (s[static_cast<int>(axes[i])] != 1)
-            return c.fail(errc::op_shape, "axis %lld has extent %lld, not 1", axes[i], s[static_cast<int>(axes[i])]);
+        if (s[static_cast<int>(axes[i])] != 1) return c.fail(errc::op_shape, "axis %lld has extent %lld, not 1", axes[i], s[static_cast<int>(axes[i])]);
         drop[axes[i]] = true;
     }
     shape out;
@@ -117,47 +115,105 @@ inline status view_gradient(gradient_context& c) {
 }
 
 // How they carry a batch: see batch_rules.hpp.
-inline bool carry_reshape(batch_carrier& c) { return carry_view_by(c, [](batch_carrier&, int axis) { return axis; }, batch_change::reshape); }
-inline bool carry_flatten(batch_carrier& c) { return carry_view_by(c, [](batch_carrier& of, int axis) { return axis < of.integer("axis", 1) ? 0 : 1; }, batch_change::view); }
+inline bool carry_reshape(batch_carrier& c) {
+    return carry_view_by(
+        c, [](batch_carrier&, int axis) { return axis; }, batch_change::reshape);
+}
+inline bool carry_flatten(batch_carrier& c) {
+    return carry_view_by(
+        c, [](batch_carrier& of, int axis) { return axis < of.integer("axis", 1) ? 0 : 1; }, batch_change::view);
+}
 inline bool carry_squeeze(batch_carrier& c) {
-    return carry_view_by(c, [](batch_carrier& of, int axis) {
-        const shape& from = of.extents(0);
-        std::vector<std::int64_t> axes;
-        if (!of.integers("axes", 1, axes))
-            for (int a = 0; a < from.rank(); ++a)
-                if (from[a] == 1) axes.push_back(a);
-        count_from_front(axes, from.rank());
-        int gone = 0;
-        for (int a = 0; a < axis; ++a) gone += is_among(axes, a);
-        return is_among(axes, axis) ? -1 : axis - gone;
-    }, batch_change::view);
+    return carry_view_by(
+        c,
+        [](batch_carrier& of, int axis) {
+            const shape& from = of.extents(0);
+            std::vector<std::int64_t> axes;
+            if (!of.integers("axes", 1, axes))
+                for (int a = 0; a < from.rank(); ++a)
+                    if (from[a] == 1) axes.push_back(a);
+            count_from_front(axes, from.rank());
+            int gone = 0;
+            for (int a = 0; a < axis; ++a) gone += is_among(axes, a);
+            return is_among(axes, axis) ? -1 : axis - gone;
+        },
+        batch_change::view);
 }
 inline bool carry_unsqueeze(batch_carrier& c) {
-    return carry_view_by(c, [](batch_carrier& of, int axis) {
-        std::vector<std::int64_t> axes;
-        if (!of.integers("axes", 1, axes)) return axis;
-        count_from_front(axes, of.output_extents().rank());
-        for (int a = 0; a <= axis; ++a) axis += is_among(axes, a);
-        return axis;
-    }, batch_change::view);
+    return carry_view_by(
+        c,
+        [](batch_carrier& of, int axis) {
+            std::vector<std::int64_t> axes;
+            if (!of.integers("axes", 1, axes)) return axis;
+            count_from_front(axes, of.output_extents().rank());
+            for (int a = 0; a <= axis; ++a) axis += is_among(axes, a);
+            return axis;
+        },
+        batch_change::view);
 }
 
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
-        onnx("Reshape").opsets(1, 4).inputs(1).functions(reshape_infer, view_run).carries(carry_reshape).view().widens()
-            .attributes("shape:is consumed_inputs:is").problems("f32[2,3] shape=3,-1 @4"),
-        onnx("Reshape").opsets(5).inputs(2).functions(reshape_infer, view_run).carries(carry_reshape).view().widens().attributes("allowzero:i")
+        onnx("Reshape")
+            .opsets(1, 4)
+            .inputs(1)
+            .functions(reshape_infer, view_run)
+            .carries(carry_reshape)
+            .view()
+            .widens()
+            .attributes("shape:is consumed_inputs:is")
+            .problems("f32[2,3] shape=3,-1 @4"),
+        onnx("Reshape")
+            .opsets(5)
+            .inputs(2)
+            .functions(reshape_infer, view_run)
+            .carries(carry_reshape)
+            .view()
+            .widens()
+            .attributes("allowzero:i")
             .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
                       "f32[0,3,4] i64{0,-1}"),
-        onnx("Flatten").inputs(1).functions(flatten_infer, view_run).carries(carry_flatten).view().widens().attributes("axis:i")
+        onnx("Flatten")
+            .inputs(1)
+            .functions(flatten_infer, view_run)
+            .carries(carry_flatten)
+            .view()
+            .widens()
+            .attributes("axis:i")
             .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
-        onnx("Squeeze").opsets(1, 12).inputs(1).functions(squeeze_infer, view_run).carries(carry_squeeze).view().widens().attributes("axes:is")
+        onnx("Squeeze")
+            .opsets(1, 12)
+            .inputs(1)
+            .functions(squeeze_infer, view_run)
+            .carries(carry_squeeze)
+            .view()
+            .widens()
+            .attributes("axes:is")
             .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
-        onnx("Squeeze").opsets(13).inputs(1, 2).functions(squeeze_infer, view_run).carries(carry_squeeze).view().widens()
+        onnx("Squeeze")
+            .opsets(13)
+            .inputs(1, 2)
+            .functions(squeeze_infer, view_run)
+            .carries(carry_squeeze)
+            .view()
+            .widens()
             .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
-        onnx("Unsqueeze").opsets(1, 12).inputs(1).functions(unsqueeze_infer, view_run).carries(carry_unsqueeze).view().widens().attributes("axes:is")
+        onnx("Unsqueeze")
+            .opsets(1, 12)
+            .inputs(1)
+            .functions(unsqueeze_infer, view_run)
+            .carries(carry_unsqueeze)
+            .view()
+            .widens()
+            .attributes("axes:is")
             .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
-        onnx("Unsqueeze").opsets(13).inputs(2).functions(unsqueeze_infer, view_run).carries(carry_unsqueeze).view().widens()
+        onnx("Unsqueeze")
+            .opsets(13)
+            .inputs(2)
+            .functions(unsqueeze_infer, view_run)
+            .carries(carry_unsqueeze)
+            .view()
+            .widens()
             .problems("f32[3,4] i64{0,-1}; f16[] i64{0}; f32[3,4] i64{4,1,2}; f32[0,2] i64{1}"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -170,5 +226,5 @@ inline gradient_table shape_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

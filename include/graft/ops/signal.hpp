@@ -11,9 +11,9 @@ namespace ops {
 
 /// A forward Fourier transform of `n` complex numbers: radix 2 where n is a power of two, else Bluestein's chirp convolution.
 struct fourier {
-    std::int64_t n = 0, m = 0; ///< m: the power of two that is worked in
+    std::int64_t n = 0, m = 0;  ///< m: the power of two that is worked in
     buffer memory;
-    double *roots = nullptr, *chirp = nullptr, *kernel = nullptr, *work = nullptr; ///< pairs: m / 2, n, m, m
+    double *roots = nullptr, *chirp = nullptr, *kernel = nullptr, *work = nullptr;  ///< pairs: m / 2, n, m, m
 
     static constexpr double pi = 3.14159265358979323846;
 
@@ -112,8 +112,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
     if (x.rank() < 2 || (x.back() != 1 && x.back() != 2)) return c.fail_shapes("the input must be [..., length, ..., 1 or 2]");
     p.inverse = c.integer("inverse", 0) != 0;
     p.onesided = c.integer("onesided", 0) != 0;
-    if (p.inverse && p.onesided && x.back() != 2)
-        return c.fail_shapes("the inverse of a one-sided transform needs complex input");
+    if (p.inverse && p.onesided && x.back() != 2) return c.fail_shapes("the inverse of a one-sided transform needs complex input");
     std::int64_t axis = c.version() < 20 ? c.integer("axis", 1) : -2;
     for (int i = 1; i < 3; ++i) {
         if (!c.has(i)) continue;
@@ -124,9 +123,7 @@ GRAFT_NOINLINE inline status plan_dft(const op_context& c, dft_plan& p) {
     GRAFT_TRY(c.axis(axis, x.rank(), p.axis));
     if (p.axis == x.rank() - 1) return c.fail(errc::op_attribute, "axis %lld is that of the real and imaginary parts", axis);
     const std::int64_t length = x[p.axis];
-    p.n = c.has(1)                  ? c.in[1].integer(0)
-          : p.inverse && p.onesided ? checked_mul(std::max<std::int64_t>(length - 1, 0), 2)
-                                    : length;
+    p.n = c.has(1) ? c.in[1].integer(0) : p.inverse && p.onesided ? checked_mul(std::max<std::int64_t>(length - 1, 0), 2) : length;
     if (p.n < 1) return c.fail(errc::op_value, "the length of the transform is %lld", p.n);
     p.bins = p.onesided && !p.inverse ? p.n / 2 + 1 : p.n;
     return {};
@@ -149,8 +146,7 @@ inline status dft_run(run_context& c) {
     if (is_empty(c.out[0])) return {};
     GRAFT_TRY(plan_dft(c, p));
     const shape &x = c.in[0].extents, &y = c.out[0].extents;
-    const std::int64_t parts = x.back(), out_parts = y.back(), length = x[p.axis], outer = x.product(0, p.axis),
-                       inner = x.product(p.axis + 1, x.rank() - 1);
+    const std::int64_t parts = x.back(), out_parts = y.back(), length = x[p.axis], outer = x.product(0, p.axis), inner = x.product(p.axis + 1, x.rank() - 1);
     fourier f;
     GRAFT_TRY(f.make(c, p.n));
     buffer memory;
@@ -198,8 +194,7 @@ GRAFT_NOINLINE inline status plan_stft(const op_context& c, stft_plan& p) {
     if (!c.in[1].data || (c.has(3) && !c.in[3].data)) return p.unknown = true, status();
     p.step = c.in[1].integer(0);
     p.frame = c.has(3) ? c.in[3].integer(0) : c.has(2) ? c.in[2].extents[0] : x[1];
-    if (p.step < 1 || p.frame < 1)
-        return c.fail(errc::op_value, "frame_step is %lld and frame_length %lld, but both must be at least 1", p.step, p.frame);
+    if (p.step < 1 || p.frame < 1) return c.fail(errc::op_value, "frame_step is %lld and frame_length %lld, but both must be at least 1", p.step, p.frame);
     if (p.frame > x[1]) return c.fail(errc::op_value, "frame_length %lld is more than the signal's length %lld", p.frame, x[1]);
     GRAFT_TRY(check_vector(c, 2, p.frame));
     p.frames = (x[1] - p.frame) / p.step + 1;
@@ -269,8 +264,7 @@ inline status mel_run(run_context& c) {
     const std::int64_t bands = c.in[0].integer(0), length = c.in[1].integer(0), bins = length / 2 + 1, rate = c.in[2].integer(0);
     if (is_empty(c.out[0])) return {};
     if (rate < 1) return c.fail(errc::op_value, "sample_rate is %lld", rate);
-    const double low = 2595 * std::log1p(c.in[3].real(0) / 700) / std::log(10.0),
-                 high = 2595 * std::log1p(c.in[4].real(0) / 700) / std::log(10.0);
+    const double low = 2595 * std::log1p(c.in[3].real(0) / 700) / std::log(10.0), high = 2595 * std::log1p(c.in[4].real(0) / 700) / std::log(10.0);
     const double step = (high - low) / static_cast<double>(bands + 2);
     std::memset(c.out[0].data, 0, static_cast<std::size_t>(bytes_of(c.out[0].type, c.out[0].extents)));
     for (std::int64_t i = 0; i < bands; ++i) {
@@ -278,8 +272,7 @@ inline status mel_run(run_context& c) {
         for (int k = 0; k < 3; ++k) {
             edge[k] = mel_edge(low, step, i + k, length, static_cast<double>(rate));
             if (edge[k] < 0 || edge[k] > bins || (k == 1 && edge[k] == bins) || (k && edge[k] < edge[k - 1]))
-                return c.fail(errc::op_value, "an edge of band %lld lies at bin %lld, outside the %lld bins of the spectrum", i,
-                              edge[k], bins);
+                return c.fail(errc::op_value, "an edge of band %lld lies at bin %lld, outside the %lld bins of the spectrum", i, edge[k], bins);
         }
         for (std::int64_t j = edge[0]; j < std::max(edge[2], edge[1] + 1); ++j) {
             double y = 1;
@@ -295,20 +288,38 @@ inline status mel_run(run_context& c) {
 
 inline op_table signal_ops() {
     static constexpr op_row rows[] = {
-        onnx("DFT").opsets(17, 19).inputs(1, 2).functions(dft_infer, dft_run).combines()
+        onnx("DFT")
+            .opsets(17, 19)
+            .inputs(1, 2)
+            .functions(dft_infer, dft_run)
+            .combines()
             .attributes("axis:i inverse:i onesided:i")
             .problems("f32[1,16,1] @17; f32[2,10,3,2] axis=1 inverse=1 @19; f32[1,9,1] i64(12) onesided=1 @17"),
-        onnx("DFT").opsets(20).inputs(1, 3).functions(dft_infer, dft_run).combines().attributes("inverse:i onesided:i")
+        onnx("DFT")
+            .opsets(20)
+            .inputs(1, 3)
+            .functions(dft_infer, dft_run)
+            .combines()
+            .attributes("inverse:i onesided:i")
             .problems("f32[1,16,1]; f32[2,10,3,2] - i64(1) inverse=1; f32[1,7,2] i64(12) onesided=1 inverse=1; f32[0,5,1]; "
                       "f32[1,13,2] i64(5)"),
-        onnx("STFT").opsets(17).inputs(2, 4).functions(stft_infer, stft_run).combines().attributes("onesided:i")
+        onnx("STFT")
+            .opsets(17)
+            .inputs(2, 4)
+            .functions(stft_infer, stft_run)
+            .combines()
+            .attributes("onesided:i")
             .problems("f32[1,64,1] i64(8) - i64(16); f32[2,30,2] i64(7) f32[12] onesided=0; f32[0,16,1] i64(4) - i64(8)"),
-        onnx("MelWeightMatrix").opsets(17).inputs(5).functions(mel_infer, mel_run).attributes("output_datatype:i")
+        onnx("MelWeightMatrix")
+            .opsets(17)
+            .inputs(5)
+            .functions(mel_infer, mel_run)
+            .attributes("output_datatype:i")
             .problems("i32(8) i32(16) i32(8192) f32(0) f32(4096); i64(0) i64(16) i64(8192) f32(0) f32(4096)"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -31,15 +31,13 @@ inline status concat_run(run_context& c) {
     const shape& o = c.out[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 1), o.rank(), axis));
-    const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size,
-                       outer = o.product(0, axis);
+    const std::int64_t size = static_cast<std::int64_t>(size_of(c.out[0].type)), row = o.product(axis, o.rank()) * size, outer = o.product(0, axis);
     if (outer == 0) return {};
     char* to = c.out[0].as<char>();
     for (int i = 0; i < c.inputs; ++i) {
         const shape& s = c.in[i].extents;
         const std::int64_t part = s.product(axis, s.rank()) * size;
-        for (std::int64_t r = 0; r < outer && part; ++r)
-            std::memcpy(to + r * row, c.in[i].as<char>() + r * part, static_cast<std::size_t>(part));
+        for (std::int64_t r = 0; r < outer && part; ++r) std::memcpy(to + r * row, c.in[i].as<char>() + r * part, static_cast<std::size_t>(part));
         to += part;
     }
     return {};
@@ -61,8 +59,7 @@ inline status split_infer(infer_context& c) {
         if (!c.knows(1)) return c.defer();
     }
     const std::int64_t parts = by_input ? c.in[1].extents[0] : by_attribute ? listed.size : c.integer("num_outputs", c.outputs);
-    if (c.version() >= 18 && !by_input && !c.has_attribute("num_outputs"))
-        return c.fail(errc::op_attribute, "neither split nor num_outputs is given");
+    if (c.version() >= 18 && !by_input && !c.has_attribute("num_outputs")) return c.fail(errc::op_attribute, "neither split nor num_outputs is given");
     if (parts != c.outputs) return c.fail(errc::op_attribute, "%lld parts for %lld outputs", parts, c.outputs);
     const std::int64_t equal = total / parts + (total % parts ? 1 : 0);
     if (!by_input && !by_attribute && total % parts && (c.version() < 18 || equal > total / (parts - 1)))
@@ -84,8 +81,7 @@ inline status split_run(run_context& c) {
     const shape& s = c.in[0].extents;
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", 0), s.rank(), axis));
-    const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size,
-                       outer = s.product(0, axis);
+    const std::int64_t size = static_cast<std::int64_t>(size_of(c.in[0].type)), row = s.product(axis, s.rank()) * size, outer = s.product(0, axis);
     if (outer == 0) return {};
     const char* from = c.in[0].as<char>();
     for (int i = 0; i < c.outputs; ++i) {
@@ -162,7 +158,7 @@ inline status slice_run(run_context& c) {
     row_major(range.n, to);
     for (int d = 0; d < range.n.rank(); ++d) {
         base += range.first[d] * from[d];
-        from[d] = range.n[d] > 1 ? from[d] * range.step[d] : 0; // a single element's step may be of any size
+        from[d] = range.n[d] > 1 ? from[d] * range.step[d] : 0;  // a single element's step may be of any size
     }
     const std::size_t size = size_of(c.in[0].type);
     copy_strided(size, range.n, c.out[0].data, to, c.in[0].as<char>() + base * static_cast<std::int64_t>(size), from);
@@ -186,7 +182,7 @@ inline status concat_gradient(gradient_context& c) {
         asked += c.wants(i);
     }
     if (count == 1) return c.give(0, c.dy()), status();
-    if (2 * asked <= count) { // only those that are asked for
+    if (2 * asked <= count) {  // only those that are asked for
         std::int64_t first = 0;
         for (int i = 0; i < count; first += parts[static_cast<std::size_t>(i++)])
             if (c.wants(i)) c.give(i, part_of(c, c.dy(), axis, first, parts[static_cast<std::size_t>(i)]));
@@ -222,8 +218,8 @@ inline status slice_gradient(gradient_context& c) {
         }
     if (axes.empty()) return c.give(0, c.dy()), status();
     c.give(0, c.build.apply_graft("SliceGrad", {c.dy()},
-                                {integers_attribute("starts", std::move(starts)), integers_attribute("axes", std::move(axes)),
-                                 integers_attribute("steps", std::move(steps)), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
+                                  {integers_attribute("starts", std::move(starts)), integers_attribute("axes", std::move(axes)),
+                                   integers_attribute("steps", std::move(steps)), integers_attribute("shape", std::vector<std::int64_t>(x.begin(), x.end()))}));
     return {};
 }
 
@@ -261,20 +257,57 @@ inline bool carry_slice(batch_carrier& c) {
 
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
-        onnx("Concat").inputs_from(1).functions(concat_infer, concat_run).carries(carry_concat).moves(motion::join).weights_from(0).widens()
+        onnx("Concat")
+            .inputs_from(1)
+            .functions(concat_infer, concat_run)
+            .carries(carry_concat)
+            .moves(motion::join)
+            .weights_from(0)
+            .widens()
             .attributes("axis:i")
             .problems("f32[2,3] f32[2,1] axis=1; f32[1,2] f32[3,2] f32[0,2] axis=0; i64[2,3,4] i64[2,3,1] axis=-1; u8[5] axis=0; "
                       "f32[0,2] f32[0,3] axis=1"),
-        onnx("Split").opsets(1, 12).inputs(1).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
-            .attributes("axis:i split:is").problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
-        onnx("Split").opsets(13, 17).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
-            .attributes("axis:i").problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
-        onnx("Split").opsets(18).inputs(1, 2).outputs_from(1).functions(split_infer, split_run).carries(carry_axis_first).moves(motion::part)
-            .attributes("axis:i num_outputs:i").problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
-        onnx("Slice").opsets(1, 9).inputs(1).functions(slice_infer, slice_run).carries(carry_slice).moves(motion::part)
+        onnx("Split")
+            .opsets(1, 12)
+            .inputs(1)
+            .outputs_from(1)
+            .functions(split_infer, split_run)
+            .carries(carry_axis_first)
+            .moves(motion::part)
+            .attributes("axis:i split:is")
+            .problems("f32[4,2] @11; f32[3,6] axis=-1 split=6 @11"),
+        onnx("Split")
+            .opsets(13, 17)
+            .inputs(1, 2)
+            .outputs_from(1)
+            .functions(split_infer, split_run)
+            .carries(carry_axis_first)
+            .moves(motion::part)
+            .attributes("axis:i")
+            .problems("f32[4,2] i64{4} @13; f32[3,6] axis=-1 @13"),
+        onnx("Split")
+            .opsets(18)
+            .inputs(1, 2)
+            .outputs_from(1)
+            .functions(split_infer, split_run)
+            .carries(carry_axis_first)
+            .moves(motion::part)
+            .attributes("axis:i num_outputs:i")
+            .problems("f32[5,2] i64{5}; f32[3,6] axis=1 num_outputs=1; f32[0,2] i64{0}"),
+        onnx("Slice")
+            .opsets(1, 9)
+            .inputs(1)
+            .functions(slice_infer, slice_run)
+            .carries(carry_slice)
+            .moves(motion::part)
             .attributes("starts:is ends:is axes:is")
             .problems("f32[5,6] starts=1,-3 ends=3,100 @9; f32[5,6] starts=2 ends=4 axes=1 @7"),
-        onnx("Slice").opsets(10).inputs(3, 5).functions(slice_infer, slice_run).carries(carry_slice).moves(motion::part)
+        onnx("Slice")
+            .opsets(10)
+            .inputs(3, 5)
+            .functions(slice_infer, slice_run)
+            .carries(carry_slice)
+            .moves(motion::part)
             .problems("f32[5,6] i64{1,0} i64{4,6} - i64{2,3}; f32[5,6] i32{-1} i32{-100} i32{1} i32{-2}; i8[4] i64{4} i64{9}; "
                       "f32[0,3] i64{0} i64{1} i64{0} i64{-1}; f32[2,3,4] i64{1} i64{3} i64{-2}"),
     };
@@ -339,8 +372,12 @@ inline status slice_grad_run(run_context& c) {
 
 inline op_table slice_training_ops() {
     static constexpr op_row rows[] = {
-        own("SliceGrad").inputs(1).functions(slice_grad_infer, slice_grad_run).attributes("starts:is axes:is steps:is shape:is")
-            .problems("f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 shape=5,17; "
+        own("SliceGrad")
+            .inputs(1)
+            .functions(slice_grad_infer, slice_grad_run)
+            .attributes("starts:is axes:is steps:is shape:is")
+            .problems("f32[2,3] starts=1,5 axes=0,1 steps=2,-2 shape=5,6; f32[2,3,2] starts=1 axes=2 steps=1 shape=2,3,4; f32[1,17] starts=3 axes=0 steps=1 "
+                      "shape=5,17; "
                       "f64[3] starts=2 axes=0 steps=-1 shape=3; "
                       "f16[0,3] starts=0 axes=0 steps=1 shape=4,3; bf16[2] starts=0 axes=0 steps=3 shape=5"),
     };
@@ -348,5 +385,5 @@ inline op_table slice_training_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

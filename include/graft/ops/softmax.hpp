@@ -12,9 +12,7 @@ struct line_task {
     std::int64_t pieces = 0, base = 0, stride = 0, n = 0;
     int lanes = 1, step = 0;
     std::int64_t start(std::int64_t k) const noexcept { return base + k * stride; }
-    int width(std::int64_t k) const noexcept {
-        return step ? lanes : static_cast<int>(std::min<std::int64_t>(block_size, n - k * block_size));
-    }
+    int width(std::int64_t k) const noexcept { return step ? lanes : static_cast<int>(std::min<std::int64_t>(block_size, n - k * block_size)); }
 };
 inline std::int64_t line_tasks(const axis_split& s) noexcept { return s.outer * ((s.inner + block_size - 1) / block_size); }
 inline line_task line_at(const axis_split& s, std::int64_t task) noexcept {
@@ -36,9 +34,7 @@ inline status softmax_split(const op_context& c, axis_split& s) {
     if (!x.rank()) {
         s = {};
         const std::int64_t axis = c.integer("axis", flat ? 1 : -1);
-        return axis == 0 || axis == -1 || (flat && axis == 1)
-                   ? status()
-                   : c.fail(errc::op_attribute, "axis %lld is out of range for a scalar", axis);
+        return axis == 0 || axis == -1 || (flat && axis == 1) ? status() : c.fail(errc::op_attribute, "axis %lld is out of range for a scalar", axis);
     }
     int axis = 0;
     GRAFT_TRY(c.axis(c.integer("axis", flat ? 1 : -1), x.rank(), axis, flat && c.integer("axis", 1) >= 0));
@@ -132,7 +128,9 @@ inline status softmax_lines(gradient_context& c, shape& lines, int& axis) {
     return {};
 }
 /// dX of a softmax along `axis` whose result was y.
-inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) { return c.build.apply_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)}); }
+inline value_id emit_softmax_gradient(gradient_context& c, value_id dy, value_id y, int axis) {
+    return c.build.apply_graft("SoftmaxGrad", {dy, y}, {integer_attribute("axis", axis)});
+}
 inline status softmax_gradient(gradient_context& c) {
     shape lines;
     int axis = 0;
@@ -187,19 +185,59 @@ inline bool carry_softmax(batch_carrier& c) { return c.n.version < 13 ? carry_fr
 
 inline op_table softmax_ops() {
     static constexpr op_row rows[] = {
-        onnx("Softmax").opsets(1, 12).inputs(1).functions(softmax_infer, softmax_run).carries(carry_softmax).plays(op_role::softmax)
-            .exact_outputs_from(0).widens().attributes("axis:i").problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("Softmax").opsets(13).inputs(1).functions(softmax_infer, softmax_run).carries(carry_softmax).plays(op_role::softmax).exact_outputs_from(0)
-            .widens().attributes("axis:i")
-            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        onnx("LogSoftmax").opsets(1, 12).inputs(1).functions(softmax_infer, log_softmax_run).carries(carry_softmax).plays(op_role::log_softmax)
-            .exact_outputs_from(0).widens().attributes("axis:i").problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("LogSoftmax").opsets(13).inputs(1).functions(softmax_infer, log_softmax_run).carries(carry_softmax).plays(op_role::log_softmax)
-            .exact_outputs_from(0).widens().attributes("axis:i")
-            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
-        onnx("Hardmax").opsets(1, 12).inputs(1).functions(softmax_infer, hardmax_run).carries(carry_softmax).attributes("axis:i")
+        onnx("Softmax")
+            .opsets(1, 12)
+            .inputs(1)
+            .functions(softmax_infer, softmax_run)
+            .carries(carry_softmax)
+            .plays(op_role::softmax)
+            .exact_outputs_from(0)
+            .widens()
+            .attributes("axis:i")
             .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
-        onnx("Hardmax").opsets(13).inputs(1).functions(softmax_infer, hardmax_run).carries(carry_softmax).attributes("axis:i")
+        onnx("Softmax")
+            .opsets(13)
+            .inputs(1)
+            .functions(softmax_infer, softmax_run)
+            .carries(carry_softmax)
+            .plays(op_role::softmax)
+            .exact_outputs_from(0)
+            .widens()
+            .attributes("axis:i")
+            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        onnx("LogSoftmax")
+            .opsets(1, 12)
+            .inputs(1)
+            .functions(softmax_infer, log_softmax_run)
+            .carries(carry_softmax)
+            .plays(op_role::log_softmax)
+            .exact_outputs_from(0)
+            .widens()
+            .attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("LogSoftmax")
+            .opsets(13)
+            .inputs(1)
+            .functions(softmax_infer, log_softmax_run)
+            .carries(carry_softmax)
+            .plays(op_role::log_softmax)
+            .exact_outputs_from(0)
+            .widens()
+            .attributes("axis:i")
+            .problems("f32[3,17]; f32[2,1000]; f32[2,3,5] axis=1; f64[4,3] axis=0; f16[0,4]; f32[]"),
+        onnx("Hardmax")
+            .opsets(1, 12)
+            .inputs(1)
+            .functions(softmax_infer, hardmax_run)
+            .carries(carry_softmax)
+            .attributes("axis:i")
+            .problems("f32[2,3,5] axis=1 @11; f32[3,17] @12"),
+        onnx("Hardmax")
+            .opsets(13)
+            .inputs(1)
+            .functions(softmax_infer, hardmax_run)
+            .carries(carry_softmax)
+            .attributes("axis:i")
             .problems("f32[3,17]; f32{1,3,3,2}; f32[2,3,5] axis=1; f16[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -208,8 +246,12 @@ inline op_table softmax_ops() {
 
 inline op_table softmax_training_ops() {
     static constexpr op_row rows[] = {
-        own("SoftmaxGrad").inputs(2).functions(softmax_grad_infer, softmax_grad_run).attributes("axis:i")
-            .problems("f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"),
+        own("SoftmaxGrad")
+            .inputs(2)
+            .functions(softmax_grad_infer, softmax_grad_run)
+            .attributes("axis:i")
+            .problems("f32[3,17] f32[3,17]; f32[2,1000] f32[2,1000]; f32[2,3,5] f32[2,3,5] axis=1; f32[4,3,70] f32[4,3,70] axis=0; f64[4,3] f64[4,3] axis=0; "
+                      "f16[5,9] f16[5,9]; f32[0,4] f32[0,4]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -219,5 +261,5 @@ inline gradient_table softmax_gradients() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

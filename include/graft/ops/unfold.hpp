@@ -14,16 +14,14 @@ struct window_grid {
     std::int64_t kernel = 1;
 };
 
-inline status fill_defaults(const op_context& c, const char* name, int count, std::int64_t otherwise, std::int64_t least,
-                            short_list& list) {
+inline status fill_defaults(const op_context& c, const char* name, int count, std::int64_t otherwise, std::int64_t least, short_list& list) {
     bool given = false;
     GRAFT_TRY(read_list(c, -1, name, false, list, given));
     if (!given)
         for (list.size = 0; list.size < count; ++list.size) list.values[list.size] = otherwise;
     if (list.size != count) return c.fail(errc::op_attribute, "an attribute has %lld entries, not %lld", list.size, count);
     for (int i = 0; i < count; ++i)
-        if (list[i] < least || list[i] > INT32_MAX)
-            return c.fail(errc::op_attribute, "an attribute holds %lld, which is out of range", list[i]);
+        if (list[i] < least || list[i] > INT32_MAX) return c.fail(errc::op_attribute, "an attribute holds %lld, which is out of range", list[i]);
     return {};
 }
 inline status read_windows(const op_context& c, window_grid& g) {
@@ -31,8 +29,7 @@ inline status read_windows(const op_context& c, window_grid& g) {
     GRAFT_TRY(read_list(c, 1, nullptr, false, g.image, given));
     GRAFT_TRY(read_list(c, 2, nullptr, false, g.block, given));
     const int axes = g.image.size;
-    if (axes < 1 || axes != g.block.size)
-        return c.fail(errc::op_shape, "image_shape has %lld entries, block_shape %lld", axes, g.block.size);
+    if (axes < 1 || axes != g.block.size) return c.fail(errc::op_shape, "image_shape has %lld entries, block_shape %lld", axes, g.block.size);
     GRAFT_TRY(check_rank(c, 2 + axes));
     GRAFT_TRY(fill_defaults(c, "strides", axes, 1, 1, g.strides));
     GRAFT_TRY(fill_defaults(c, "dilations", axes, 1, 1, g.dilations));
@@ -77,8 +74,7 @@ inline status col2im_run(run_context& c) {
                 std::int64_t to = 0, step = 1, in_block = k, in_windows = w;
                 bool inside = true;
                 for (int d = axes - 1; d >= 0; --d) {
-                    const std::int64_t at =
-                        in_windows % g.windows[d] * g.strides[d] - g.pads[d] + in_block % g.block[d] * g.dilations[d];
+                    const std::int64_t at = in_windows % g.windows[d] * g.strides[d] - g.pads[d] + in_block % g.block[d] * g.dilations[d];
                     inside = inside && at >= 0 && at < g.image[d];
                     to += at * step;
                     step *= g.image[d];
@@ -86,8 +82,7 @@ inline status col2im_run(run_context& c) {
                     in_block /= g.block[d];
                 }
                 if (inside)
-                    combine(scatter_reduction::add, c.out[0].type, c.out[0].data, plane * pixels + to, c.in[0].data,
-                            (plane * g.kernel + k) * windows + w, 1);
+                    combine(scatter_reduction::add, c.out[0].type, c.out[0].data, plane * pixels + to, c.in[0].data, (plane * g.kernel + k) * windows + w, 1);
             }
     return {};
 }
@@ -97,8 +92,7 @@ inline status col2im_run(run_context& c) {
 inline status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
     const shape& s = c.in[0].extents;
     const int axes = s.rank() - 2;
-    if (axes < 1 || c.in[1].extents != s)
-        return c.fail_shapes("the input must have at least one spatial axis, and as many indices");
+    if (axes < 1 || c.in[1].extents != s) return c.fail_shapes("the input must have at least one spatial axis, and as many indices");
     short_list kernel, strides, pads, wanted;
     bool given = false;
     if (!c.has_attribute("kernel_shape")) return c.fail(errc::op_attribute, "kernel_shape is missing");
@@ -109,17 +103,14 @@ inline status read_unpooled(const op_context& c, shape& unpooled, shape& out) {
     for (int d = 0; d < axes; ++d) {
         const std::int64_t reach = s[2 + d] ? checked_add(checked_mul(s[2 + d] - 1, strides[d]), kernel[d]) : 0;
         unpooled[2 + d] = reach - pads[d] - pads[axes + d];
-        if (reach < 0 || unpooled[2 + d] < 0)
-            return c.fail(errc::op_shape, "the unpooled extent of axis %lld is out of range", d + 2);
+        if (reach < 0 || unpooled[2 + d] < 0) return c.fail(errc::op_shape, "the unpooled extent of axis %lld is out of range", d + 2);
     }
     out = unpooled;
     if (!c.has(2)) return {};
     GRAFT_TRY(read_list(c, 2, nullptr, false, wanted, given));
-    if (wanted.size != s.rank())
-        return c.fail(errc::op_shape, "output_shape has %lld entries for rank %lld", wanted.size, s.rank());
+    if (wanted.size != s.rank()) return c.fail(errc::op_shape, "output_shape has %lld entries for rank %lld", wanted.size, s.rank());
     for (int d = 0; d < s.rank(); ++d) {
-        if (wanted[d] < unpooled[d])
-            return c.fail(errc::op_shape, "output extent %lld is smaller than the unpooled %lld", wanted[d], unpooled[d]);
+        if (wanted[d] < unpooled[d]) return c.fail(errc::op_shape, "output extent %lld is smaller than the unpooled %lld", wanted[d], unpooled[d]);
         out[d] = wanted[d];
     }
     return {};
@@ -148,8 +139,7 @@ inline status max_unpool_run(run_context& c) {
             to += rest % unpooled[d] * strides[d];
             rest /= unpooled[d];
         }
-        copy_run(size, c.out[0].as<char>() + to * static_cast<std::int64_t>(size), 1,
-                 c.in[0].as<char>() + i * static_cast<std::int64_t>(size), 1, 1);
+        copy_run(size, c.out[0].as<char>() + to * static_cast<std::int64_t>(size), 1, c.in[0].as<char>() + i * static_cast<std::int64_t>(size), 1, 1);
     }
     return {};
 }
@@ -172,7 +162,8 @@ inline status col2im_gradient(gradient_context& c) {
     for (std::int64_t i = 0; i < g.kernel; ++i) store_from_double(one_hot.type(), one_hot.raw(), i * g.kernel + i, 1, &one);
     std::vector<attribute> attributes;
     for (const char* name : {"strides", "dilations", "pads"}) c.copy_attribute(name, attributes);
-    c.give(0, c.build.reshape(c.build.apply("Conv", {c.build.reshape(c.dy(), planes), c.build.constant(std::move(one_hot), "taps")}, std::move(attributes)), x));
+    c.give(0,
+           c.build.reshape(c.build.apply("Conv", {c.build.reshape(c.dy(), planes), c.build.constant(std::move(one_hot), "taps")}, std::move(attributes)), x));
     return {};
 }
 // dX = dY at the indices, which count over the tensor without the zeros that output_shape adds
@@ -188,7 +179,7 @@ inline status max_unpool_gradient(gradient_context& c) {
     value_id dy = c.dy();
     if (out != unpooled)
         dy = c.build.apply("Slice", {dy, c.build.integers(std::vector<std::int64_t>(static_cast<std::size_t>(out.rank()), 0)),
-            c.build.integers(std::vector<std::int64_t>(unpooled.begin(), unpooled.end()))});
+                                     c.build.integers(std::vector<std::int64_t>(unpooled.begin(), unpooled.end()))});
     c.give(0, c.build.apply("Gather", {c.build.reshape(dy, {unpooled.elements()}), c.in(1)}));
     return {};
 }
@@ -200,10 +191,19 @@ inline gradient_table unfold_gradients() {
 
 inline op_table unfold_ops() {
     static constexpr op_row rows[] = {
-        onnx("Col2Im").opsets(18).inputs(3).functions(col2im_infer, col2im_run).carries(carry_first_axis<1>).attributes("dilations:is pads:is strides:is")
+        onnx("Col2Im")
+            .opsets(18)
+            .inputs(3)
+            .functions(col2im_infer, col2im_run)
+            .carries(carry_first_axis<1>)
+            .attributes("dilations:is pads:is strides:is")
             .problems("f32[1,5,5] i64{5,5} i64{1,5}; f32[2,8,9] i64{4,4} i64{2,2}; i32[1,4,4] i64{3,3} i64{2,2} dilations=1,1; "
                       "f32[1,4,9] i64{4,4} i64{2,2} strides=2,2 pads=1,1,1,1; f32[0,4,9] i64{4,4} i64{2,2}"),
-        onnx("MaxUnpool").opsets(9).inputs(2, 3).functions(max_unpool_infer, max_unpool_run).checks(1)
+        onnx("MaxUnpool")
+            .opsets(9)
+            .inputs(2, 3)
+            .functions(max_unpool_infer, max_unpool_run)
+            .checks(1)
             .attributes("kernel_shape:is pads:is strides:is")
             .problems("f32[1,1,1] i64[1,1,1]~0:1 kernel_shape=2 strides=2; f32[0,2,3,3] i64[0,2,3,3] kernel_shape=2,2 strides=2,2"),
     };
@@ -211,5 +211,5 @@ inline op_table unfold_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

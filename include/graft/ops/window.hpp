@@ -24,26 +24,24 @@ inline double round_to(dtype type, double x) noexcept {
 }
 
 /// The elements of a tensor in another type, contiguous: double or 64-bit integers (unsigned, so that they wrap).
-template <class T> struct widened {
+template <class T>
+struct widened {
     buffer memory;
     const T* data = nullptr;
 };
 
-inline void load_widened(dtype type, const void* data, std::int64_t first, std::int64_t n, double* out) {
-    load_as_double(type, data, first, n, out);
-}
+inline void load_widened(dtype type, const void* data, std::int64_t first, std::int64_t n, double* out) { load_as_double(type, data, first, n, out); }
 inline void load_widened(dtype type, const void* data, std::int64_t first, std::int64_t n, std::uint64_t* out) {
     load_as_int64(type, data, first, n, reinterpret_cast<std::int64_t*>(out));
 }
-inline void store_widened(dtype type, void* data, std::int64_t first, std::int64_t n, const double* in) {
-    store_from_double(type, data, first, n, in);
-}
+inline void store_widened(dtype type, void* data, std::int64_t first, std::int64_t n, const double* in) { store_from_double(type, data, first, n, in); }
 inline void store_widened(dtype type, void* data, std::int64_t first, std::int64_t n, const std::uint64_t* in) {
     store_from_int64(type, data, first, n, reinterpret_cast<const std::int64_t*>(in));
 }
 
 /// Widens a whole tensor into scratch memory, once, so that loops over it are plain.
-template <class T> GRAFT_NOINLINE status widen(const run_context& c, const tensor_view& t, widened<T>& out) {
+template <class T>
+GRAFT_NOINLINE status widen(const run_context& c, const tensor_view& t, widened<T>& out) {
     if (t.type == dtype_of<T>::value) {
         out.data = t.as<T>();
         return {};
@@ -52,15 +50,15 @@ template <class T> GRAFT_NOINLINE status widen(const run_context& c, const tenso
     GRAFT_TRY_ASSIGN(out.memory, c.scratch(checked_mul(n, sizeof(T))));
     T* to = reinterpret_cast<T*>(out.memory.data());
     constexpr std::int64_t block = 1 << 16;
-    parallel_for(c.pool, (n + block - 1) / block, [&](std::int64_t i) {
-        load_widened(t.type, t.data, i * block, std::min(block, n - i * block), to + i * block);
-    });
+    parallel_for(c.pool, (n + block - 1) / block,
+                 [&](std::int64_t i) { load_widened(t.type, t.data, i * block, std::min(block, n - i * block), to + i * block); });
     out.data = to;
     return {};
 }
 
 /// Scratch memory for `n` elements of T.
-template <class T> inline status scratch_of(const run_context& c, std::int64_t n, buffer& memory, T*& data) {
+template <class T>
+inline status scratch_of(const run_context& c, std::int64_t n, buffer& memory, T*& data) {
     GRAFT_TRY_ASSIGN(memory, c.scratch(checked_mul(n, sizeof(T))));
     data = reinterpret_cast<T*>(memory.data());
     return {};
@@ -122,25 +120,21 @@ struct window {
     std::int64_t outputs() const noexcept { return product(&window_axis::output); }
     std::int64_t taps() const noexcept { return product(&window_axis::kernel); }
     std::int64_t product(std::int64_t window_axis::*field) const noexcept {
-        std::uint64_t n = 1; // unsigned: an empty batch may have extents whose product wraps
+        std::uint64_t n = 1;  // unsigned: an empty batch may have extents whose product wraps
         for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(axis[i].*field);
         return static_cast<std::int64_t>(n);
     }
 };
 
 /// Reads an attribute of one integer an axis, each >= `least`, `otherwise` where it is absent.
-GRAFT_NOINLINE inline status read_spatial(const op_context& c, const char* name, std::int64_t least, int count,
-                                          std::int64_t otherwise, std::int64_t* out) {
+GRAFT_NOINLINE inline status read_spatial(const op_context& c, const char* name, std::int64_t least, int count, std::int64_t otherwise, std::int64_t* out) {
     const integer_list list = c.integers(name);
     if (list.size && list.size != count)
-        return c.fail(errc::op_attribute, "strides, dilations, pads or kernel_shape has %lld items, but %lld are needed",
-                      list.size, count);
+        return c.fail(errc::op_attribute, "strides, dilations, pads or kernel_shape has %lld items, but %lld are needed", list.size, count);
     for (int i = 0; i < count; ++i) {
         out[i] = list.size ? list[i] : otherwise;
         if (out[i] < least || out[i] > std::int64_t(1) << 40)
-            return c.fail(errc::op_attribute,
-                          "strides, dilations, pads or kernel_shape holds %lld, which is less than %lld or too large", out[i],
-                          least);
+            return c.fail(errc::op_attribute, "strides, dilations, pads or kernel_shape holds %lld, which is less than %lld or too large", out[i], least);
     }
     return {};
 }
@@ -183,8 +177,7 @@ GRAFT_NOINLINE inline status read_window(const op_context& c, const shape& input
     GRAFT_TRY(read_spatial(c, "pads", 0, 2 * w.rank, 0, pad));
     const bool given = c.integers("kernel_shape").size != 0;
     for (int i = 0; i < w.rank; ++i) {
-        if (weight && given && kernel[i] != (*weight)[i + 2])
-            return c.fail_shapes("kernel_shape differs from the weights' shape");
+        if (weight && given && kernel[i] != (*weight)[i + 2]) return c.fail_shapes("kernel_shape differs from the weights' shape");
         if (weight) kernel[i] = (*weight)[i + 2];
         if (kernel[i] < 1) return c.fail_shapes("the kernel has an empty axis");
         w.axis[i] = {input[i + 2], 0, kernel[i], stride[i], dilation[i], pad[i], pad[i + w.rank]};
@@ -218,8 +211,7 @@ GRAFT_NOINLINE inline status size_window(const op_context& c, bool ceil_mode, wi
                 continue;
             }
             if (padded != 0)
-                return c.fail(errc::op_shape, "the window spans %lld, more than the padded input's %lld on spatial axis %lld",
-                              a.span(), padded, i);
+                return c.fail(errc::op_shape, "the window spans %lld, more than the padded input's %lld on spatial axis %lld", a.span(), padded, i);
             a.output = 0;
             continue;
         }
@@ -258,5 +250,5 @@ inline shape window_shape(std::int64_t first, std::int64_t second, const window&
     return s;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

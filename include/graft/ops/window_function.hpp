@@ -38,13 +38,22 @@ inline status blackman_window_run(run_context& c) { return window_function(c, 0.
 
 inline op_table window_function_ops() {
     static constexpr op_row rows[] = {
-        onnx("HannWindow").opsets(17).inputs(1).functions(window_function_infer, hann_window_run)
+        onnx("HannWindow")
+            .opsets(17)
+            .inputs(1)
+            .functions(window_function_infer, hann_window_run)
             .attributes("output_datatype:i periodic:i")
             .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        onnx("HammingWindow").opsets(17).inputs(1).functions(window_function_infer, hamming_window_run)
+        onnx("HammingWindow")
+            .opsets(17)
+            .inputs(1)
+            .functions(window_function_infer, hamming_window_run)
             .attributes("output_datatype:i periodic:i")
             .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
-        onnx("BlackmanWindow").opsets(17).inputs(1).functions(window_function_infer, blackman_window_run)
+        onnx("BlackmanWindow")
+            .opsets(17)
+            .inputs(1)
+            .functions(window_function_infer, blackman_window_run)
             .attributes("output_datatype:i periodic:i")
             .problems("i64(17); i32(10) periodic=0; i64(0); i64(1) periodic=0; i64(5) output_datatype=11"),
     };
@@ -52,5 +61,5 @@ inline op_table window_function_ops() {
     return rows;
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

@@ -19,8 +19,8 @@ inline std::vector<attribute> window_attributes(const window& w) {
         pads.push_back(w.axis[i].pad_begin);
     }
     for (int i = 0; i < w.rank; ++i) pads.push_back(w.axis[i].pad_end);
-    return {integers_attribute("kernel_shape", std::move(kernel)), integers_attribute("strides", std::move(strides)), integers_attribute("dilations",
-        std::move(dilations)), integers_attribute("pads", std::move(pads))};
+    return {integers_attribute("kernel_shape", std::move(kernel)), integers_attribute("strides", std::move(strides)),
+            integers_attribute("dilations", std::move(dilations)), integers_attribute("pads", std::move(pads))};
 }
 
 /// A shape as an attribute of integers.
@@ -57,5 +57,5 @@ inline value_id along_channels(gradient_context& c, value_id x, int rank) {
     return c.build.reshape(x, s);
 }
 
-} // namespace ops
+}  // namespace ops
 GRAFT_END_NAMESPACE

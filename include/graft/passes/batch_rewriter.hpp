@@ -64,11 +64,14 @@ private:
             // It is the same for each of the samples that it was made for: one of them.
             const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
             if (fixed_.version_of("") < 10) {
-                from = write_.add("Slice", stem, {from}, {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
+                from =
+                    write_.add("Slice", stem, {from},
+                               {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
             } else
                 from = write_.add("Slice", stem, {from, starts, ends, axes});
         }
-        return write_.add("Tile", stem, {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
+        return write_.add("Tile", stem,
+                          {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
     }
 
     // The extents of a value with -1 along an axis.

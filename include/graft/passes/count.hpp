@@ -38,7 +38,8 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     for (const node& n : g.nodes) {
         views(n.inputs, in);
         views(n.outputs, out);
-        total += std::max<std::int64_t>(0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
+        total += std::max<std::int64_t>(
+            0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
     }
     return total;
 }

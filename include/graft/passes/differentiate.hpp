@@ -51,7 +51,6 @@ public:
     }
 
 private:
-
     status through(std::size_t i, const std::vector<char>& depends) {
         const node n = g_.nodes[i];  // a copy: the list grows
         std::vector<value_id> given, made(n.inputs.size(), no_value);
@@ -68,7 +67,9 @@ private:
         if (!flows || !asked) return {};
         const gradient_row own{n.op_type.c_str(), n.domain.c_str(), n.op ? n.op->gradient : nullptr};
         const gradient_row* row = own.gradient ? &own : ops::find_gradient(n);
-        if (!row) return fail(errc::train_no_gradient, location(n), "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
+        if (!row)
+            return fail(errc::train_no_gradient, location(n),
+                        "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
         gradient_context c{emit_, n, given, wanted, made, shards_};
@@ -77,7 +78,9 @@ private:
         for (std::size_t k = 0; k < made.size(); ++k) {
             if (made[k] == no_value || !wanted[k]) continue;
             if (emit_.extents(made[k]) != emit_.extents(n.inputs[k]))
-                return fail(errc::internal, location(n), "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " + text(emit_.extents(n.inputs[k])));
+                return fail(errc::internal, location(n),
+                            "its gradient for input " + std::to_string(k) + " has shape " + text(emit_.extents(made[k])) + " and not " +
+                                text(emit_.extents(n.inputs[k])));
             gradient_.resize(g_.values.size(), no_value);
             value_id& sum = gradient_[n.inputs[k]];
             const value_id joined = sum == no_value ? made[k] : emit_.add(sum, made[k]);

@@ -19,7 +19,8 @@ public:
             if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
     }
 
-    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
+    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
+                 dtype type = dtype::undefined) {
         const value_id made = g_.add_value(fresh(stem));
         g_.values.back().type = type;
         node n;
@@ -32,7 +33,8 @@ public:
         return made;
     }
     // The same under that name, or that name with a number behind it where it is taken.
-    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {}, dtype type = dtype::undefined) {
+    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
+                   dtype type = dtype::undefined) {
         const std::string name = free_name(wanted);
         const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
         g_.at(made).name = g_.nodes.back().name = name;

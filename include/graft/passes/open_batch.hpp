@@ -50,7 +50,8 @@ inline batch_rule batch_rule_of(const node& n) {
 // Follows the samples through a graph whose shapes are known.
 class batch_follower {
 public:
-    batch_follower(const graph& g, value_id input, std::int64_t samples) : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
+    batch_follower(const graph& g, value_id input, std::int64_t samples)
+        : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
         for (std::size_t i = 0; i < g.nodes.size(); ++i)
             for (value_id id : g.nodes[i].outputs)
                 if (id != no_value) maker_[id] = static_cast<int>(i);
@@ -106,7 +107,7 @@ private:
             if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
         if (!carries) return true;
         if (!shapes) return why = "its shape can only be told by running", false;
-        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false; // which the rules go by
+        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false;  // which the rules go by
         const batch_rule rule = batch_rule_of(n);
         if (!rule) return why = "the operator may mix samples", false;
         batch_carrier c(g_, n, states_, samples_);
@@ -148,7 +149,8 @@ private:
     status first_;
 };
 
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit) {
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
+                                 const limits& limit) {
     shape more = input;
     more[0] *= 3;
     graph g;
@@ -160,7 +162,8 @@ GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const 
             shape expected = fixed.values[i].extents;
             if (axes[i] >= 0) expected[axes[i]] *= 3;
             if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, location(n), "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+                return fail(errc::graph_fixed_batch, location(n),
+                            "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
         }
     return {};
 }
@@ -192,7 +195,8 @@ GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& poo
     std::vector<value_id> open;
     for (value_id id : g.inputs)
         if (!g.at(id).constant) open.push_back(id);
-    if (open.size() != 1) return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
+    if (open.size() != 1)
+        return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
     if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
     if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
     status any = takes_any_batch(g, input, pool, limit);

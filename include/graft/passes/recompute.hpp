@@ -29,7 +29,8 @@ namespace detail {
 
 class recomputer {
 public:
-    recomputer(const graph& g, std::size_t forward) : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
+    recomputer(const graph& g, std::size_t forward)
+        : g_(g), forward_(std::min(forward, g.nodes.size())), maker_(g.values.size(), -1), bytes_(g.values.size(), 0) {
         for (std::size_t i = 0; i < g_.nodes.size(); ++i)
             for (value_id id : g_.nodes[i].outputs)
                 if (id != no_value) maker_[id] = static_cast<int>(i);
@@ -56,7 +57,6 @@ public:
     }
 
 private:
-
     void find_last_forward_reads() {
         last_read_.assign(g_.values.size(), -1);
         std::vector<value_id> ids;

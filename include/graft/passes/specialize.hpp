@@ -44,7 +44,8 @@ inline void forget(value& v) {
 // Whether a node only gives its input another name.
 inline bool is_copy(const node& n) {
     const bool second = n.outputs.size() > 1 && n.outputs[1] != no_value, third = n.inputs.size() > 2;
-    return !second && !third && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value && ops::row_of(n).is(op_flag::copies);
+    return !second && !third && !n.inputs.empty() && n.inputs[0] != no_value && !n.outputs.empty() && n.outputs[0] != no_value &&
+           ops::row_of(n).is(op_flag::copies);
 }
 
 class specializer {
@@ -127,7 +128,9 @@ private:
             if (out[i].type == dtype::undefined || n.outputs[i] == no_value) continue;
             const std::int64_t b = bytes_of(out[i].type, out[i].extents);
             if (b < 0 || b > with_.limit.memory_bytes)
-                return fail(errc::memory_budget, location(n), "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " + std::to_string(with_.limit.memory_bytes) + " bytes");
+                return fail(errc::memory_budget, location(n),
+                            "its output " + text(out[i].extents) + " of " + name(out[i].type) + " is over the memory limit of " +
+                                std::to_string(with_.limit.memory_bytes) + " bytes");
             bytes += b;
             value& v = at(n.outputs[i]);
             v.type = out[i].type;
@@ -177,7 +180,8 @@ private:
     // If with a condition that is known: its branch takes its place.
     status write_out_if(node& n, bool& keep, std::vector<node>& written_out) {
         const tensor& condition = at(n.inputs[0]).constant;
-        const attribute* branch = condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
+        const attribute* branch =
+            condition.elements() ? n.find(element_as_double(condition.type(), condition.raw(), 0) != 0 ? "then_branch" : "else_branch") : nullptr;
         if (!branch || !branch->graph || branch->graph->outputs.size() != n.outputs.size())
             return fail(errc::op_attribute, location(n), "its condition is empty or a branch does not make as many outputs as the node");
         const graph& body = *branch->graph;

@@ -11,7 +11,8 @@ namespace detail {
 
 class float32_rewriter {
 public:
-    float32_rewriter(graph g, const graph& known) : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
+    float32_rewriter(graph g, const graph& known)
+        : g_(std::move(g)), known_(known), write_(g_, "float32"), kept_(g_.values.size(), 0), alias_(g_.values.size(), no_value) {
         std::vector<value_id> ids = g_.outputs;
         for (const node& n : g_.nodes) append_captures(n, ids);
         for (value_id id : ids) kept_[id] = 1;
@@ -116,7 +117,8 @@ private:
 
     status need_constants(const node& n, std::initializer_list<value_id> ids) const {
         for (value_id id : ids)
-            if (id != no_value && !constant(id)) return fail(errc::op_unsupported, location(n), "its scales and zero points have to be constants for the network to learn in float32");
+            if (id != no_value && !constant(id))
+                return fail(errc::op_unsupported, location(n), "its scales and zero points have to be constants for the network to learn in float32");
         return {};
     }
 
@@ -144,7 +146,9 @@ private:
         if (!is_quantized(id)) {
             std::vector<value_id> in{id, scale};
             if (zero != no_value) in.push_back(zero);
-            real = write_.add("DequantizeLinear", name_of(id), in, constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(), dtype::float32);
+            real = write_.add("DequantizeLinear", name_of(id), in,
+                              constant(scale)->elements() > 1 ? std::vector<attribute>{integer_attribute("axis", axis)} : std::vector<attribute>(),
+                              dtype::float32);
             return {};
         }
         const quantized q = quantized_[id];
@@ -198,9 +202,13 @@ private:
             real = write_.add("Max", stem, {real, write_.constant(stem, std::move(least))}, {}, dtype::float32);
             real = write_.add("Min", stem, {real, write_.constant(stem, std::move(most))}, {}, dtype::float32);
         } else if (g_.version_of("") < 11)
-            real = write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
+            real =
+                write_.add("Clip", stem, {real}, {real_attribute("min", least.data<float>()[0]), real_attribute("max", most.data<float>()[0])}, dtype::float32);
         else
-            real = write_.add("Clip", stem, {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {}, dtype::float32);
+            real = write_.add(
+                "Clip", stem,
+                {real, write_.number(stem, static_cast<double>(least.data<float>()[0])), write_.number(stem, static_cast<double>(most.data<float>()[0]))}, {},
+                dtype::float32);
         return {};
     }
 
@@ -214,9 +222,10 @@ private:
             bool reads;  // only where it reads such integers
         };
         static constexpr rule rules[] = {
-            {"QuantizeLinear", &float32_rewriter::quantize_linear, false}, {"DequantizeLinear", &float32_rewriter::dequantize_linear, false}, {"DynamicQuantizeLinear", &float32_rewriter::dynamic_quantize, false},
-            {"QLinearConv", &float32_rewriter::qlinear_conv, false}, {"QLinearMatMul", &float32_rewriter::qlinear_matmul, false}, {"ConvInteger", &float32_rewriter::conv_integer, false},
-            {"MatMulInteger", &float32_rewriter::matmul_integer, false}, {"Cast", &float32_rewriter::cast_quantized, true},
+            {"QuantizeLinear", &float32_rewriter::quantize_linear, false},         {"DequantizeLinear", &float32_rewriter::dequantize_linear, false},
+            {"DynamicQuantizeLinear", &float32_rewriter::dynamic_quantize, false}, {"QLinearConv", &float32_rewriter::qlinear_conv, false},
+            {"QLinearMatMul", &float32_rewriter::qlinear_matmul, false},           {"ConvInteger", &float32_rewriter::conv_integer, false},
+            {"MatMulInteger", &float32_rewriter::matmul_integer, false},           {"Cast", &float32_rewriter::cast_quantized, true},
         };
         for (const rule& r : rules)
             if (n.op_type == r.op && n.domain.empty() && (reads || !r.reads)) return done = true, (this->*r.rewrite)(n, done);
@@ -300,7 +309,8 @@ private:
         tensor made;
         GRAFT_TRY_ASSIGN(made, converted(b));
         for (std::int64_t i = 0; i < made.elements(); ++i)
-            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) * element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
+            made.data<float>()[i] = static_cast<float>(element_as_double(b.type(), b.raw(), i) * element_as_double(x.type(), x.raw(), 0) *
+                                                       element_as_double(w.type(), w.raw(), w.elements() > 1 ? i : 0));
         bias = write_.constant(name_of(id), std::move(made));
         return {};
     }
@@ -339,7 +349,8 @@ private:
             GRAFT_TRY_ASSIGN(off, along(zero, rank, conv ? 0 : i ? rank - 1 : rank - 2));
             in[i] = write_.add("Sub", name_of(id), {in[i], write_.constant(name_of(zero), std::move(off))}, {}, dtype::float32);
         }
-        const value_id y = write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
+        const value_id y =
+            write_.add(conv ? "Conv" : "MatMul", name_of(n.outputs[0]), {in[0], in[1]}, conv ? n.attributes : std::vector<attribute>(), dtype::float32);
         mark(n.outputs[0], y, no_value, no_value, 1);
         return {};
     }
@@ -352,7 +363,8 @@ private:
     status move_quantized(node& n) {
         if (!is_quantized(n.inputs[0])) return fail(errc::op_unsupported, location(n), "it works on quantised integers, and its form in float32 is not known");
         const quantized first = quantized_[n.inputs[0]];
-        if (constant(first.scale) && constant(first.scale)->elements() > 1) return fail(errc::op_unsupported, location(n), "it moves integers that have a scale a channel");
+        if (constant(first.scale) && constant(first.scale)->elements() > 1)
+            return fail(errc::op_unsupported, location(n), "it moves integers that have a scale a channel");
         const bool joins = ops::row_of(n).traits.moves == motion::join;
         for (std::size_t i = 0; i < (joins ? n.inputs.size() : 1); ++i) GRAFT_TRY(real_of(n, n.inputs[i], first.scale, first.zero, 1, n.inputs[i]));
         for (value_id& id : n.outputs) {
@@ -393,8 +405,8 @@ private:
     graph g_;
     const graph& known_;  // with the types and shapes of all values
     node_writer write_;
-    std::vector<char> kept_;          // outputs, and what bodies read: they need a value of their own
-    std::vector<value_id> alias_;     // what is read in place of a value
+    std::vector<char> kept_;       // outputs, and what bodies read: they need a value of their own
+    std::vector<value_id> alias_;  // what is read in place of a value
     std::vector<quantized> quantized_;
 };
 

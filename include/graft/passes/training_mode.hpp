@@ -43,8 +43,8 @@ namespace detail {
 
 class training_rewriter {
 public:
-    training_rewriter(graph& g, const training_mode_options& o) : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr),
-        readers_(g.values.size(), 0) {
+    training_rewriter(graph& g, const training_mode_options& o)
+        : g_(g), o_(o), learns_(g.values.size(), 0), maker_(g.values.size(), nullptr), readers_(g.values.size(), 0) {
         for (value_id id : o.learning)
             if (id != no_value) learns_[id] = 1;
         for (value_id id : g.outputs) ++readers_[id];
@@ -87,8 +87,9 @@ private:
     static bool quantizes(const node& n) { return ops::row_of(n).traits.role == op_role::quantize; }
 
     static std::size_t index(value_id id) { return static_cast<std::size_t>(id); }
-    bool is_read(const node& n, std::size_t output) const { return output < n.outputs.size() && n.outputs[output] != no_value &&
-        readers_[n.outputs[output]] > 0; }
+    bool is_read(const node& n, std::size_t output) const {
+        return output < n.outputs.size() && n.outputs[output] != no_value && readers_[n.outputs[output]] > 0;
+    }
     static value_id input(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
     const tensor* constant(value_id id) const { return id != no_value && g_.at(id).constant ? &g_.at(id).constant : nullptr; }
 
@@ -187,8 +188,8 @@ private:
         if (zero != no_value) inputs.push_back(zero);
         --readers_[n.inputs[0]];
         GRAFT_TRY(become(n, "FakeQuantize",
-                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)), integer_attribute("high",
-                             static_cast<std::int64_t>(high))}));
+                         {integer_attribute("axis", axis), integer_attribute("low", static_cast<std::int64_t>(low)),
+                          integer_attribute("high", static_cast<std::int64_t>(high))}));
         n.inputs = std::move(inputs);
         return {};
     }

@@ -28,8 +28,9 @@ public:
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
             for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = resolve(s.out[k]);
-            GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(), static_cast<int>(s.in.size()), out_.data(),
-                                                                     static_cast<int>(s.out.size()), arena + s.workspace_offset, s.seed, around}));
+            GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(),
+                                                                      static_cast<int>(s.in.size()), out_.data(), static_cast<int>(s.out.size()),
+                                                                      arena + s.workspace_offset, s.seed, around}));
         }
         return {};
     }

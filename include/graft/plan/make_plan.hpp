@@ -111,7 +111,11 @@ private:
             s.refused = refused(n);
             const std::vector<value_id> memory = memory_of_inputs(n, roots_);
             GRAFT_TRY_ASSIGN(s.kernel, on.prepare({{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), how_.limit},
-                                                   in_layout.data(), out_layout.data(), memory.data(), how_.exact, how_.reference}));
+                                                   in_layout.data(),
+                                                   out_layout.data(),
+                                                   memory.data(),
+                                                   how_.exact,
+                                                   how_.reference}));
             p_.scratch_bytes = std::max(p_.scratch_bytes, s.kernel->scratch_bytes);
         }
         return {};
@@ -152,8 +156,9 @@ private:
         for (step& s : p_.steps) {
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
             // A view costs nothing, unless its memory has to be that of a graph output.
-            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).type == at(n.outputs[0]).type &&
-                                     at(n.inputs[0]).layout == at(n.outputs[0]).layout && (at(n.inputs[0]).layout != layout::channels_last || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
+            const bool same_layout = !n.inputs.empty() && n.inputs[0] != no_value && n.outputs[0] != no_value &&
+                                     at(n.inputs[0]).type == at(n.outputs[0]).type && at(n.inputs[0]).layout == at(n.outputs[0]).layout &&
+                                     (at(n.inputs[0]).layout != layout::channels_last || at(n.inputs[0]).extents == at(n.outputs[0]).extents);
             if ((n.op->flags & op_flag::view) && same_layout && output_of[n.outputs[0]] < 0) {
                 view_of_[n.outputs[0]] = n.inputs[0];
                 continue;
@@ -206,7 +211,8 @@ private:
                 if (s.kernel->in_place && id == n.outputs[0] && !n.inputs.empty() && n.inputs[0] != no_value) {
                     const value_id source = root(n.inputs[0]);
                     const int l = lifetime_of[source];
-                    if (l >= 0 && at(source).place == where.place && last[source] == static_cast<int>(i) && lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
+                    if (l >= 0 && at(source).place == where.place && last[source] == static_cast<int>(i) &&
+                        lifetimes[static_cast<std::size_t>(l)].bytes == bytes) {
                         lifetimes[static_cast<std::size_t>(l)].last = std::max(lifetimes[static_cast<std::size_t>(l)].last, last[id]);
                         lifetime_of[id] = l;
                         continue;
@@ -225,8 +231,10 @@ private:
             p_.places[i].arena_bytes = plan_memory(arenas[i], p_.places[i].on && p_.places[i].on->in_host_memory() ? 64 : 256);
         const std::int64_t beside = how_.budget ? how_.budget->taken() : 0, needed = host_arena_bytes(p_);
         if (needed > how_.limit.memory_bytes - beside)
-            return fail(errc::memory_budget, g_.name, "running this model needs " + std::to_string(needed) + " bytes" + (beside ? " beside the " + std::to_string(beside) + " of its constants" : "") +
-                                                          ", over the limit of " + std::to_string(how_.limit.memory_bytes));
+            return fail(errc::memory_budget, g_.name,
+                        "running this model needs " + std::to_string(needed) + " bytes" +
+                            (beside ? " beside the " + std::to_string(beside) + " of its constants" : "") + ", over the limit of " +
+                            std::to_string(how_.limit.memory_bytes));
         for (std::size_t i = 0; i < slots.size(); ++i)
             if (slots[i].kind == slot_kind::arena) slots[i].index = arenas[slots[i].place][static_cast<std::size_t>(lifetime_of[i])].offset;
         for (const auto& pair : scratch)
@@ -240,7 +248,9 @@ private:
             if (s.output < 0) continue;
             const value_id before = g_.inputs[s.input], after = g_.outputs[s.output];
             if (first[after] >= 0 && last[before] > first[after])
-                return fail(errc::op_unsupported, "'" + at(before).name + "'", "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as it is: --batch-norm frozen");
+                return fail(errc::op_unsupported, "'" + at(before).name + "'",
+                            "the step changes it and something else in the network still reads what it was; a running statistic that is read twice can stay as "
+                            "it is: --batch-norm frozen");
             if (first[after] < 0 || at(before).extents != at(after).extents || at(before).type != at(after).type)
                 return fail(errc::internal, at(after).name, "this state cannot be changed in place");
         }
@@ -289,7 +299,8 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
-        if (n.place >= p.places.size()) return fail(errc::usage, location(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
+        if (n.place >= p.places.size())
+            return fail(errc::usage, location(n), "it asks for place " + std::to_string(n.place) + ", and there are " + std::to_string(p.places.size()));
     if (p.places.size() == 1) return p.places[0].on ? lowered_at(0) : status();
     placer placing(g, how.places, how.limit);
     placing.run();
@@ -325,7 +336,8 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     }
     GRAFT_TRY(detail::planner(*p, how, refusals).run());
     for (std::size_t i = 0; i < p->places.size(); ++i)
-        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const segment& s) { return s.place == i; })) GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
+        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const segment& s) { return s.place == i; }))
+            GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
     return std::shared_ptr<const plan>(std::move(p));
 }
 

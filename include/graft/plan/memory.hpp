@@ -48,9 +48,9 @@ GRAFT_INLINE std::int64_t plan_memory(std::vector<lifetime>& lifetimes, std::int
         }
         l.offset = best >= 0 ? best : end;
         arena = std::max(arena, l.offset + padded(l));
-        placed.insert(std::upper_bound(placed.begin(), placed.end(), index,
-                                       [&](std::size_t a, std::size_t b) { return lifetimes[a].offset < lifetimes[b].offset; }),
-                      index);
+        placed.insert(
+            std::upper_bound(placed.begin(), placed.end(), index, [&](std::size_t a, std::size_t b) { return lifetimes[a].offset < lifetimes[b].offset; }),
+            index);
     }
     return arena;
 }

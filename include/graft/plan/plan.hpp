@@ -23,11 +23,11 @@ struct slot {
 
 /// One node of the plan with its kernel.
 struct step {
-    int node = 0;                   ///< in plan::lowered
+    int node = 0;  ///< in plan::lowered
     place_id place = 0;
     std::shared_ptr<const device_kernel> kernel;  ///< a host_kernel where the device is in the host's memory
-    refusal refused;                ///< why it is on the host
-    std::vector<slot> in, out;      ///< captures of bodies follow the inputs
+    refusal refused;                              ///< why it is on the host
+    std::vector<slot> in, out;                    ///< captures of bodies follow the inputs
     std::int64_t workspace_offset = 0;
     std::uint64_t seed = 0;
 };
@@ -50,16 +50,16 @@ struct plan {
     std::vector<plan_place> places;  ///< the host first. Outlive the kernels in the steps
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
-    std::vector<segment> segments;   ///< all steps, in their order
-    std::vector<int> late;           ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<segment> segments;  ///< all steps, in their order
+    std::vector<int> late;          ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
     std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
-    std::vector<slot> value_slots;   ///< of every value; none for those made late
-    std::vector<slot> outputs;       ///< where each output of the graph is made; none: made late
-    std::vector<int> state_of;       ///< of each output: the input whose memory it takes, or -1
-    std::int64_t scratch_bytes = 0;  ///< at most, of reference kernels, beside the arena
+    std::vector<slot> value_slots;                 ///< of every value; none for those made late
+    std::vector<slot> outputs;                     ///< where each output of the graph is made; none: made late
+    std::vector<int> state_of;                     ///< of each output: the input whose memory it takes, or -1
+    std::int64_t scratch_bytes = 0;                ///< at most, of reference kernels, beside the arena
     std::int64_t constant_bytes = 0;
-    std::int64_t multiply_adds = 0;  ///< of the graph before lowering
-    std::vector<tensor_view> inputs; ///< the shapes that this plan is for
+    std::int64_t multiply_adds = 0;   ///< of the graph before lowering
+    std::vector<tensor_view> inputs;  ///< the shapes that this plan is for
 };
 
 /// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
@@ -85,7 +85,7 @@ inline std::int64_t device_bytes(const plan& p) noexcept {
 /// What a run offers to who takes part in it: the host's memory, and what kernels may use.
 struct run_environment {
     const plan& planned;
-    std::byte* arena;           ///< of the host
+    std::byte* arena;  ///< of the host
     const tensor_view* inputs;
     std::vector<tensor>& outputs;
     executor& pool;
@@ -110,14 +110,14 @@ struct run_environment {
 /// How graphs are planned and run: told once, and handed on whole to every plan and to every body.
 struct execution_options {
     limits limit;
-    bool exact = false;             ///< no reassociating algorithms
-    bool reference = false;         ///< reference kernels of the host only
-    bool strict_placement = false;  ///< a node that the device refuses ends the planning
-    std::uint64_t seed = 0;         ///< of random nodes that have none of their own
+    bool exact = false;                           ///< no reassociating algorithms
+    bool reference = false;                       ///< reference kernels of the host only
+    bool strict_placement = false;                ///< a node that the device refuses ends the planning
+    std::uint64_t seed = 0;                       ///< of random nodes that have none of their own
     std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
     std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
     std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
-    int nesting = 0;                ///< bodies that the graph is the body of
+    int nesting = 0;                              ///< bodies that the graph is the body of
 };
 
 /// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where

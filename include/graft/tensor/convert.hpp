@@ -12,9 +12,9 @@ GRAFT_BEGIN_NAMESPACE
 // The 8-, 6- and 4-bit floats are decoded by formula: sign, exponent and mantissa widths, bias, and what the top code means.
 struct small_float_format {
     int exponent_bits, mantissa_bits, bias;
-    bool has_infinity;       // IEEE-like: top exponent is infinity / NaN
-    bool unsigned_zero;      // fnuz: 0x80 is the only NaN, no negative zero
-    bool has_nan;            // e2m1 has none
+    bool has_infinity;   // IEEE-like: top exponent is infinity / NaN
+    bool unsigned_zero;  // fnuz: 0x80 is the only NaN, no negative zero
+    bool has_nan;        // e2m1 has none
 };
 
 inline small_float_format small_float(dtype type) noexcept {
@@ -59,7 +59,9 @@ inline std::uint8_t double_to_small_float(dtype type, double d, bool saturate) n
     const int top = (1 << f.exponent_bits) - 1, full = (1 << f.mantissa_bits) - 1;
     const std::uint8_t nan = f.unsigned_zero ? std::uint8_t(0x80) : static_cast<std::uint8_t>(sign | (top << f.mantissa_bits) | full);
     // The largest finite code: e5m2 stops below the top exponent, e4m3fn one mantissa step below NaN, the others at the very top.
-    const int largest = f.has_infinity ? ((top - 1) << f.mantissa_bits) | full : (f.has_nan && !f.unsigned_zero) ? ((top << f.mantissa_bits) | (full - 1)) : ((top << f.mantissa_bits) | full);
+    const int largest = f.has_infinity                    ? ((top - 1) << f.mantissa_bits) | full
+                        : (f.has_nan && !f.unsigned_zero) ? ((top << f.mantissa_bits) | (full - 1))
+                                                          : ((top << f.mantissa_bits) | full);
     if (!(d == d)) return f.has_nan ? nan : std::uint8_t(0);
     const std::uint8_t beyond = saturate || !f.has_nan ? static_cast<std::uint8_t>(sign | largest)
                                 : f.has_infinity       ? static_cast<std::uint8_t>(sign | (top << f.mantissa_bits))

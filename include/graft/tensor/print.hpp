@@ -18,13 +18,23 @@ std::string to_string(const tensor& t);
 
 namespace detail {
 // Whatever text can be written to: std::ostream and its like, which are not included for it.
-template <class Stream> using stream_of_text = decltype(std::declval<Stream&>() << std::declval<const char*>());
+template <class Stream>
+using stream_of_text = decltype(std::declval<Stream&>() << std::declval<const char*>());
 }  // namespace detail
 
 /// `std::cout << t.shape()`: what `to_string` says.
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, dtype type) { return out << name(type), out; }
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const shape& s) { return out << to_string(s).c_str(), out; }
-template <class Stream, class = detail::stream_of_text<Stream>> Stream& operator<<(Stream& out, const tensor& t) { return out << to_string(t).c_str(), out; }
+template <class Stream, class = detail::stream_of_text<Stream>>
+Stream& operator<<(Stream& out, dtype type) {
+    return out << name(type), out;
+}
+template <class Stream, class = detail::stream_of_text<Stream>>
+Stream& operator<<(Stream& out, const shape& s) {
+    return out << to_string(s).c_str(), out;
+}
+template <class Stream, class = detail::stream_of_text<Stream>>
+Stream& operator<<(Stream& out, const tensor& t) {
+    return out << to_string(t).c_str(), out;
+}
 
 GRAFT_END_NAMESPACE
 

@@ -41,8 +41,8 @@ class architect {
 public:
     architect(const char* name, const architecture_options& o) : b(name, o.seed), seed_(o.seed) {}
 
-    value_id conv(value_id x, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t padding, std::int64_t groups, bool bias,
-                  initializer kind) {
+    value_id conv(value_id x, const std::string& name, std::int64_t channels, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                  std::int64_t groups, bool bias, initializer kind) {
         conv2d_options o;
         o.kernel = kernel, o.stride = stride, o.padding = padding, o.groups = groups, o.bias = bias, o.name = name;
         const std::int64_t inputs = b.shape_of(x).rank() == 4 ? b.shape_of(x)[1] / groups : 1;
@@ -150,7 +150,8 @@ struct known_architecture {
     std::int64_t channels, side;
     void (*build)(architect&, value_id, std::int64_t);
 };
-constexpr known_architecture known_architectures[] = {{"lenet", 1, 28, build_lenet}, {"resnet20", 3, 32, build_resnet20}, {"mobilenet_v2", 3, 224, build_mobilenet_v2}};
+constexpr known_architecture known_architectures[] = {
+    {"lenet", 1, 28, build_lenet}, {"resnet20", 3, 32, build_resnet20}, {"mobilenet_v2", 3, 224, build_mobilenet_v2}};
 
 }  // namespace detail
 
@@ -165,12 +166,15 @@ GRAFT_INLINE result<graph> build_architecture(const std::string& name, const arc
     for (const detail::known_architecture& k : detail::known_architectures) {
         if (name != k.name) continue;
         detail::architect a(k.name, o);
-        const value_id x = a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
+        const value_id x =
+            a.b.input("input", dtype::float32, {"N", o.channels ? o.channels : k.channels, o.height ? o.height : k.side, o.width ? o.width : k.side});
         k.build(a, x, o.classes);
         GRAFT_TRY(std::move(a.failed));
         return a.b.finish();
     }
-    return fail(errc::usage, name, "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft finetune DATA --from MODEL.onnx");
+    return fail(errc::usage, name,
+                "there is no such architecture; there are lenet, resnet20 and mobilenet_v2. A network that was trained elsewhere comes as an ONNX file: graft "
+                "finetune DATA --from MODEL.onnx");
 }
 GRAFT_MEMORY_CATCH(name)
 

@@ -26,8 +26,7 @@ GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
     out.reserve((bytes.size() + 2) / 3 * 4);
     for (std::size_t i = 0; i < bytes.size(); i += 3) {
         std::uint32_t three = 0;
-        for (std::size_t k = 0; k < 3; ++k)
-            three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
+        for (std::size_t k = 0; k < 3; ++k) three = three << 8 | (i + k < bytes.size() ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
         out += digits[three >> 18];
         out += digits[three >> 12 & 63];
         out += i + 1 < bytes.size() ? digits[three >> 6 & 63] : '=';
@@ -39,8 +38,7 @@ GRAFT_INLINE std::string base64_encode(std::string_view bytes) {
 GRAFT_INLINE bool base64_decode(std::string_view text, std::string& bytes) {
     bytes.clear();
     if (text.size() % 4) return false;
-    const std::size_t padding =
-        text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
+    const std::size_t padding = text.empty() ? 0 : (text[text.size() - 1] == '=') + (text[text.size() - 1] == '=' && text[text.size() - 2] == '=');
     bytes.reserve(text.size() / 4 * 3);
     std::uint32_t bits = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {

@@ -48,7 +48,8 @@ inline status filled_up(const tensor_view& rows, std::int64_t n, bool fill, tens
     tensor all;  // `made` may be what the rows lie in
     GRAFT_TRY_ASSIGN(all, tensor::zeros(rows.type, extents));
     const auto* from = static_cast<const std::byte*>(rows.data);
-    for (std::int64_t i = 0; i < (fill ? n : had); ++i) std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
+    for (std::int64_t i = 0; i < (fill ? n : had); ++i)
+        std::memcpy(all.raw() + static_cast<std::size_t>(i) * size, from + static_cast<std::size_t>(std::min(i, had - 1)) * size, size);
     made = std::move(all);
     return {};
 }

@@ -13,9 +13,9 @@ GRAFT_BEGIN_NAMESPACE
 /// Everything a run needs to go on. Tensors share their memory with whoever made them: who saves in the background hands in
 /// copies.
 struct checkpoint {
-    named_tensors tensors; ///< weights, moments, running statistics
-    named_texts settings;  ///< what must be the same on resume: "batch" -> "16"; in the order in which they are compared
-    named_texts state;     ///< counters and the like: "step" -> "1200"
+    named_tensors tensors;  ///< weights, moments, running statistics
+    named_texts settings;   ///< what must be the same on resume: "batch" -> "16"; in the order in which they are compared
+    named_texts state;      ///< counters and the like: "step" -> "1200"
 
     const tensor* find(const std::string& name) const noexcept;
     /// The text of a part of the state; null where there is none.
@@ -24,9 +24,9 @@ struct checkpoint {
 
 /// What `load_checkpoint` found.
 struct loaded_checkpoint {
-    bool found = false;    ///< false: there is no checkpoint yet
-    bool previous = false; ///< the newest is damaged or absent, this is the one before
-    std::string note;      ///< why the newest was not taken, and what was; for the log
+    bool found = false;     ///< false: there is no checkpoint yet
+    bool previous = false;  ///< the newest is damaged or absent, this is the one before
+    std::string note;       ///< why the newest was not taken, and what was; for the log
     checkpoint contents;
 };
 
@@ -120,8 +120,7 @@ inline std::string hex_text(std::uint32_t value) {
 }
 
 // A tensor's type, shape and checksum: "F32[3,4] 1a2b3c4d". A header that lies about a shape is found out by it.
-inline std::string tensor_checksum(const char* type, const std::int64_t* extents, std::size_t rank, const void* data,
-                                   std::size_t bytes) {
+inline std::string tensor_checksum(const char* type, const std::int64_t* extents, std::size_t rank, const void* data, std::size_t bytes) {
     std::string out = std::string(type) + "[";
     for (std::size_t i = 0; i < rank; ++i) out += (i ? "," : "") + std::to_string(extents[i]);
     return out + "] " + hex_text(crc32c(0, data, bytes));
@@ -153,13 +152,9 @@ inline named_texts checkpoint_metadata(const checkpoint& c) {
         const tensor& x = t.second;
         std::vector<std::int64_t> extents;
         for (const std::int64_t d : x.shape()) extents.push_back(d);
-        sums.emplace_back(t.first,
-                          tensor_checksum(safetensors_name(x.type()), extents.data(), extents.size(), x.raw(), x.bytes()));
+        sums.emplace_back(t.first, tensor_checksum(safetensors_name(x.type()), extents.data(), extents.size(), x.raw(), x.bytes()));
     }
-    named_texts out = {{"format", "graft.checkpoint.1"},
-                       {"settings", pairs_text(c.settings)},
-                       {"state", pairs_text(c.state)},
-                       {"crc32c", pairs_text(sums)}};
+    named_texts out = {{"format", "graft.checkpoint.1"}, {"settings", pairs_text(c.settings)}, {"state", pairs_text(c.state)}, {"crc32c", pairs_text(sums)}};
     out.emplace_back("crc32c.metadata", texts_checksum(out));
     return out;
 }
@@ -173,8 +168,7 @@ inline status verify_checkpoint(const safetensors& file, const std::string& path
         if (!value) return fault("its metadata have no '" + std::string(key) + "': this is no checkpoint of graft");
         texts.emplace_back(key, *value);
     }
-    if (texts[0].second != "graft.checkpoint.1")
-        return fault("it was written by another version of graft: '" + escape(texts[0].second) + "'");
+    if (texts[0].second != "graft.checkpoint.1") return fault("it was written by another version of graft: '" + escape(texts[0].second) + "'");
     const std::string* own = file.find_metadata("crc32c.metadata");
     if (!own || *own != texts_checksum(texts)) return fault("the checksum of its metadata does not fit");
     GRAFT_TRY(parse_pairs(texts[1].second, path, limit, out.settings));
@@ -202,16 +196,14 @@ inline status read_checkpoint(const std::string& path, const limits& limit, bool
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE const tensor* checkpoint::find(const std::string& name) const noexcept {
     for (const auto& t : tensors)
         if (t.first == name) return &t.second;
     return nullptr;
 }
-GRAFT_INLINE const std::string* checkpoint::find_state(const std::string& key) const noexcept {
-    return detail::find_text(state, key);
-}
+GRAFT_INLINE const std::string* checkpoint::find_state(const std::string& key) const noexcept { return detail::find_text(state, key); }
 
 GRAFT_INLINE std::string previous_checkpoint(const std::string& path) {
     const std::size_t slash = path.find_last_of("/\\"), dot = path.find_last_of('.');
@@ -257,8 +249,7 @@ GRAFT_INLINE result<loaded_checkpoint> load_checkpoint(const std::string& path, 
         faults += (faults.empty() ? "" : "; ") + std::string(read.error().what());
     }
     if (faults.empty()) return out;
-    return fail(errc::checkpoint_malformed, path,
-                "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
+    return fail(errc::checkpoint_malformed, path, "no checkpoint here is whole (" + faults + "); remove them, or train into another folder, to begin afresh");
 }
 GRAFT_MEMORY_CATCH(path)
 

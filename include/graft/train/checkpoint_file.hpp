@@ -36,9 +36,7 @@ public:
     status commit(const std::string& previous, bool keep);
 
 private:
-    status failed(const char* what) const {
-        return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno));
-    }
+    status failed(const char* what) const { return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno)); }
     status sync_and_close();
     status keep_previous(const std::string& previous);
 
@@ -68,8 +66,7 @@ inline checkpoint_file::~checkpoint_file() {
 
 inline status checkpoint_file::open(const std::string& path) {
     path_ = path;
-    if (path.empty() || path.find('\0') != std::string::npos)
-        return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
+    if (path.empty() || path.find('\0') != std::string::npos) return fail(errc::checkpoint_write, path, "a path cannot be empty or hold a NUL byte");
     if (no_regular_file(path)) return fail(errc::checkpoint_write, path, "there is something of that name that is no regular file");
     folder_ = folder_of(path);
     const std::size_t slash = path.find_last_of(
@@ -79,7 +76,7 @@ inline status checkpoint_file::open(const std::string& path) {
         '/'
 #endif
     );
-    const std::string folder = path.substr(0, slash + 1); // "" where there is no slash
+    const std::string folder = path.substr(0, slash + 1);  // "" where there is no slash
     const std::string prefix = "." + path.substr(folder.size()) + ".";
     remove_stale_temporaries(folder_, prefix);
     for (int attempt = 0; attempt < 100; ++attempt) {
@@ -92,7 +89,7 @@ inline status checkpoint_file::open(const std::string& path) {
         descriptor_ = uninterrupted([&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600); });
         if (descriptor_ >= 0) {
             temporary_ = std::move(candidate);
-            (void)uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); }); // where a file system knows no locks, files of killed runs stay
+            (void)uninterrupted([&] { return ::flock(descriptor_, LOCK_EX | LOCK_NB); });  // where a file system knows no locks, files of killed runs stay
         }
 #endif
         if (descriptor_ >= 0) return {};
@@ -101,9 +98,7 @@ inline status checkpoint_file::open(const std::string& path) {
     return failed("a temporary file cannot be made in its folder");
 }
 
-inline status checkpoint_file::write(const void* data, std::size_t bytes) {
-    return write_all(descriptor_, data, bytes) ? status() : failed("writing failed");
-}
+inline status checkpoint_file::write(const void* data, std::size_t bytes) { return write_all(descriptor_, data, bytes) ? status() : failed("writing failed"); }
 
 inline status checkpoint_file::commit(const std::string& previous, bool keep) {
     GRAFT_TRY(sync_and_close());
@@ -143,12 +138,12 @@ inline status checkpoint_file::keep_previous(const std::string& previous) {
     if (::link(path_.c_str(), step.c_str()) == 0) {
         status bad;
         if (::rename(step.c_str(), previous.c_str()) != 0) bad = failed("keeping the one before failed");
-        ::unlink(step.c_str()); // rename leaves it where both names are one file already
+        ::unlink(step.c_str());  // rename leaves it where both names are one file already
         return bad;
     }
 #endif
     return replace_file(path_, previous) ? status() : failed("keeping the one before failed");
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -32,7 +32,7 @@ struct crc32c_tables {
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::size_t n) noexcept {
     static constexpr detail::crc32c_tables table;
@@ -43,8 +43,8 @@ GRAFT_INLINE std::uint32_t crc32c(std::uint32_t crc, const void* bytes, std::siz
         std::memcpy(&low, p, 4);
         std::memcpy(&high, p + 4, 4);
         low ^= crc;
-        crc = table.at[7][low & 255] ^ table.at[6][low >> 8 & 255] ^ table.at[5][low >> 16 & 255] ^ table.at[4][low >> 24] ^
-              table.at[3][high & 255] ^ table.at[2][high >> 8 & 255] ^ table.at[1][high >> 16 & 255] ^ table.at[0][high >> 24];
+        crc = table.at[7][low & 255] ^ table.at[6][low >> 8 & 255] ^ table.at[5][low >> 16 & 255] ^ table.at[4][low >> 24] ^ table.at[3][high & 255] ^
+              table.at[2][high >> 8 & 255] ^ table.at[1][high >> 16 & 255] ^ table.at[0][high >> 24];
     }
     for (; n; --n, ++p) crc = table.at[0][(crc ^ *p) & 255] ^ crc >> 8;
     return ~crc;

@@ -7,22 +7,22 @@ GRAFT_BEGIN_NAMESPACE
 
 /// The numbers that stand for what trainer_options leaves open; the others are its members' own. Which one holds depends on what is trained.
 struct training_defaults {
-    static constexpr std::int64_t batch = 32;               ///< samples of one update where there are many; measured: few pictures want more updates,
-    static constexpr std::int64_t least_batch = 8;          ///< so that a pretrained network gets down to so many while
-    static constexpr std::int64_t updates = 16;             ///< an epoch has fewer updates than this
-    static constexpr double head_rate = 3e-3;               ///< learning rate of a new head, and of a new network with few weights
-    static constexpr double new_rate = 1e-3;                ///< of a new network
-    static constexpr double sgd_rate = 1e-2;                ///< with sgd, of either
-    static constexpr std::int64_t few_weights = 100000;     ///< a network with fewer learns best at the rate of a head: measured
-    static constexpr double trunk_share = 1.0 / 30;         ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
-    static constexpr double normalized_share = 0.1;         ///< which lets a trunk take more without losing its scale,
-    static constexpr double small_share = 0.3;              ///< the more so (measured) where it has fewer weights than `small_trunk`
+    static constexpr std::int64_t batch = 32;            ///< samples of one update where there are many; measured: few pictures want more updates,
+    static constexpr std::int64_t least_batch = 8;       ///< so that a pretrained network gets down to so many while
+    static constexpr std::int64_t updates = 16;          ///< an epoch has fewer updates than this
+    static constexpr double head_rate = 3e-3;            ///< learning rate of a new head, and of a new network with few weights
+    static constexpr double new_rate = 1e-3;             ///< of a new network
+    static constexpr double sgd_rate = 1e-2;             ///< with sgd, of either
+    static constexpr std::int64_t few_weights = 100000;  ///< a network with fewer learns best at the rate of a head: measured
+    static constexpr double trunk_share = 1.0 / 30;      ///< a pretrained trunk's rate, as a multiple of the head's: measured without batch normalisation,
+    static constexpr double normalized_share = 0.1;      ///< which lets a trunk take more without losing its scale,
+    static constexpr double small_share = 0.3;           ///< the more so (measured) where it has fewer weights than `small_trunk`
     static constexpr std::int64_t small_trunk = 1000000;
-    static constexpr double adamw_decay = 0.01;             ///< weight decay with adamw; with the others there is none
-    static constexpr double ema = 0.95;                     ///< decay of the running average of a pretrained network; a new one keeps none
-    static constexpr int head_alone = 3;                    ///< of so many parts of the epochs the head has the first one for itself
-    static constexpr float label_smoothing = 0.1f;          ///< where the loss knows it
-    static constexpr float distillation = 0.5f;             ///< where there is a teacher
+    static constexpr double adamw_decay = 0.01;     ///< weight decay with adamw; with the others there is none
+    static constexpr double ema = 0.95;             ///< decay of the running average of a pretrained network; a new one keeps none
+    static constexpr int head_alone = 3;            ///< of so many parts of the epochs the head has the first one for itself
+    static constexpr float label_smoothing = 0.1f;  ///< where the loss knows it
+    static constexpr float distillation = 0.5f;     ///< where there is a teacher
 
     /// The samples of one update of so many pictures.
     static constexpr std::int64_t batch_of(std::int64_t pictures, bool pretrained) noexcept {

@@ -64,7 +64,8 @@ inline bool all_finite(const tensor_view& v) {
 // The first value in the order of the nodes that holds NaN or infinity, as "'value' of Op 'node'"; "" where none does. Infinities that
 // come from a constant, as those of masks do, are meant. The nodes are run again with their outputs kept, as many at a time as take
 // little memory.
-inline result<std::string> first_not_finite(const graph& forward, const std::vector<tensor_view>& inputs, const limits& limit, std::uint64_t seed, executor& pool) {
+inline result<std::string> first_not_finite(const graph& forward, const std::vector<tensor_view>& inputs, const limits& limit, std::uint64_t seed,
+                                            executor& pool) {
     constexpr std::int64_t most = std::int64_t(64) << 20;
     std::vector<char> meant(forward.values.size(), 0);
     for (std::size_t i = 0; i < meant.size(); ++i)

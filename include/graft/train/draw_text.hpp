@@ -35,9 +35,7 @@ inline bool can_draw(std::string_view text) {
 }
 
 // A class as it can be drawn: its name, or its number where the font lacks letters of the name.
-inline std::string drawn_name(const std::string& name, std::int64_t index) {
-    return !name.empty() && can_draw(name) ? name : "class " + std::to_string(index);
-}
+inline std::string drawn_name(const std::string& name, std::int64_t index) { return !name.empty() && can_draw(name) ? name : "class " + std::to_string(index); }
 
 // Letters of a text that can be drawn.
 inline int letters_in(std::string_view text) {
@@ -92,5 +90,5 @@ inline result<image> with_caption(const image& picture, const std::vector<std::s
     return made;
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -13,11 +13,11 @@ GRAFT_BEGIN_NAMESPACE
 
 /// How one picture was answered.
 struct scored_picture {
-    std::int64_t index = 0;      ///< in the dataset
-    std::int32_t label = 0;      ///< the true class
+    std::int64_t index = 0;  ///< in the dataset
+    std::int32_t label = 0;  ///< the true class
     std::int32_t predicted = 0;
-    float probability = 0;       ///< of the predicted class
-    float loss = 0;              ///< cross-entropy, nats
+    float probability = 0;  ///< of the predicted class
+    float loss = 0;         ///< cross-entropy, nats
 };
 
 /// What an evaluation found.
@@ -33,7 +33,7 @@ struct evaluation_options {
     int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;
-    std::size_t output = 0;   ///< which of the network's outputs names classes
+    std::size_t output = 0;  ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
 };
@@ -61,7 +61,8 @@ namespace detail {
 inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
     const std::int64_t classes = classes_in(scores.shape(), batch);
     if (classes < 1)
-        return fail(errc::classify_output, g.at(g.outputs[output]).name, "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+        return fail(errc::classify_output, g.at(g.outputs[output]).name,
+                    "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
     std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
     if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
         std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
@@ -69,25 +70,28 @@ inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, 
     }
     for (std::int64_t i = 0; i < pictures; ++i) {
         const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
-        for (std::int64_t c = 0; c < classes; ++c) rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+        for (std::int64_t c = 0; c < classes; ++c)
+            rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
     }
     return rows;
 }
 
 // Adds pictures by their rows of logits, one a label.
-inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels, const std::int64_t* indices) {
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels,
+                         const std::int64_t* indices) {
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const float* row = rows + static_cast<std::int64_t>(i) * classes;
         const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability), static_cast<float>(s.loss)});
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
+                                  static_cast<float>(s.loss)});
     }
     return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
 }
 
 }  // namespace detail
 
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
-                                                const evaluation_options& options) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec,
+                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
     evaluation_result found;
     const graph& g = network.graph();
     if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
@@ -132,7 +136,9 @@ GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const data
         for (std::int64_t i = 0; i < n; ++i) {
             const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
             labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes) return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]), "its class is none of the network's " + std::to_string(classes));
+            if (labels.back() < 0 || labels.back() >= classes)
+                return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]),
+                            "its class is none of the network's " + std::to_string(classes));
         }
         GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
         done += n;

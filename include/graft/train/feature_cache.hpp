@@ -13,8 +13,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// What a trunk makes of a dataset: a row for each picture that could be read.
 struct cached_features {
-    tensor rows;                          ///< float32 [pictures, ...]
-    std::vector<std::int64_t> indices;    ///< of each row in the dataset
+    tensor rows;                        ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;  ///< of each row in the dataset
     std::vector<std::int32_t> labels;
     std::vector<bad_sample> bad;
 };
@@ -26,8 +26,8 @@ struct cut_network {
 cut_network cut_at(const graph& g, value_id features);
 
 /// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                       const load_options& loading = on_device(nullptr));
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                       void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading = on_device(nullptr));
 
 /// Whether what lies before `features` gives the same for the same picture in training as afterwards.
 bool is_fixed_before(const graph& g, value_id features);
@@ -65,7 +65,8 @@ GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
     return true;
 }
 
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads, void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                                    void (*progress)(void*, std::int64_t, std::int64_t), void* context,
                                                     const load_options& loading) GRAFT_MEMORY_TRY {
     model network;
     GRAFT_TRY_ASSIGN(network, load(trunk, loading));
@@ -91,23 +92,28 @@ GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const da
         tensor features;
         GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
         if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) + "; a row for each picture is needed");
+            return fail(errc::train_head, network.outputs()[0].name,
+                        "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) +
+                            "; a row for each picture is needed");
         const std::int64_t row = features.elements() / features.shape()[0];
         if (!made.rows) {
             shape all = features.shape();
             all[0] = data.size();
             const std::int64_t bytes = bytes_of(dtype::float32, all);
-            if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            if (bytes < 0 || bytes > limits().memory_bytes)
+                return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
             GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
         }
-        if (made.rows.elements() / made.rows.shape()[0] != row) return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        if (made.rows.elements() / made.rows.shape()[0] != row)
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
         std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
         filled += n;
         made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
         made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
         if (progress) progress(context, filled, data.size());
     }
-    if (!made.rows) return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
+    if (!made.rows)
+        return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
     return made;
 }
 GRAFT_MEMORY_CATCH("cache_features")

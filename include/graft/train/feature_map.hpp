@@ -14,7 +14,7 @@ GRAFT_BEGIN_NAMESPACE
 struct feature_map {
     value_id features = no_value;
     std::int64_t height = 0, width = 0, channels = 0;
-    std::int64_t first = 0, place_stride = 1, channel_stride = 0; ///< in elements; `first` is behind tokens of classes
+    std::int64_t first = 0, place_stride = 1, channel_stride = 0;  ///< in elements; `first` is behind tokens of classes
     bool tokens = false;
 };
 
@@ -47,7 +47,8 @@ GRAFT_COLD inline status no_logit_gradient(const graph& g, const std::string& wh
     bool rounds = false;
     for (const node& n : g.nodes) rounds |= ops::row_of(n).is(op_flag::rounds);
     return fail(errc::train_no_gradient, where,
-                rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this one was quantised from"
+                rounds ? "no gradient comes back from the logits to these features, since the network rounds between them: explain the float network that this "
+                         "one was quantised from"
                        : "no gradient comes back from the logits to these features");
 }
 
@@ -90,7 +91,8 @@ public:
         : limit_(limit), pool_(pool), input_(input), known_(network.values.size()), logits_(logits), g_(network) {}
 
     result<feature_map> find() {
-        if (input_.rank() != 4 || input_[0] != 1) return fail(errc::input_shape, g_.name, "a map takes one picture, [1, C, H, W] or [1, H, W, C]; this network is given " + text(input_));
+        if (input_.rank() != 4 || input_[0] != 1)
+            return fail(errc::input_shape, g_.name, "a map takes one picture, [1, C, H, W] or [1, H, W, C]; this network is given " + text(input_));
         const bool last = (input_[3] == 1 || input_[3] == 3) && input_[1] != 1 && input_[1] != 3;
         height_ = input_[last ? 1 : 2], width_ = input_[last ? 2 : 3];
         if (logits_ < 0 || static_cast<std::size_t>(logits_) >= known_) return fail(errc::input_name, g_.name, "the logits are no value of this network");
@@ -107,7 +109,8 @@ public:
                                     }),
                      found_.end());
         if (all && found_.empty())
-            return fail(errc::input_dtype, at(logits_).name, std::string("the network computes in ") + graft::name(other) + "; maps are made of float32 features: convert it to float32 first");
+            return fail(errc::input_dtype, at(logits_).name,
+                        std::string("the network computes in ") + graft::name(other) + "; maps are made of float32 features: convert it to float32 first");
         // Tokens of classes may be all that is read in the end; whatever has none is read as a whole.
         std::size_t from = found_.size();
         while (from > 0 && (from == found_.size() || found_[from].first > 0) && found_.size() - from < most_tried) --from;
@@ -127,7 +130,8 @@ public:
             return fail(errc::train_no_gradient, at(logits_).name, "these logits do not depend on the places of a picture: every gradient is zero");
         }
         return fail(errc::explain_features, at(logits_).name,
-                    "before these logits nothing lies by the places of the picture (images of features, or tokens of patches) behind the first layer, so that there is no map of where "
+                    "before these logits nothing lies by the places of the picture (images of features, or tokens of patches) behind the first layer, so that "
+                    "there is no map of where "
                     "the network looks; a network of dense layers alone has none");
     }
 
@@ -161,7 +165,7 @@ private:
                 if (id != no_value) last[id] = i;
         }
         last[static_cast<std::size_t>(logits_)] = g_.nodes.size();
-        std::int64_t open = 0; // values that depend on the picture and are read further on
+        std::int64_t open = 0;  // values that depend on the picture and are read further on
         for (value_id id : g_.inputs)
             if (!at(id).constant) depends[id] = 1, ++open;
         bool behind_layer = false;
@@ -181,7 +185,8 @@ private:
             value_id made = no_value;
             for (value_id id : n.outputs)
                 if (id != no_value && last[id] > i) depends[id] = 1, ++open, made = id;
-            if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() && is_grid(at(made).extents[2], at(made).extents[3]))
+            if (makes_images(n) && at(made).has_shape && at(made).extents.rank() == 4 && at(made).extents.known() &&
+                is_grid(at(made).extents[2], at(made).extents[3]))
                 grids_.push_back({at(made).extents[2], at(made).extents[3]});
             feature_map m;
             if (open != 1 || !behind_layer || made == no_value || made == logits_) continue;
@@ -247,7 +252,7 @@ private:
         };
         for (const grid& g : grids_) consider(g.height, g.width);
         for (const grid& g : grids_)
-            if (extra > most_extra && g.height * g.width == channels) { // [1, K, H * W]
+            if (extra > most_extra && g.height * g.width == channels) {  // [1, K, H * W]
                 m.height = g.height, m.width = g.width, m.channels = tokens;
                 m.channel_stride = channels;
                 return true;
@@ -290,7 +295,8 @@ private:
             GRAFT_TRY_ASSIGN(inputs[i], tensor::make(v.type, v.extents));
             const random_stream noise(1, i);
             for (std::int64_t k = 0; k < inputs[i].elements(); ++k) {
-                const double x = is_float(v.type) ? 2 * noise.uniform(static_cast<std::uint64_t>(k)) - 1 : std::floor(100 * noise.uniform(static_cast<std::uint64_t>(k)));
+                const double x =
+                    is_float(v.type) ? 2 * noise.uniform(static_cast<std::uint64_t>(k)) - 1 : std::floor(100 * noise.uniform(static_cast<std::uint64_t>(k)));
                 store_from_double(v.type, inputs[i].raw(), k, 1, &x);
             }
         }
@@ -316,19 +322,20 @@ private:
     const limits& limit_;
     executor& pool_;
     shape input_;
-    std::size_t known_; // values of the network itself: specialisation may add others
+    std::size_t known_;  // values of the network itself: specialisation may add others
     value_id logits_;
     graph g_;
-    std::int64_t height_ = 0, width_ = 0; // of the picture
-    std::vector<grid> grids_;             // of images of features so far
-    std::vector<feature_map> found_;      // in the order of the network
-    value_id passed_ = no_value;          // the last value that everything goes through
-    std::size_t first_node_ = 0;          // that makes it
+    std::int64_t height_ = 0, width_ = 0;  // of the picture
+    std::vector<grid> grids_;              // of images of features so far
+    std::vector<feature_map> found_;       // in the order of the network
+    value_id passed_ = no_value;           // the last value that everything goes through
+    std::size_t first_node_ = 0;           // that makes it
 };
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<feature_map> find_feature_map(const graph& network, value_id logits, const shape& input, executor& pool,
+                                                  const limits& limit) GRAFT_MEMORY_TRY {
     return detail::feature_finder(network, logits, input, pool, limit).find();
 }
 GRAFT_MEMORY_CATCH("find_feature_map")

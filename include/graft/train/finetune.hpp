@@ -14,14 +14,14 @@ GRAFT_BEGIN_NAMESPACE
 /// A model with a new head for the classes of a dataset, and how pictures come to it.
 struct finetune_setup {
     training_network network;
-    std::vector<std::string> head;            ///< names of the new layer's weights
-    input_format picture;                     ///< the network's input
-    shape batch;                              ///< the shape of two pictures, or of as many as the network is fixed to
-    preprocess_spec preprocess;               ///< complete
-    preprocess_choice choice;                 ///< where that comes from
-    std::vector<preprocess_trial> tried;      ///< where it was searched for, best first
-    value_id maps = no_value;                 ///< what was cut behind: features of places of the picture, where it has any
-    std::vector<std::string> notes;           ///< what was done to the network, in sentences
+    std::vector<std::string> head;        ///< names of the new layer's weights
+    input_format picture;                 ///< the network's input
+    shape batch;                          ///< the shape of two pictures, or of as many as the network is fixed to
+    preprocess_spec preprocess;           ///< complete
+    preprocess_choice choice;             ///< where that comes from
+    std::vector<preprocess_trial> tried;  ///< where it was searched for, best first
+    value_id maps = no_value;             ///< what was cut behind: features of places of the picture, where it has any
+    std::vector<std::string> notes;       ///< what was done to the network, in sentences
 };
 
 /// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
@@ -46,7 +46,9 @@ namespace detail {
 inline bool is_telling(const std::vector<preprocess_trial>& tried) { return !tried.empty() && tried[0].error < 0.95 * tried[0].chance; }
 
 inline std::string search_note(const finetune_setup& made, std::size_t pictures) {
-    if (!is_telling(made.tried)) return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text + " is assumed; --preprocess SPEC says otherwise";
+    if (!is_telling(made.tried))
+        return "the model does not say how pictures are to be prepared, and its features tell too little of these classes to try it out: " + made.choice.text +
+               " is assumed; --preprocess SPEC says otherwise";
     const preprocess_trial &best = made.tried[0], *next = made.tried.size() > 1 ? &made.tried[1] : nullptr;
     std::string note = "the model does not say how pictures are to be prepared; " + best.text + " does best on its features (held-out error " +
                        number_text("%.3f", best.error) + " on " + std::to_string(pictures) + " pictures" + (next ? "; " : ")");
@@ -74,7 +76,8 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     GRAFT_TRY_ASSIGN(cut, find_trunk(prepared.graph, options.trunk, prepared.batch, pool, options.step.limits));
     if (made.choice.source == preprocess_source::assumed) {
         const std::size_t pictures = search_sample(training).size();
-        GRAFT_TRY_ASSIGN(made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
+        GRAFT_TRY_ASSIGN(
+            made.tried, search_preprocess(prepared.graph, cut, training, prepared.picture, pool.threads(), on_device(options.step.on, options.step.operators)));
         if (detail::is_telling(made.tried)) made.choice.text = made.tried[0].text;
         GRAFT_TRY_ASSIGN(made.choice.spec, parse_preprocess(made.choice.text));
         made.notes.push_back(detail::search_note(made, pictures));
@@ -94,7 +97,8 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
 }
 GRAFT_MEMORY_CATCH("set_up_finetuning")
 
-GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options, training_observer& observer) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<training_result> finetune(const dataset_splits& data, const model& from, const finetune_options& options,
+                                              training_observer& observer) GRAFT_MEMORY_TRY {
     finetune_setup setup;
     GRAFT_TRY_ASSIGN(setup, set_up_finetuning(from, data.training, options));
     for (const std::string& note : setup.notes) observer.on_note(note);

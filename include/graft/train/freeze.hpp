@@ -16,8 +16,8 @@ GRAFT_BEGIN_NAMESPACE
 ///   a number  the parameters of the first N stages do not; a stage ends where the picture gets smaller
 ///   "names"   those whose names are in `named` do not
 /// `input` is the shape of one batch. Errors: train.freeze (nothing is left to learn, there are fewer stages, no such name), usage.
-status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-              const shape& input, executor& pool, const limits& limit = {});
+status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head,
+              const std::vector<std::string>& named, const shape& input, executor& pool, const limits& limit = {});
 
 /// The stage of each parameter, counted from 1: how many times the picture has become smaller before the layer's output, the layer's own
 /// stride included. Layers behind the last picture belong to the last stage.
@@ -46,7 +46,8 @@ inline bool trunk_learns(const graph& g, const std::vector<parameter>& parameter
 
 }  // namespace detail
 
-GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vector<parameter>& parameters, const shape& input, executor& pool,
+                                                const limits& limit) GRAFT_MEMORY_TRY {
     graph known;
     GRAFT_TRY_ASSIGN(known, specialize_first_input(g, input, pool, limit));
     std::vector<int> stages;
@@ -70,13 +71,16 @@ GRAFT_INLINE result<std::vector<int>> stages_of(const graph& g, const std::vecto
 }
 GRAFT_MEMORY_CATCH("stages_of")
 
-GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head, const std::vector<std::string>& named,
-                           const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    const auto among = [](const std::vector<std::string>& names, const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+GRAFT_INLINE status freeze(const graph& g, std::vector<parameter>& parameters, const std::string& rule, const std::vector<std::string>& head,
+                           const std::vector<std::string>& named, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto among = [](const std::vector<std::string>& names, const std::string& name) {
+        return std::find(names.begin(), names.end(), name) != names.end();
+    };
     char* end = nullptr;
     const long stages = std::strtol(rule.c_str(), &end, 10);
     const bool number = !rule.empty() && rule[0] >= '0' && rule[0] <= '9' && !*end;
-    if (!number && rule != "none" && rule != "trunk" && rule != "names") return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
+    if (!number && rule != "none" && rule != "trunk" && rule != "names")
+        return fail(errc::usage, rule, "freeze takes none, trunk, a number of stages, or names");
     std::vector<int> stage(parameters.size(), 1);
     if (number && stages > 0) {
         GRAFT_TRY_ASSIGN(stage, stages_of(g, parameters, input, pool, limit));

@@ -17,9 +17,9 @@ inline constexpr const char* golden_key = "graft.golden";
 /// One input of a model and the output that belongs to it.
 struct golden_sample {
     std::string input_name, output_name;
-    tensor input;            ///< float32, uint8 or int8
-    tensor output;           ///< float32
-    double tolerance = 1e-4; ///< of the output's range (largest less smallest): how far another run may be off
+    tensor input;             ///< float32, uint8 or int8
+    tensor output;            ///< float32
+    double tolerance = 1e-4;  ///< of the output's range (largest less smallest): how far another run may be off
 };
 
 /// The sample as a JSON text: shapes, types other than float32, and data as base64 of zlib of the bytes, all first bytes of the elements
@@ -70,13 +70,12 @@ inline bool fill_golden(void* context, const std::uint8_t* bytes, std::size_t n)
     return true;
 }
 
-inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name,
-                                 tensor& out) {
+inline status read_golden_tensor(const json* part, const std::string& where, const limits& limit, std::string& name, tensor& out) {
     const auto fault = [&where](const char* what) { return fail(errc::model_malformed, where, what); };
     const json *given = part ? part->find("name") : nullptr, *extents = part ? part->find("shape") : nullptr;
     const json* data = part ? part->find("data") : nullptr;
-    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data ||
-        data->type != json::kind::string || extents->items.size() > static_cast<std::size_t>(shape::max_rank))
+    if (!given || given->type != json::kind::string || !extents || extents->type != json::kind::array || !data || data->type != json::kind::string ||
+        extents->items.size() > static_cast<std::size_t>(shape::max_rank))
         return fault("its golden sample lacks a name, a shape or data");
     std::int64_t dims[shape::max_rank] = {};
     int rank = 0;
@@ -95,15 +94,13 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     if (bytes < 0) return fail(errc::tensor_overflow, where, "the size of a shape in its golden sample overflows");
     if (bytes > limit.fold_bytes) return fail(errc::memory_budget, where, "its golden sample is larger than the limit");
     std::string packed;
-    if (!base64_decode(data->string, packed) || packed.size() < 6)
-        return fault("the data of its golden sample are no base64 of zlib");
+    if (!base64_decode(data->string, packed) || packed.size() < 6) return fault("the data of its golden sample are no base64 of zlib");
     golden_sink sink{{}, static_cast<std::size_t>(bytes)};
     // zlib's two bytes at the front; its Adler-32 behind is weaker than the comparison that the sample is for.
     inflater stream(reinterpret_cast<const std::uint8_t*>(packed.data()) + 2, packed.size() - 2, fill_golden, &sink);
     const inflate_end end = stream.run();
     if (end == inflate_end::no_memory) return fail(errc::memory_oom, where, "there is no memory to unpack its golden sample");
-    if (end != inflate_end::done || sink.bytes.size() != sink.most)
-        return fault("the data of its golden sample do not fill its shape");
+    if (end != inflate_end::done || sink.bytes.size() != sink.most) return fault("the data of its golden sample do not fill its shape");
     GRAFT_TRY_ASSIGN(out, tensor::make(type, extent));
     const std::size_t size = static_cast<std::size_t>(size_of(type)), n = sink.most / size;
     auto* to = reinterpret_cast<char*>(out.raw());
@@ -113,7 +110,7 @@ inline status read_golden_tensor(const json* part, const std::string& where, con
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<std::string> encode_golden(const golden_sample& sample) GRAFT_MEMORY_TRY {
     const dtype in = sample.input.type();
@@ -145,8 +142,7 @@ GRAFT_MEMORY_CATCH(name)
 GRAFT_INLINE status check_golden(const golden_sample& sample, const tensor& output) GRAFT_MEMORY_TRY {
     const std::string where = "output '" + sample.output_name + "'";
     if (output.type() != dtype::float32 || output.shape() != sample.output.shape())
-        return fail(errc::op_shape, where,
-                    "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
+        return fail(errc::op_shape, where, "it is " + text(output.shape()) + ", the golden output " + text(sample.output.shape()));
     const float *want = sample.output.data<float>(), *got = output.data<float>();
     double low = 0, high = 0, worst = 0;
     bool finite = true;

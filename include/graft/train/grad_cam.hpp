@@ -26,8 +26,7 @@ public:
     /// `features` is what `find_feature_map` finds, or another such value on the way from the network's first open input to `logits`, of which
     /// every element is the logit of a class; `input` the shape of one picture, batch 1. `pool` has to outlive the object. Errors:
     /// train.no_gradient, op.unsupported, input.shape (features that are not as described), input.dtype, memory.*.
-    static result<grad_cam> make(graph network, const feature_map& features, value_id logits, const shape& input, executor& pool,
-                                 const limits& limit = {});
+    static result<grad_cam> make(graph network, const feature_map& features, value_id logits, const shape& input, executor& pool, const limits& limit = {});
 
     /// The map [H, W] of one picture for a class, float32 from 0 up, not scaled; memory of its own. Errors: data.label_range,
     /// input.shape, memory.oom.
@@ -48,7 +47,7 @@ GRAFT_BEGIN_NAMESPACE
 struct grad_cam::implementation {
     detail::executable what;
     std::unique_ptr<detail::context> runner;
-    tensor chosen; // 1 at the class that is asked about, 0 elsewhere
+    tensor chosen;  // 1 at the class that is asked about, 0 elsewhere
     feature_map map;
 };
 
@@ -69,7 +68,8 @@ GRAFT_INLINE result<grad_cam> grad_cam::make(graph g, const feature_map& map, va
     const value &features = at(map.features), &scores = at(logits);
     const bool inside = map.height > 0 && map.width > 0 && map.channels > 0 && map.first >= 0 && map.place_stride > 0 && map.channel_stride > 0 &&
                         features.has_shape && features.extents.known() &&
-                        static_cast<double>(map.first) + (static_cast<double>(map.height) * static_cast<double>(map.width) - 1) * static_cast<double>(map.place_stride) +
+                        static_cast<double>(map.first) +
+                                (static_cast<double>(map.height) * static_cast<double>(map.width) - 1) * static_cast<double>(map.place_stride) +
                                 static_cast<double>(map.channels - 1) * static_cast<double>(map.channel_stride) <
                             static_cast<double>(elements_of(features.extents));
     if (!inside)
@@ -96,14 +96,12 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
     implementation& self = *self_;
     const std::int64_t classes = self.chosen.elements();
     if (label < 0 || label >= classes)
-        return fail(errc::data_label_range, "class " + std::to_string(label),
-                    "the network has " + std::to_string(classes) + " classes");
+        return fail(errc::data_label_range, "class " + std::to_string(label), "the network has " + std::to_string(classes) + " classes");
     std::fill(self.chosen.data<float>(), self.chosen.data<float>() + classes, 0.0f);
     self.chosen.data<float>()[label] = 1;
     const value& in = self.what.graph.at(self.what.graph.inputs[0]);
     if (picture.type() != in.type || picture.shape() != in.extents)
-        return fail(errc::input_shape, in.name,
-                    "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));
+        return fail(errc::input_shape, in.name, "it has the shape " + text(picture.shape()) + "; the map was planned for " + text(in.extents));
     const tensor_view all[] = {view(picture), view(self.chosen)};
     GRAFT_TRY(self.runner->run(all));
     const float *features = self.runner->output(0).data<float>() + self.map.first, *gradient = self.runner->output(1).data<float>() + self.map.first;
@@ -119,8 +117,7 @@ GRAFT_INLINE result<tensor> grad_cam::map(const tensor& picture, std::int64_t la
         for (std::int64_t i = 0; i < places; ++i)
             sums[static_cast<std::size_t>(i)] += (self.map.tokens ? static_cast<double>(d[i * step]) : mean) * static_cast<double>(a[i * step]);
     }
-    for (std::int64_t i = 0; i < places; ++i)
-        made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
+    for (std::int64_t i = 0; i < places; ++i) made.data<float>()[i] = static_cast<float>(std::max(0.0, sums[static_cast<std::size_t>(i)]));
     return made;
 }
 GRAFT_MEMORY_CATCH("grad_cam::map")

@@ -11,9 +11,9 @@ GRAFT_BEGIN_NAMESPACE
 /// The network with a new classifier on its trunk.
 struct grafted {
     graft::graph graph;
-    value_id logits = no_value;          ///< [N, classes]
-    value_id features = no_value;        ///< [N, C]: what the new layer reads, pooled
-    std::vector<std::string> head;       ///< names of the classifier's weights
+    value_id logits = no_value;     ///< [N, classes]
+    value_id features = no_value;   ///< [N, C]: what the new layer reads, pooled
+    std::vector<std::string> head;  ///< names of the classifier's weights
 };
 
 /// Puts what pools the features to a row (GlobalAveragePool and Flatten, or ReduceMean where channels come last) and a Gemm on the trunk. Its
@@ -117,7 +117,8 @@ inline void drop_unused_names(graph& g) {
 inline result<tensor> uniform_weights(const shape& extents, double bound, const random_stream& random) {
     tensor made;
     GRAFT_TRY_ASSIGN(made, tensor::make(dtype::float32, extents));
-    for (std::int64_t i = 0; i < made.elements(); ++i) made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
+    for (std::int64_t i = 0; i < made.elements(); ++i)
+        made.data<float>()[i] = static_cast<float>(bound * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1));
     return made;
 }
 
@@ -132,7 +133,8 @@ inline value_id pooled(node_writer& write, const graph& g, const trunk_cut& cut)
     std::vector<std::int64_t> axes;
     for (int a = 1; a < cut.rank; ++a)
         if (a != cut.channel_axis) axes.push_back(a);
-    if (g.version_of("") < 18) return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
+    if (g.version_of("") < 18)
+        return write.named("ReduceMean", "head_pool", {x}, {integers_attribute("axes", axes), integer_attribute("keepdims", 0)}, dtype::float32);
     return write.named("ReduceMean", "head_pool", {x, write.integers("head_pool", axes)}, {integer_attribute("keepdims", 0)}, dtype::float32);
 }
 
@@ -167,8 +169,10 @@ GRAFT_INLINE result<grafted> replace_head(graph g, const trunk_cut& cut, std::in
         // A network whose batch is fixed keeps it.
         const value& in = at(g.inputs[0]);
         if (!in.has_shape || in.extents.rank() < 1) continue;
-        if (in.extents[0] > 0) at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
-        else if (!in.dimensions.empty() && !in.dimensions[0].empty()) at(id).dimensions[0] = in.dimensions[0];
+        if (in.extents[0] > 0)
+            at(id).extents[0] = in.extents[0], at(id).dimensions = {"", ""};
+        else if (!in.dimensions.empty() && !in.dimensions[0].empty())
+            at(id).dimensions[0] = in.dimensions[0];
     }
     g.outputs = {last};
     drop_unread(g);

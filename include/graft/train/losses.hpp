@@ -19,12 +19,12 @@ enum class loss_kind : std::uint8_t {
 /// Which loss, and its parameters.
 struct loss_options {
     loss_kind kind = loss_kind::cross_entropy;
-    float label_smoothing = 0.0f;          ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
-    float gamma = 2.0f;                    ///< focal
-    float delta = 1.0f;                    ///< huber
-    std::vector<float> class_weights;      ///< cross_entropy, focal: weight of each class; empty: all 1
-    float distillation = 0.0f;             ///< share of the teacher's part, KL(teacher || network): Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
-    float temperature = 4.0f;              ///< of distillation; its part is scaled by temperature^2
+    float label_smoothing = 0.0f;      ///< cross_entropy, focal: targets become (1 - s) t + s / classes, as torch has it
+    float gamma = 2.0f;                ///< focal
+    float delta = 1.0f;                ///< huber
+    std::vector<float> class_weights;  ///< cross_entropy, focal: weight of each class; empty: all 1
+    float distillation = 0.0f;  ///< share of the teacher's part, KL(teacher || network): Hinton et al., "Distilling the Knowledge in a Neural Network" (2015)
+    float temperature = 4.0f;   ///< of distillation; its part is scaled by temperature^2
 };
 
 /// The names of all, or of those that `is_of_probabilities` is true of.

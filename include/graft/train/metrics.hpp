@@ -18,17 +18,17 @@ public:
     double value() const noexcept;
 
 private:
-    std::int64_t whole_ = 0, part_ = 0; // part_ in units of 2^-36, below 2^36 after each addition
+    std::int64_t whole_ = 0, part_ = 0;  // part_ in units of 2^-36, below 2^36 after each addition
     bool infinite_ = false;
 };
 
 /// How one sample was answered.
 struct sample_score {
-    std::int64_t predicted = 0; ///< class with the largest logit, the lower index where several are
-    std::int64_t rank = 0;      ///< classes that come before the true one: 0 is right, below k is in the top k
-    double probability = 0;     ///< softmax of the predicted class
-    double loss = 0;            ///< cross-entropy, -log softmax of the true class, in nats
-    bool finite = true;         ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
+    std::int64_t predicted = 0;  ///< class with the largest logit, the lower index where several are
+    std::int64_t rank = 0;       ///< classes that come before the true one: 0 is right, below k is in the top k
+    double probability = 0;      ///< softmax of the predicted class
+    double loss = 0;             ///< cross-entropy, -log softmax of the true class, in nats
+    bool finite = true;          ///< false: a logit is NaN or infinite; rank is then the number of classes and loss infinite
 };
 
 /// Scores `classes` logits against the true class, which must be one of them. Computed in double.
@@ -36,9 +36,9 @@ sample_score score_sample(const float* logits, std::int64_t classes, std::int64_
 
 /// One class in a confusion matrix. Ratios without a denominator are 0, as in scikit-learn with zero_division=0.
 struct class_score {
-    std::int64_t support = 0;   ///< samples that are of the class
-    std::int64_t predicted = 0; ///< samples that were taken for it
-    std::int64_t correct = 0;   ///< both
+    std::int64_t support = 0;    ///< samples that are of the class
+    std::int64_t predicted = 0;  ///< samples that were taken for it
+    std::int64_t correct = 0;    ///< both
     double precision = 0, recall = 0, f1 = 0;
 };
 
@@ -46,7 +46,7 @@ struct class_score {
 struct calibration_bin {
     double low = 0, high = 0;
     std::int64_t samples = 0, correct = 0;
-    double confidence = 0; ///< mean predicted probability; 0 where there are no samples
+    double confidence = 0;  ///< mean predicted probability; 0 where there are no samples
     double accuracy = 0;
 };
 
@@ -54,7 +54,7 @@ struct calibration_bin {
 /// nor their order, nor the merging of several such objects, changes a bit.
 class classification_metrics {
 public:
-    static constexpr int bins = 15; ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
+    static constexpr int bins = 15;  ///< of the calibration: Guo et al., "On Calibration of Modern Neural Networks" (2017)
 
     /// `top_k` is the k of `top_k()`. Errors: usage (fewer than one class, k below 1), memory.budget (over 16384 classes, whose
     /// matrix would take over 2 GiB).
@@ -72,18 +72,18 @@ public:
     std::int64_t samples() const noexcept { return samples_; }
     std::int64_t correct() const noexcept { return correct_; }
     std::int64_t correct_in_top_k() const noexcept { return correct_k_; }
-    std::int64_t not_finite() const noexcept { return not_finite_; } ///< samples with a NaN or infinite logit; counted as wrong
-    double loss() const noexcept;                                    ///< mean cross-entropy; 0 without samples
-    double top1() const noexcept;                                    ///< share, 0..1
+    std::int64_t not_finite() const noexcept { return not_finite_; }  ///< samples with a NaN or infinite logit; counted as wrong
+    double loss() const noexcept;                                     ///< mean cross-entropy; 0 without samples
+    double top1() const noexcept;                                     ///< share, 0..1
     double top_k() const noexcept;
     /// Samples of class `truth` that were taken for `predicted`.
     std::int64_t confusion(std::int64_t truth, std::int64_t predicted) const noexcept;
     class_score score(std::int64_t label) const noexcept;
-    double macro_f1() const noexcept; ///< mean of the F1 of all classes
+    double macro_f1() const noexcept;  ///< mean of the F1 of all classes
     /// Mean recall of the classes that have samples: as scikit-learn's balanced_accuracy_score. 1 / classes is chance, whatever their sizes.
     double balanced_accuracy() const noexcept;
-    std::vector<std::int64_t> supports() const; ///< samples of each class
-    double majority() const noexcept;           ///< share of the largest class: what always naming it scores
+    std::vector<std::int64_t> supports() const;  ///< samples of each class
+    double majority() const noexcept;            ///< share of the largest class: what always naming it scores
     /// Classes that have samples, and that no sample was taken for.
     std::vector<std::int64_t> never_predicted() const;
     calibration_bin calibration(int bin) const noexcept;
@@ -94,7 +94,7 @@ private:
     std::int64_t classes_ = 0, samples_ = 0, correct_ = 0, correct_k_ = 0, not_finite_ = 0;
     int top_k_ = 5;
     exact_sum loss_;
-    std::vector<std::int64_t> confusion_; // [true, predicted]
+    std::vector<std::int64_t> confusion_;  // [true, predicted]
     std::int64_t bin_samples_[bins] = {}, bin_correct_[bins] = {};
     exact_sum bin_confidence_[bins];
 };
@@ -153,8 +153,7 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
 GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
-        return fail(errc::memory_budget, "metrics",
-                    "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
+        return fail(errc::memory_budget, "metrics", "a confusion matrix of " + std::to_string(classes) + " classes is over the limit of 16384");
     classification_metrics made;
     made.classes_ = classes;
     made.top_k_ = top_k;
@@ -164,13 +163,10 @@ GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::in
 GRAFT_MEMORY_CATCH("classification_metrics::make")
 
 GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tensor& labels) GRAFT_MEMORY_TRY {
-    if (logits.type() != dtype::float32 || labels.type() != dtype::int64)
-        return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
-    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 ||
-        labels.shape()[0] != logits.shape()[0])
+    if (logits.type() != dtype::float32 || labels.type() != dtype::int64) return fail(errc::input_dtype, "metrics", "logits must be float32 and labels int64");
+    if (logits.shape().rank() != 2 || logits.shape()[1] != classes_ || labels.shape().rank() != 1 || labels.shape()[0] != logits.shape()[0])
         return fail(errc::input_shape, "metrics",
-                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " +
-                        std::to_string(classes_) + "] and [n]");
+                    "logits " + text(logits.shape()) + " and labels " + text(labels.shape()) + " are not [n, " + std::to_string(classes_) + "] and [n]");
     return add(logits.data<float>(), labels.data<std::int64_t>(), logits.shape()[0]);
 }
 GRAFT_MEMORY_CATCH("classification_metrics::add")
@@ -219,15 +215,11 @@ GRAFT_MEMORY_CATCH("classification_metrics::merge")
 
 namespace detail {
 inline double metrics_ratio(double part, std::int64_t of) noexcept { return of ? part / static_cast<double>(of) : 0; }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE double classification_metrics::loss() const noexcept { return detail::metrics_ratio(loss_.value(), samples_); }
-GRAFT_INLINE double classification_metrics::top1() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_), samples_);
-}
-GRAFT_INLINE double classification_metrics::top_k() const noexcept {
-    return detail::metrics_ratio(static_cast<double>(correct_k_), samples_);
-}
+GRAFT_INLINE double classification_metrics::top1() const noexcept { return detail::metrics_ratio(static_cast<double>(correct_), samples_); }
+GRAFT_INLINE double classification_metrics::top_k() const noexcept { return detail::metrics_ratio(static_cast<double>(correct_k_), samples_); }
 GRAFT_INLINE std::int64_t classification_metrics::confusion(std::int64_t truth, std::int64_t predicted) const noexcept {
     if (truth < 0 || predicted < 0 || truth >= classes_ || predicted >= classes_) return 0;
     return confusion_[static_cast<std::size_t>(truth * classes_ + predicted)];

@@ -57,7 +57,7 @@ inline result<std::size_t> metrics_to_keep(std::string_view text, std::int64_t s
     return kept;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std::int64_t keep_step) GRAFT_MEMORY_TRY {
     std::shared_ptr<const mapped_file> old;
@@ -84,8 +84,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split,
-                                        const named_numbers& figures) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);

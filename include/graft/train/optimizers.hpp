@@ -13,12 +13,12 @@ enum class optimizer_kind : std::uint8_t { sgd, adam, adamw };
 /// torch.optim's optimisers with its names, its defaults and its order of operations.
 struct optimizer_options {
     optimizer_kind kind = optimizer_kind::adamw;
-    double momentum = 0.9;        ///< sgd; 0: none
-    bool nesterov = false;        ///< sgd
+    double momentum = 0.9;                              ///< sgd; 0: none
+    bool nesterov = false;                              ///< sgd
     double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw: Kingma and Ba (2014); Loshchilov and Hutter (2017)
-    double weight_decay = 0.01;   ///< adamw: apart from the gradient; else added to it
-    double clip_norm = 0;         ///< > 0: gradients are scaled so that their norm together is at most this
-    double ema_decay = 0;         ///< > 0: a running average of the weights is kept, and is what is scored and saved; at update t by min(this, (1 + t) / (10 + t))
+    double weight_decay = 0.01;                         ///< adamw: apart from the gradient; else added to it
+    double clip_norm = 0;                               ///< > 0: gradients are scaled so that their norm together is at most this
+    double ema_decay = 0;  ///< > 0: a running average of the weights is kept, and is what is scored and saved; at update t by min(this, (1 + t) / (10 + t))
 };
 
 /// Reads "sgd", "adam" or "adamw". Errors: usage.
@@ -40,9 +40,7 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-GRAFT_INLINE const char* name(optimizer_kind kind) noexcept {
-    return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw";
-}
+GRAFT_INLINE const char* name(optimizer_kind kind) noexcept { return kind == optimizer_kind::sgd ? "sgd" : kind == optimizer_kind::adam ? "adam" : "adamw"; }
 GRAFT_INLINE result<optimizer_kind> optimizer_of(const std::string& given) GRAFT_MEMORY_TRY {
     std::vector<std::string> all;
     for (optimizer_kind kind : {optimizer_kind::sgd, optimizer_kind::adam, optimizer_kind::adamw}) {
@@ -70,13 +68,14 @@ GRAFT_INLINE std::vector<value_id> emit_update(emitter& e, const optimizer_optio
     if (o.kind == optimizer_kind::sgd) {
         const bool momentum = o.momentum > 0;
         made = e.apply_all("graft", "SGD", {weight, gradient, momentum ? state[0] : no_value, learning_rate, loss},
-                          {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay), real("rate", rate)},
-                          momentum ? 2 : 1);
+                           {real("momentum", o.momentum), real("dampening", 0), integer_attribute("nesterov", o.nesterov), real("weight_decay", o.weight_decay),
+                            real("rate", rate)},
+                           momentum ? 2 : 1);
     } else
         made = e.apply_all("graft", "Adam", {weight, gradient, state[0], state[1], learning_rate, step, loss},
-                          {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
-                           integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
-                          3);
+                           {real("beta1", o.beta1), real("beta2", o.beta2), real("epsilon", o.epsilon), real("weight_decay", o.weight_decay),
+                            integer_attribute("decoupled", o.kind == optimizer_kind::adamw), real("rate", rate)},
+                           3);
     if (o.ema_decay > 0) made.push_back(e.apply_graft("ExponentialMovingAverage", {state.back(), made[0], loss, step}, {real("decay", o.ema_decay)}));
     return made;
 }

@@ -20,28 +20,29 @@ GRAFT_BEGIN_NAMESPACE
 /// trained: see `settled`, and docs/finetuning.md for all of them.
 struct trainer_options {
     std::int64_t epochs = 10;
-    std::int64_t batch = -1;           ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    double learning_rate = -1;         ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = -1;            ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for fewer than 1000000 weights
-    graft::schedule schedule;          ///< default: cosine with a short warm-up
-    step_options step;                 ///< loss, optimiser, shards, ...
+    std::int64_t batch = -1;    ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    double learning_rate = -1;  ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = -1;     ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
+                                ///< fewer than 1000000 weights
+    graft::schedule schedule;   ///< default: cosine with a short warm-up
+    step_options step;          ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = -1;  ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
-    std::int64_t patience = 0;         ///< early stopping: epochs without a better score that are let pass; 0: never
-    std::int64_t max_ram = 0;          ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
-    double bad_share = 0.01;           ///< of each part's pictures that may be unreadable: see allowed_bad
+    std::int64_t unfreeze_epoch = -1;    ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
+    std::int64_t patience = 0;           ///< early stopping: epochs without a better score that are let pass; 0: never
+    std::int64_t max_ram = 0;            ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
+    double bad_share = 0.01;             ///< of each part's pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;  ///< of decoded pictures; null: none
-    double checkpoint_seconds = 20;    ///< between checkpoints, at most 30
+    double checkpoint_seconds = 20;      ///< between checkpoints, at most 30
     std::uint64_t seed = 0;
-    int threads = 0;                   ///< of the step; 0: default_threads()
-    int workers = 0;                   ///< of the loader; 0: as many as threads
-    std::string out;                   ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
-    bool resume = false;               ///< going on from its checkpoint (a folder without a run begins one), and for
-    bool overwrite = false;            ///< replacing it: its own files go, others stay
-    std::string command;               ///< for the report
-    std::string precision = "auto";    ///< as the device of `step` was asked for it: a run goes on with the same
-    std::string teacher;               ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
+    int threads = 0;                 ///< of the step; 0: default_threads()
+    int workers = 0;                 ///< of the loader; 0: as many as threads
+    std::string out;                 ///< folder for what is written; empty: nothing is; one that holds a run is refused, but for
+    bool resume = false;             ///< going on from its checkpoint (a folder without a run begins one), and for
+    bool overwrite = false;          ///< replacing it: its own files go, others stay
+    std::string command;             ///< for the report
+    std::string precision = "auto";  ///< as the device of `step` was asked for it: a run goes on with the same
+    std::string teacher;             ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
         schedule.warmup = 0.05;

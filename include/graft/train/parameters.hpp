@@ -11,15 +11,16 @@ GRAFT_BEGIN_NAMESPACE
 /// A constant of a graph that training may change.
 struct parameter {
     value_id id = no_value;
-    std::string name;       ///< of the constant, as in the file
-    int node = 0;           ///< the first node that reads it: parameters are in the order of those, the input's first
+    std::string name;  ///< of the constant, as in the file
+    int node = 0;      ///< the first node that reads it: parameters are in the order of those, the input's first
     bool learns = true;
-    double rate = 1;        ///< multiplies the learning rate; see scale_rates and decay_rates
+    double rate = 1;  ///< multiplies the learning rate; see scale_rates and decay_rates
 };
 
 /// The weights of a graph, in the order in which the network reads them: float constants with more than one element that a layer takes
 /// as weight, bias, scale or shift, directly or through Reshape, Transpose, Identity and their like, and float terms and factors of
-/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of normalisations and quantisation scales are none.
+/// element-wise operators; and what an operator of an app's own with a gradient takes behind its first input. Numbers such as the 0.5 of a GELU, statistics of
+/// normalisations and quantisation scales are none.
 std::vector<parameter> parameters_of(const graph& g);
 
 /// The running statistics (mean, variance) of the BatchNormalization nodes whose scale is among `learning`, in the order of the nodes.

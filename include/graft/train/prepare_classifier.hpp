@@ -49,7 +49,9 @@ inline std::string output_names(const graph& g) {
 inline status choose_output(graph& g, const std::string& output) {
     if (g.outputs.empty()) return fail(errc::train_head, g.name, "the network has no output");
     if (output.empty() && g.outputs.size() > 1)
-        return fail(errc::train_head, g.name, "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) + "; say which one is the classifier's with --output NAME");
+        return fail(errc::train_head, g.name,
+                    "the network has " + std::to_string(g.outputs.size()) + " outputs: " + output_names(g) +
+                        "; say which one is the classifier's with --output NAME");
     value_id found = no_value;
     for (value_id id : g.outputs)
         if (output.empty() || g.at(id).name == output) found = id;
@@ -72,20 +74,27 @@ GRAFT_INLINE result<input_format> picture_input(const graph& g) GRAFT_MEMORY_TRY
     for (value_id id : g.inputs) {
         const value& v = g.at(id);
         if (v.constant) continue;
-        if (input) return fail(errc::train_head, g.name, "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
+        if (input)
+            return fail(errc::train_head, g.name,
+                        "the network asks for more than one input ('" + input->name + "', '" + v.name + "'); a classifier takes one picture");
         input = &v;
     }
     if (!input) return fail(errc::train_head, g.name, "the network has no input; a classifier takes a picture");
     const std::string where = "input '" + input->name + "'";
     const shape& e = input->extents;
-    if (!input->has_shape || e.rank() != 4) return fail(errc::train_head, where, "it is " + (input->has_shape ? text(e) : std::string("of any rank")) + "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
+    if (!input->has_shape || e.rank() != 4)
+        return fail(errc::train_head, where,
+                    "it is " + (input->has_shape ? text(e) : std::string("of any rank")) +
+                        "; pictures have 4 dimensions: [N, channels, height, width] or [N, height, width, channels]");
     const std::int64_t channels = e[detail::is_nhwc(e) ? 3 : 1];
-    if (channels >= 0 && channels != 1 && channels != 3) return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
+    if (channels >= 0 && channels != 1 && channels != 3)
+        return fail(errc::train_head, where, "it is " + text(e) + ": pictures have 1 channel (gray) or 3 (colours), not " + std::to_string(channels));
     return input_format{input->type, e, true};
 }
 GRAFT_MEMORY_CATCH("picture_input")
 
-GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::string& output, const preprocess_spec& spec, executor& pool,
+                                                            const limits& limit) GRAFT_MEMORY_TRY {
     prepared_classifier made;
     GRAFT_TRY_ASSIGN(made.picture, picture_input(g));
     detail::drop_default_inputs(g);
@@ -95,9 +104,12 @@ GRAFT_INLINE result<prepared_classifier> prepare_classifier(graph g, const std::
     const bool nhwc = spec.layout == preprocess_spec::axes::nhwc;
     // What the specification leaves open, such as a whole picture of any size, the network has to tell.
     std::int64_t height = declared[nhwc ? 1 : 2], width = declared[nhwc ? 2 : 3];
-    if (spec.crop == preprocess_spec::crop_rule::exact) height = spec.crop_height, width = spec.crop_width;
-    else if (spec.resize == preprocess_spec::size_rule::exact) height = spec.resize_height, width = spec.resize_width;
-    if (height < 1 || width < 1) return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
+    if (spec.crop == preprocess_spec::crop_rule::exact)
+        height = spec.crop_height, width = spec.crop_width;
+    else if (spec.resize == preprocess_spec::size_rule::exact)
+        height = spec.resize_height, width = spec.resize_width;
+    if (height < 1 || width < 1)
+        return fail(errc::usage_preprocess, text(spec), "`crop` or `resize=HxW` is needed, as neither it nor the network says how large pictures are");
     const std::int64_t fixed = declared[0] > 0 ? declared[0] : 1;
     const shape one = detail::pictures_shape(fixed, spec, height, width);
     GRAFT_TRY_ASSIGN(g, to_float32(std::move(g), one, pool, limit, made.changes));
@@ -123,10 +135,13 @@ GRAFT_MEMORY_CATCH("prepare_classifier")
 GRAFT_INLINE std::vector<std::string> text(const prepared_classifier& made) {
     std::vector<std::string> notes;
     if (made.changes.dequantized) notes.push_back("its quantised weights were dequantised: it learns, and is written, in float32");
-    if (made.changes.converted != dtype::undefined) notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
+    if (made.changes.converted != dtype::undefined)
+        notes.push_back(std::string("its ") + name(made.changes.converted) + " values were converted: it learns, and is written, in float32");
     if (made.opened) notes.push_back("it was exported for a fixed batch, which is open now");
     if (made.fixed_batch > 0)
-        notes.push_back("it only takes " + std::to_string(made.fixed_batch) + " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because + ")");
+        notes.push_back("it only takes " + std::to_string(made.fixed_batch) +
+                        " at a time, so that batches are computed in parts of as many and statistics of normalisation stay as they are (" + made.fixed_because +
+                        ")");
     return notes;
 }
 

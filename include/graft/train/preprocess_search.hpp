@@ -26,8 +26,8 @@ std::vector<std::int64_t> search_sample(const dataset& data);
 /// the features that the classifier reads go into ridge regression on the labels, and every picture is told by what was learnt from the
 /// others (the closed form of leave-one-out, as of Golub, Heath and Wahba 1979). How sure a network is of its own answers is no guide:
 /// inputs that are far too large make it surest. Errors: those of the loader and of a run.
-result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                        const load_options& loading);
+result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture,
+                                                        int threads, const load_options& loading);
 
 namespace detail {
 /// The squared error and the accuracy of ridge regression when each row of `features` (n x d, row-major) is left out in turn; the best of
@@ -130,7 +130,8 @@ inline std::vector<double> pooled_rows(const tensor& rows, const trunk_cut& cut)
         for (std::int64_t b = 0; b < before; ++b)
             for (std::int64_t c = 0; c < channels; ++c)
                 for (std::int64_t k = 0; k < behind; ++k)
-                    made[static_cast<std::size_t>(i * channels + c)] += static_cast<double>(x[((i * before + b) * channels + c) * behind + k]) / static_cast<double>(before * behind);
+                    made[static_cast<std::size_t>(i * channels + c)] +=
+                        static_cast<double>(x[((i * before + b) * channels + c) * behind + k]) / static_cast<double>(before * behind);
     return made;
 }
 
@@ -152,8 +153,8 @@ GRAFT_INLINE std::vector<std::int64_t> search_sample(const dataset& data) {
     return chosen;
 }
 
-GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data, const input_format& picture, int threads,
-                                                                     const load_options& loading) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph& network, const trunk_cut& cut, const dataset& data,
+                                                                     const input_format& picture, int threads, const load_options& loading) GRAFT_MEMORY_TRY {
     const shape& e = picture.extents;
     const bool nhwc = detail::is_nhwc(e), gray = e[nhwc ? 3 : 1] == 1, open = e[nhwc ? 1 : 2] < 1 || e[nhwc ? 2 : 3] < 1;
     const graph trunk = cut_at(network, cut.features).trunk;
@@ -172,7 +173,9 @@ GRAFT_INLINE result<std::vector<preprocess_trial>> search_preprocess(const graph
         GRAFT_TRY_ASSIGN(how.sample.preprocess, parse_preprocess(text));
         cached_features features;
         GRAFT_TRY_ASSIGN(features, cache_features(trunk, some, how, threads, nullptr, nullptr, loading));
-        if (features.labels.size() < 2) return fail(errc::data_too_many_bad, "preprocess", "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
+        if (features.labels.size() < 2)
+            return fail(errc::data_too_many_bad, "preprocess",
+                        "too few of the pictures can be read to tell how they have to be prepared; --preprocess SPEC says it");
         // Classes are counted among what was drawn.
         std::vector<std::int32_t> labels = features.labels, present = features.labels;
         std::sort(present.begin(), present.end());

@@ -23,7 +23,8 @@ status scale_rates(std::vector<parameter>& parameters, const std::vector<named_r
 /// last stage before it at `decay`, the one before that at decay^2, as timm's layer_decay has it. Without a head of its own (`head` is empty) the
 /// last stage learns at 1. Stages are those of stages_of; `input` is the shape of one batch. Errors: usage (a decay that is not above 0 and at
 /// most 1), those of stages_of.
-status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit = {});
+status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool,
+                   const limits& limit = {});
 
 /// The rates in the order of the network, "19 weights at 0.25, 12 at 0.5, 2 at 1"; empty where all of them are 1.
 std::string rates_text(const std::vector<parameter>& parameters);
@@ -40,7 +41,8 @@ GRAFT_BEGIN_NAMESPACE
 GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::vector<named_rate>& rates) GRAFT_MEMORY_TRY {
     std::vector<double> factors(parameters.size(), 1);
     for (const named_rate& r : rates) {
-        if (!(r.factor >= 0) || !std::isfinite(r.factor)) return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
+        if (!(r.factor >= 0) || !std::isfinite(r.factor))
+            return fail(errc::usage, "rate", "a factor on a learning rate is a number of at least 0, not " + std::to_string(r.factor));
         for (const std::string& name : r.names) {
             bool any = false;
             for (std::size_t i = 0; i < parameters.size(); ++i)
@@ -53,7 +55,8 @@ GRAFT_INLINE status scale_rates(std::vector<parameter>& parameters, const std::v
 }
 GRAFT_MEMORY_CATCH("scale_rates")
 
-GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status decay_rates(const graph& g, std::vector<parameter>& parameters, double decay, const std::vector<std::string>& head, const shape& input,
+                                executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
     if (!(decay > 0 && decay <= 1)) return fail(errc::usage, "layer decay", "it is above 0 and at most 1, not " + std::to_string(decay));
     std::vector<int> stages;
     GRAFT_TRY_ASSIGN(stages, stages_of(g, parameters, input, pool, limit));
@@ -71,7 +74,11 @@ GRAFT_INLINE std::string rates_text(const std::vector<parameter>& parameters) {
         std::size_t end = i;
         while (end < parameters.size() && parameters[end].rate == parameters[i].rate) ++end;
         any |= parameters[i].rate != 1;
-        all += (i ? ", " : "") + std::to_string(end - i) + (i ? "" : end - i == 1 ? " weight" : " weights") + detail::number_text(" at %.9g", parameters[i].rate);
+        all += (i ? ", " : "") + std::to_string(end - i) +
+               (i              ? ""
+                : end - i == 1 ? " weight"
+                               : " weights") +
+               detail::number_text(" at %.9g", parameters[i].rate);
         i = end;
     }
     return any ? all : "";

@@ -16,19 +16,19 @@ GRAFT_BEGIN_NAMESPACE
 /// Figures of one epoch; those that were not taken are NaN.
 struct epoch_figures {
     static constexpr double none = std::numeric_limits<double>::quiet_NaN();
-    std::int64_t epoch = 0; ///< from 1
+    std::int64_t epoch = 0;  ///< from 1
     double train_loss = none, train_top1 = none;
-    double val_loss = none, val_top1 = none, val_top_k = none; ///< shares are 0..1
+    double val_loss = none, val_top1 = none, val_top_k = none;  ///< shares are 0..1
     double learning_rate = none, seconds = none;
-    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none; ///< of a GPU; device_busy is a share
+    double device_busy = none, device_bytes = none, device_watts = none, device_celsius = none;  ///< of a GPU; device_busy is a share
 };
 
 /// A picture of the validation set and what the model made of it.
 struct report_picture {
-    image picture; ///< any size; shown small
+    image picture;  ///< any size; shown small
     std::string path;
-    std::int64_t truth = 0, predicted = 0; ///< indices of classes
-    double probability = 0;                ///< of the predicted class
+    std::int64_t truth = 0, predicted = 0;  ///< indices of classes
+    double probability = 0;                 ///< of the predicted class
     double loss = epoch_figures::none;
 };
 
@@ -38,23 +38,23 @@ using report_rows = std::vector<std::pair<std::string, std::string>>;
 /// Everything that a report shows. What is empty is left out.
 struct training_report {
     std::string title = "Training report";
-    std::string model, data, device, command, version; ///< what was trained, on what, where, how, by which graft
-    std::vector<std::string> classes;                  ///< as many as `metrics` has
+    std::string model, data, device, command, version;  ///< what was trained, on what, where, how, by which graft
+    std::vector<std::string> classes;                   ///< as many as `metrics` has
     std::vector<epoch_figures> epochs;
-    std::int64_t best_epoch = 0; ///< from 1; the epoch that was kept
+    std::int64_t best_epoch = 0;  ///< from 1; the epoch that was kept
     bool stopped_early = false;
-    std::int64_t head_alone = 0; ///< for so many epochs the head learnt alone, then the trunk joined
-    std::vector<std::pair<double, double>> step_losses;    ///< (epochs done, loss) of single steps
-    std::vector<std::pair<double, double>> learning_rates; ///< (epochs done, rate)
-    classification_metrics metrics;                        ///< of the kept model on the validation set; without samples: left out
+    std::int64_t head_alone = 0;                            ///< for so many epochs the head learnt alone, then the trunk joined
+    std::vector<std::pair<double, double>> step_losses;     ///< (epochs done, loss) of single steps
+    std::vector<std::pair<double, double>> learning_rates;  ///< (epochs done, rate)
+    classification_metrics metrics;                         ///< of the kept model on the validation set; without samples: left out
     double images_per_s = epoch_figures::none, seconds = epoch_figures::none;
-    double data_wait = epoch_figures::none; ///< share of the time in which the step waited for data, 0..1
-    std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0; ///< 0: not shown
-    std::vector<report_picture> wrong;                                             ///< the most wrong first
-    std::vector<report_picture> maps;                   ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
-    std::vector<std::pair<std::string, double>> timing; ///< part of the run, seconds
+    double data_wait = epoch_figures::none;                                         ///< share of the time in which the step waited for data, 0..1
+    std::int64_t train_images = 0, val_images = 0, parameters = 0, peak_bytes = 0;  ///< 0: not shown
+    std::vector<report_picture> wrong;                                              ///< the most wrong first
+    std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
+    std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
     report_rows settings;
-    std::vector<std::string> notes; ///< sentences a reader should see first: skipped pictures, warnings
+    std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
 
 /// The page: one HTML text without scripts and without anything from elsewhere; charts are SVG, pictures PNG inside. Equal
@@ -97,10 +97,7 @@ inline std::string quantity_text(double value, const char* unit) {
     const char* prefixes[] = {"", "k", "M", "G", "T"};
     int at = 0;
     while (value >= 999.5 && at < 4) value /= 1000, ++at;
-    return report_number(value, at == 0 || value >= 99.5 ? "%.0f"
-                                : value >= 9.95          ? "%.1f"
-                                                         : "%.2f") +
-           "\u202f" + prefixes[at] + unit;
+    return report_number(value, at == 0 || value >= 99.5 ? "%.0f" : value >= 9.95 ? "%.1f" : "%.2f") + "\u202f" + prefixes[at] + unit;
 }
 
 inline void append_tile(std::string& out, const std::string& value, const char* name) {
@@ -111,8 +108,7 @@ inline void append_header(std::string& out, const training_report& r) {
     const bool scored = r.metrics.samples() > 0;
     out += "<header><h1>" + html_text(r.title) + "</h1>";
     std::string facts;
-    const std::pair<const char*, const std::string*> all[] = {
-        {"model", &r.model}, {"data", &r.data}, {"device", &r.device}, {"graft", &r.version}};
+    const std::pair<const char*, const std::string*> all[] = {{"model", &r.model}, {"data", &r.data}, {"device", &r.device}, {"graft", &r.version}};
     for (const auto& f : all)
         if (!f.second->empty()) facts += std::string("<span><i>") + f.first + "</i> " + html_text(*f.second) + "</span>";
     if (!facts.empty()) out += "<p class=\"facts\">" + facts + "</p>";
@@ -125,8 +121,7 @@ inline void append_header(std::string& out, const training_report& r) {
             append_tile(out, report_percent(r.metrics.balanced_accuracy()), "balanced accuracy");
             append_tile(out, report_percent(r.metrics.majority()), "by always naming the largest class");
         }
-        if (r.metrics.classes() > r.metrics.k())
-            append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
+        if (r.metrics.classes() > r.metrics.k()) append_tile(out, report_percent(r.metrics.top_k()), ("top-" + std::to_string(r.metrics.k())).c_str());
         append_tile(out, report_number(r.metrics.loss(), "%.4g"), "validation loss");
         append_tile(out, report_number(r.metrics.macro_f1(), "%.3f"), "macro F1");
     }
@@ -138,8 +133,7 @@ inline void append_header(std::string& out, const training_report& r) {
     if (std::isfinite(r.data_wait)) append_tile(out, report_percent(r.data_wait), "waiting for data");
     if (r.peak_bytes > 0) append_tile(out, quantity_text(static_cast<double>(r.peak_bytes), "B"), "peak memory");
     if (r.parameters > 0) append_tile(out, quantity_text(static_cast<double>(r.parameters), ""), "parameters");
-    if (r.train_images > 0 || r.val_images > 0)
-        append_tile(out, std::to_string(r.train_images) + " + " + std::to_string(r.val_images), "images, train + val");
+    if (r.train_images > 0 || r.val_images > 0) append_tile(out, std::to_string(r.train_images) + " + " + std::to_string(r.val_images), "images, train + val");
     out += "</div></header>";
 }
 
@@ -153,8 +147,7 @@ inline chart_series epoch_series(const training_report& r, const char* name, con
 }
 
 inline void append_chart(std::string& out, line_chart c, const training_report& r) {
-    c.series.erase(std::remove_if(c.series.begin(), c.series.end(), [](const chart_series& s) { return s.points.empty(); }),
-                   c.series.end());
+    c.series.erase(std::remove_if(c.series.begin(), c.series.end(), [](const chart_series& s) { return s.points.empty(); }), c.series.end());
     if (c.series.empty()) return;
     c.x_name = "epoch";
     if (r.best_epoch > 0 && !c.logarithmic) {
@@ -175,11 +168,9 @@ inline void append_curves(std::string& out, const training_report& r) {
                    epoch_series(r, "validation", "c2", &epoch_figures::val_loss)};
     top1.title = "Accuracy";
     top1.percent = true;
-    top1.series = {epoch_series(r, "training top-1", "c1", &epoch_figures::train_top1),
-                   epoch_series(r, "validation top-1", "c2", &epoch_figures::val_top1)};
+    top1.series = {epoch_series(r, "training top-1", "c1", &epoch_figures::train_top1), epoch_series(r, "validation top-1", "c2", &epoch_figures::val_top1)};
     if (r.metrics.classes() > r.metrics.k())
-        top1.series.push_back(
-            epoch_series(r, ("validation top-" + std::to_string(r.metrics.k())).c_str(), "c3", &epoch_figures::val_top_k));
+        top1.series.push_back(epoch_series(r, ("validation top-" + std::to_string(r.metrics.k())).c_str(), "c3", &epoch_figures::val_top_k));
     rate.title = "Learning rate";
     rate.series = {{"learning rate", "c4", r.learning_rates, false, false}};
     if (r.learning_rates.empty()) rate.series = {epoch_series(r, "learning rate", "c4", &epoch_figures::learning_rate)};
@@ -190,10 +181,9 @@ inline void append_curves(std::string& out, const training_report& r) {
                "loss<th>top-1<th>val "
                "loss<th>top-1<th>rate<th>time</tr>";
         for (const epoch_figures& e : r.epochs)
-            out += std::string(e.epoch == r.best_epoch ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(e.epoch) +
-                   "<td>" + report_number(e.train_loss, "%.4f") + "<td>" + report_percent(e.train_top1) + "<td>" +
-                   report_number(e.val_loss, "%.4f") + "<td>" + report_percent(e.val_top1) + "<td>" +
-                   report_number(e.learning_rate, "%.2g") + "<td>" + duration_text(e.seconds) + "</tr>";
+            out += std::string(e.epoch == r.best_epoch ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(e.epoch) + "<td>" +
+                   report_number(e.train_loss, "%.4f") + "<td>" + report_percent(e.train_top1) + "<td>" + report_number(e.val_loss, "%.4f") + "<td>" +
+                   report_percent(e.val_top1) + "<td>" + report_number(e.learning_rate, "%.2g") + "<td>" + duration_text(e.seconds) + "</tr>";
         out += "</table></div></details>";
     }
     out += "</div></section>";
@@ -221,8 +211,7 @@ inline void append_confused_pairs(std::string& out, const training_report& r) {
 }
 
 inline std::string bar_cell(double share, const char* color, const std::string& value) {
-    return "<td class=\"bar\"><b>" + value + "</b><span class=\"" + color +
-           "\"><i style=\"width:" + report_number(share * 100, "%.1f") + "%\"></i></span>";
+    return "<td class=\"bar\"><b>" + value + "</b><span class=\"" + color + "\"><i style=\"width:" + report_number(share * 100, "%.1f") + "%\"></i></span>";
 }
 inline std::string share_cell(double share, const char* color) { return bar_cell(share, color, report_number(share, "%.3f")); }
 
@@ -241,9 +230,8 @@ inline void append_classes(std::string& out, const training_report& r) {
     std::string about = "Precision: how many of those taken for the class are of it. Recall: how many of the class were found.";
     if (order.size() > 200) {
         // The page stays readable: the rest is in the program's JSON.
-        std::stable_sort(order.begin(), order.end(), [&f1](std::int64_t a, std::int64_t b) {
-            return f1[static_cast<std::size_t>(a)] < f1[static_cast<std::size_t>(b)];
-        });
+        std::stable_sort(order.begin(), order.end(),
+                         [&f1](std::int64_t a, std::int64_t b) { return f1[static_cast<std::size_t>(a)] < f1[static_cast<std::size_t>(b)]; });
         order.resize(200);
         about += " The 200 classes with the lowest F1 of " + std::to_string(r.metrics.classes()) + ".";
     }
@@ -252,8 +240,8 @@ inline void append_classes(std::string& out, const training_report& r) {
            "class=\"text\">recall<th class=\"text\">F1<th>images</tr>";
     for (const std::int64_t c : order) {
         const class_score s = r.metrics.score(c);
-        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(c)]) + share_cell(s.precision, "c1") +
-               share_cell(s.recall, "c2") + share_cell(s.f1, "c3") + "<td>" + std::to_string(s.support) + "</tr>";
+        out += "<tr><td class=\"text\">" + html_text(r.classes[static_cast<std::size_t>(c)]) + share_cell(s.precision, "c1") + share_cell(s.recall, "c2") +
+               share_cell(s.f1, "c3") + "<td>" + std::to_string(s.support) + "</tr>";
     }
     out += "</table></div></section>";
 }
@@ -272,14 +260,12 @@ inline void append_calibration(std::string& out, const training_report& r) {
            "</b>: this is how far, on average, the probability that the model gives its answer is from the "
            "share of answers that are right.</p>";
     if (sure)
-        out += "<p>With a probability over 80\u202f% it answered " + std::to_string(sure) + " of " +
-               std::to_string(r.metrics.samples()) + " pictures, and " +
+        out += "<p>With a probability over 80\u202f% it answered " + std::to_string(sure) + " of " + std::to_string(r.metrics.samples()) + " pictures, and " +
                report_percent(static_cast<double>(sure_right) / static_cast<double>(sure)) + " of those were right.</p>";
     out += "</div></div></section>";
 }
 
-inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures,
-                              const char* title, const char* about) {
+inline status append_pictures(std::string& out, const training_report& r, const std::vector<report_picture>& pictures, const char* title, const char* about) {
     if (pictures.empty()) return {};
     out += "<section><h2>" + std::string(title) + "</h2><p>" + about + "</p><div class=\"pictures\">";
     for (const report_picture& p : pictures) {
@@ -290,25 +276,21 @@ inline status append_pictures(std::string& out, const training_report& r, const 
         constexpr std::int64_t most = 224;
         if (small.height > most || small.width > most) {
             const double shrink = static_cast<double>(most) / static_cast<double>(std::max(small.height, small.width));
-            const auto side = [shrink](std::int64_t v) {
-                return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink));
-            };
+            const auto side = [shrink](std::int64_t v) { return std::max<std::int64_t>(1, std::llround(static_cast<double>(v) * shrink)); };
             GRAFT_TRY_ASSIGN(small, resize(p.picture, side(p.picture.height), side(p.picture.width)));
         }
         std::string png;
         GRAFT_TRY_ASSIGN(png, encode_png(small));
-        const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]),
-                          taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
+        const std::string truth = html_text(r.classes[static_cast<std::size_t>(p.truth)]), taken = html_text(r.classes[static_cast<std::size_t>(p.predicted)]);
         const bool tiny = std::max(small.height, small.width) <= 64;
-        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" +
-               std::to_string(small.width) + "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," +
-               base64_encode(png) + "\"><figcaption>";
+        out += "<figure><img" + std::string(tiny ? " class=\"tiny\"" : "") + " alt=\"" + html_text(p.path) + "\" width=\"" + std::to_string(small.width) +
+               "\" height=\"" + std::to_string(small.height) + "\" src=\"data:image/png;base64," + base64_encode(png) + "\"><figcaption>";
         if (p.truth == p.predicted)
             out += "<b class=\"good\">" + taken + "</b> " + report_percent(p.probability);
         else
             out += "<b>" + truth + "</b><br>taken for <b class=\"bad\">" + taken + "</b> " + report_percent(p.probability);
-        out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) +
-               (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") + "</small></figcaption></figure>";
+        out += "<small title=\"" + html_text(p.path) + "\">" + html_text(p.path) + (std::isfinite(p.loss) ? ", loss " + report_number(p.loss, "%.2f") : "") +
+               "</small></figcaption></figure>";
     }
     out += "</div></section>";
     return {};
@@ -322,8 +304,7 @@ inline void append_timing(std::string& out, const training_report& r) {
            "class=\"text\">share<th>time</tr>";
     for (const auto& t : r.timing) {
         const double share = t.second / all;
-        out += "<tr><td class=\"text\">" + html_text(t.first) + bar_cell(share, "c1", report_percent(share)) + "<td>" +
-               duration_text(t.second) + "</tr>";
+        out += "<tr><td class=\"text\">" + html_text(t.first) + bar_cell(share, "c1", report_percent(share)) + "<td>" + duration_text(t.second) + "</tr>";
     }
     out += "</table></section>";
 }
@@ -347,36 +328,32 @@ inline void append_device(std::string& out, const training_report& r) {
     for (const epoch_figures& e : r.epochs)
         if (told(e))
             out += "<tr><td>" + std::to_string(e.epoch) + "<td>" + report_percent(e.device_busy) + "<td>" +
-                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) +
-                   cell(e.device_watts, "%.0f", "W") + cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
+                   (std::isfinite(e.device_bytes) ? quantity_text(e.device_bytes, "B") : std::string("\u2013")) + cell(e.device_watts, "%.0f", "W") +
+                   cell(e.device_celsius, "%.0f", "\u00b0C") + "</tr>";
     out += "</table></div></div></section>";
 }
 
 inline void append_settings(std::string& out, const training_report& r) {
     if (r.settings.empty()) return;
     out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
-    for (const auto& s : r.settings)
-        out += "<tr><th class=\"text\">" + html_text(s.first) + "<td class=\"text\">" + html_text(s.second) + "</tr>";
+    for (const auto& s : r.settings) out += "<tr><th class=\"text\">" + html_text(s.first) + "<td class=\"text\">" + html_text(s.second) + "</tr>";
     out += "</table></div></section>";
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEMORY_TRY {
     if (r.metrics.samples() && static_cast<std::int64_t>(r.classes.size()) != r.metrics.classes())
-        return fail(errc::labels_count, "report",
-                    std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
+        return fail(errc::labels_count, "report", std::to_string(r.classes.size()) + " names for " + std::to_string(r.metrics.classes()) + " classes");
     std::string out = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
                       "content=\"width=device-width,initial-scale=1\"><title>";
     out += detail::html_text(r.title) + "</title><style>" + detail::report_style() + "</style></head><body>";
     detail::append_header(out, r);
     detail::append_curves(out, r);
     detail::append_classes(out, r);
-    GRAFT_TRY(detail::append_pictures(
-        out, r, r.wrong, "Where it is most wrong",
-        "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
-    GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks",
-                                      "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.wrong, "Where it is most wrong",
+                                      "Pictures of the validation set with the highest loss: a wrong label, an odd picture, or something to learn."));
+    GRAFT_TRY(detail::append_pictures(out, r, r.maps, "Where it looks", "Grad-CAM: the brighter, the more a place spoke for the predicted class."));
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
     detail::append_device(out, r);

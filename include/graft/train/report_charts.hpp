@@ -50,16 +50,14 @@ inline std::string report_number(double value, const char* format) {
     if (!std::isfinite(value)) return "\u2013";
     return detail::number_text(format, value);
 }
-inline std::string report_percent(double share) {
-    return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : "");
-}
+inline std::string report_percent(double share) { return report_number(share * 100, "%.1f") + (std::isfinite(share) ? "\u202f%" : ""); }
 inline std::string coordinate(double value) { return report_number(value, "%.1f"); }
 
 struct chart_series {
     std::string name;
-    const char* color; // a class of the page: "c1" ... "c4"
+    const char* color;  // a class of the page: "c1" ... "c4"
     std::vector<std::pair<double, double>> points;
-    bool dots = true; // with the figures as a tip
+    bool dots = true;  // with the figures as a tip
     bool faint = false;
 };
 
@@ -83,8 +81,7 @@ struct chart_axis {
     std::vector<double> ticks;
 
     double place(double v) const noexcept {
-        const double part =
-            logarithmic ? (std::log10(v) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (v - low) / (high - low);
+        const double part = logarithmic ? (std::log10(v) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (v - low) / (high - low);
         return at_low + part * (at_high - at_low);
     }
     // Round numbers, 1, 2 or 5 times a power of ten apart.
@@ -102,7 +99,7 @@ struct chart_axis {
         double apart = rough / power <= 1 ? power : rough / power <= 2 ? 2 * power : rough / power <= 5 ? 5 * power : 10 * power;
         if (whole) apart = std::max(apart, 1.0);
         const double first = std::ceil(low / apart - 1e-9) * apart;
-        for (int i = 0; i < 20; ++i) { // counted, since a step may be too small to change a large number
+        for (int i = 0; i < 20; ++i) {  // counted, since a step may be too small to change a large number
             const double t = first + i * apart;
             if (t > high + apart * 1e-9) break;
             ticks.push_back(std::fabs(t) < apart * 1e-9 ? 0 : t);
@@ -141,9 +138,7 @@ inline void chart_range(const line_chart& c, chart_axis& x, chart_axis& y) {
     y.high = c.percent ? std::min(1.0, y.high + margin) : y.high + margin;
 }
 
-inline std::string chart_value(const line_chart& c, double v) {
-    return c.percent ? report_percent(v) : report_number(v, c.logarithmic ? "%.3g" : "%.4g");
-}
+inline std::string chart_value(const line_chart& c, double v) { return c.percent ? report_percent(v) : report_number(v, c.logarithmic ? "%.3g" : "%.4g"); }
 
 inline void append_line(std::string& out, const line_chart& c, const chart_series& s, const chart_axis& x, const chart_axis& y) {
     const auto points = thinned(s.points, 400);
@@ -151,19 +146,18 @@ inline void append_line(std::string& out, const line_chart& c, const chart_serie
     bool pen_up = true;
     for (const auto& p : points) {
         if (!std::isfinite(p.first) || !std::isfinite(p.second) || (c.logarithmic && p.second <= 0)) {
-            pen_up = true; // a gap says that there was no figure
+            pen_up = true;  // a gap says that there was no figure
             continue;
         }
         const std::string px = coordinate(x.place(p.first)), py = coordinate(y.place(p.second));
         path += (pen_up ? "M" : "L") + px + " " + py;
         pen_up = false;
         if (s.dots && points.size() <= 60)
-            dots += "<circle class=\"dot " + std::string(s.color) + "\" cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\"><title>" +
-                    html_text(s.name) + ", " + html_text(c.x_name) + " " + report_number(p.first, "%.6g") + ": " +
-                    chart_value(c, p.second) + "</title></circle>";
+            dots += "<circle class=\"dot " + std::string(s.color) + "\" cx=\"" + px + "\" cy=\"" + py + "\" r=\"3\"><title>" + html_text(s.name) + ", " +
+                    html_text(c.x_name) + " " + report_number(p.first, "%.6g") + ": " + chart_value(c, p.second) + "</title></circle>";
     }
-    out += "<path class=\"line " + std::string(s.color) + (s.faint ? " faint" : "") + "\" d=\"" + path + "\"><title>" +
-           html_text(s.name) + "</title></path>" + dots;
+    out += "<path class=\"line " + std::string(s.color) + (s.faint ? " faint" : "") + "\" d=\"" + path + "\"><title>" + html_text(s.name) + "</title></path>" +
+           dots;
 }
 
 // A chart with its legend, 440 wide in its own units.
@@ -174,22 +168,19 @@ inline std::string line_chart_html(const line_chart& c) {
     y.choose_ticks(5, false);
     std::string out = "<figure class=\"chart\"><figcaption>" + html_text(c.title) + "</figcaption><p class=\"legend\">";
     for (const chart_series& s : c.series)
-        out += "<span><i class=\"key " + std::string(s.color) + (s.faint ? " faint" : "") + "\"></i>" + html_text(s.name) +
-               "</span>";
+        out += "<span><i class=\"key " + std::string(s.color) + (s.faint ? " faint" : "") + "\"></i>" + html_text(s.name) + "</span>";
     out += "</p><svg viewBox=\"0 0 440 250\" role=\"img\" aria-label=\"" + html_text(c.title) + "\">";
     for (const double t : y.ticks) {
         const std::string at = coordinate(y.place(t));
-        out += "<path class=\"grid\" d=\"M52 " + at + "H428\"/><text class=\"tick\" x=\"46\" y=\"" + at +
-               "\" dy=\"4\" text-anchor=\"end\">" +
+        out += "<path class=\"grid\" d=\"M52 " + at + "H428\"/><text class=\"tick\" x=\"46\" y=\"" + at + "\" dy=\"4\" text-anchor=\"end\">" +
                (c.percent ? report_number(t * 100, "%.4g") + "%" : report_number(t, "%.3g")) + "</text>";
     }
     for (const double t : x.ticks)
-        out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" +
-               report_number(t, "%.6g") + "</text>";
+        out += "<text class=\"tick\" x=\"" + coordinate(x.place(t)) + "\" y=\"231\" text-anchor=\"middle\">" + report_number(t, "%.6g") + "</text>";
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">" + html_text(c.x_name) + "</text>";
     for (const chart_mark& m : c.marks) {
         const double at = x.place(m.x);
-        const bool left = at > 330; // else the word would run out of the picture
+        const bool left = at > 330;  // else the word would run out of the picture
         out += "<path class=\"mark\" d=\"M" + coordinate(at) + " 12V214\"><title>" + html_text(m.tip) + "</title></path>";
         if (!m.word.empty())
             out += "<text class=\"tick\" x=\"" + coordinate(at + (left ? -4 : 4)) + "\" y=\"22\"" + (left ? " text-anchor=\"end\"" : "") + ">" +
@@ -211,9 +202,8 @@ inline std::string reliability_html(const classification_metrics& m) {
     for (int i = 0; i < m.bins; ++i) most = std::max(most, m.calibration(i).samples);
     for (const int t : {0, 20, 40, 60, 80, 100}) {
         const std::string number = std::to_string(t) + "%", y = coordinate(py(t / 100.0));
-        out += "<path class=\"grid\" d=\"M46 " + y + "H428\"/><text class=\"tick\" x=\"40\" y=\"" + y +
-               "\" dy=\"4\" text-anchor=\"end\">" + number + "</text>" + "<text class=\"tick\" x=\"" + coordinate(px(t / 100.0)) +
-               "\" y=\"231\" text-anchor=\"middle\">" + number + "</text>";
+        out += "<path class=\"grid\" d=\"M46 " + y + "H428\"/><text class=\"tick\" x=\"40\" y=\"" + y + "\" dy=\"4\" text-anchor=\"end\">" + number +
+               "</text>" + "<text class=\"tick\" x=\"" + coordinate(px(t / 100.0)) + "\" y=\"231\" text-anchor=\"middle\">" + number + "</text>";
     }
     out += "<text class=\"tick\" x=\"237\" y=\"247\" text-anchor=\"middle\">predicted probability</text>";
     for (int i = 0; i < m.bins; ++i) {
@@ -221,10 +211,10 @@ inline std::string reliability_html(const classification_metrics& m) {
         if (!b.samples) continue;
         const double strength = 0.25 + 0.75 * std::sqrt(static_cast<double>(b.samples) / static_cast<double>(most));
         const double height = std::max(b.accuracy * 202, 1.0);
-        out += "<rect class=\"bin\" x=\"" + coordinate(px(b.low) + 1) + "\" y=\"" + coordinate(214 - height) + "\" width=\"" +
-               coordinate(382.0 / m.bins - 2) + "\" height=\"" + coordinate(height) + "\" rx=\"2\" fill-opacity=\"" +
-               report_number(strength, "%.2f") + "\"><title>" + std::to_string(b.samples) + " samples, mean probability " +
-               report_percent(b.confidence) + ", right " + report_percent(b.accuracy) + "</title></rect>";
+        out += "<rect class=\"bin\" x=\"" + coordinate(px(b.low) + 1) + "\" y=\"" + coordinate(214 - height) + "\" width=\"" + coordinate(382.0 / m.bins - 2) +
+               "\" height=\"" + coordinate(height) + "\" rx=\"2\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"><title>" +
+               std::to_string(b.samples) + " samples, mean probability " + report_percent(b.confidence) + ", right " + report_percent(b.accuracy) +
+               "</title></rect>";
     }
     return out + "<path class=\"ideal\" d=\"M46 214L428 12\"/></svg></figure>";
 }
@@ -248,20 +238,16 @@ inline std::string confusion_html(const classification_metrics& m, const std::ve
     for (const auto& c : classes) longest = std::max(longest, std::min<std::size_t>(c.size(), 17));
     const double label = 14 + 7.2 * static_cast<double>(longest), side = cell * n, slant = counts ? label * 0.72 : label;
     const double width = label + side + (counts ? slant * 0.75 : 10), height = slant + 22 + side + 6, top = slant + 22;
-    std::string out = std::string("<div class=\"scroll") + (n > 12 ? " wide" : "") +
-                      "\"><svg class=\"matrix\" style=\"max-width:" + coordinate(width * 1.1) +
-                      "px;min-width:" + coordinate(std::min(width, cell * n * 0.8 + label)) + "px\" viewBox=\"0 0 " +
-                      coordinate(width) + " " + coordinate(height) + "\" role=\"img\" aria-label=\"Confusion matrix\">" +
+    std::string out = std::string("<div class=\"scroll") + (n > 12 ? " wide" : "") + "\"><svg class=\"matrix\" style=\"max-width:" + coordinate(width * 1.1) +
+                      "px;min-width:" + coordinate(std::min(width, cell * n * 0.8 + label)) + "px\" viewBox=\"0 0 " + coordinate(width) + " " +
+                      coordinate(height) + "\" role=\"img\" aria-label=\"Confusion matrix\">" +
                       "<text class=\"tick\" x=\"0\" y=\"12\">rows: true, columns: predicted</text>";
     for (int r = 0; r < n; ++r) {
-        const std::string name = html_text(shortened(classes[static_cast<std::size_t>(r)])),
-                          middle = coordinate(top + (r + 0.5) * cell);
-        const std::string x = coordinate(label + (r + 0.5) * cell + (counts ? 2 : 4)), y = coordinate(top - 7),
-                          turn = counts ? "-42 " : "-90 ";
+        const std::string name = html_text(shortened(classes[static_cast<std::size_t>(r)])), middle = coordinate(top + (r + 0.5) * cell);
+        const std::string x = coordinate(label + (r + 0.5) * cell + (counts ? 2 : 4)), y = coordinate(top - 7), turn = counts ? "-42 " : "-90 ";
         if (counts || cell >= 12)
-            out += "<text class=\"name\" x=\"" + coordinate(label - 8) + "\" y=\"" + middle + "\" dy=\"4\" text-anchor=\"end\">" +
-                   name + "</text>" + "<text class=\"name\" transform=\"rotate(" + turn + x + " " + y + ")\" x=\"" + x +
-                   "\" y=\"" + y + "\">" + name + "</text>";
+            out += "<text class=\"name\" x=\"" + coordinate(label - 8) + "\" y=\"" + middle + "\" dy=\"4\" text-anchor=\"end\">" + name + "</text>" +
+                   "<text class=\"name\" transform=\"rotate(" + turn + x + " " + y + ")\" x=\"" + x + "\" y=\"" + y + "\">" + name + "</text>";
         const std::int64_t support = m.score(r).support;
         for (int p = 0; p < n; ++p) {
             const std::int64_t count = m.confusion(r, p);
@@ -271,20 +257,17 @@ inline std::string confusion_html(const classification_metrics& m, const std::ve
                    std::string(!count   ? "never"
                                : r == p ? "right"
                                         : "wrong") +
-                   "\" x=\"" + coordinate(label + p * cell + 1) + "\" y=\"" + coordinate(top + r * cell + 1) + "\" width=\"" +
-                   coordinate(cell - 2) + "\" height=\"" + coordinate(cell - 2) + "\" rx=\"" + (counts ? "4" : "1") +
-                   "\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"/>";
+                   "\" x=\"" + coordinate(label + p * cell + 1) + "\" y=\"" + coordinate(top + r * cell + 1) + "\" width=\"" + coordinate(cell - 2) +
+                   "\" height=\"" + coordinate(cell - 2) + "\" rx=\"" + (counts ? "4" : "1") + "\" fill-opacity=\"" + report_number(strength, "%.2f") + "\"/>";
             if (counts && count)
-                out += "<text class=\"count" + std::string(strength > 0.6 ? " on" : "") + "\" x=\"" +
-                       coordinate(label + (p + 0.5) * cell) + "\" y=\"" + middle + "\" dy=\"4.5\" text-anchor=\"middle\">" +
-                       std::to_string(count) + "</text>";
-            out += "<title>" + html_text(classes[static_cast<std::size_t>(r)]) + " taken for " +
-                   html_text(classes[static_cast<std::size_t>(p)]) + ": " + std::to_string(count) + " of " +
-                   std::to_string(support) + "</title></g>";
+                out += "<text class=\"count" + std::string(strength > 0.6 ? " on" : "") + "\" x=\"" + coordinate(label + (p + 0.5) * cell) + "\" y=\"" +
+                       middle + "\" dy=\"4.5\" text-anchor=\"middle\">" + std::to_string(count) + "</text>";
+            out += "<title>" + html_text(classes[static_cast<std::size_t>(r)]) + " taken for " + html_text(classes[static_cast<std::size_t>(p)]) + ": " +
+                   std::to_string(count) + " of " + std::to_string(support) + "</title></g>";
         }
     }
     return out + "</svg></div>";
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

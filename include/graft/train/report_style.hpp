@@ -86,5 +86,5 @@ summary{cursor:pointer;color:var(--dim)}
 )css";
 }
 
-} // namespace detail
+}  // namespace detail
 GRAFT_END_NAMESPACE

@@ -66,7 +66,8 @@ inline std::string free_folder_beside(std::string folder) {
     if (folder.find_first_not_of('.', name) == std::string::npos) folder = join_path(folder, "run");
     const std::size_t dash = folder.find_last_of('-');
     long number = 1;
-    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 && folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
+    if (dash != std::string::npos && dash > name && dash + 1 < folder.size() && folder.size() - dash < 7 &&
+        folder.find_first_not_of("0123456789", dash + 1) == std::string::npos) {
         number = std::strtol(folder.c_str() + dash + 1, nullptr, 10);
         folder.resize(dash);
     }
@@ -82,7 +83,8 @@ inline status remove_run(const std::string& folder) {
     GRAFT_TRY_ASSIGN(names, run_files(folder));
     for (const std::string& name : names) {
         const std::string path = join_path(folder, name);
-        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT)
+            return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
     }
     return {};
 }
@@ -116,8 +118,8 @@ GRAFT_INLINE status check_out(const std::string& folder, bool resume, bool overw
     // A run that was cut off before its first checkpoint has written no model and no line of its log.
     if (names.empty() || overwrite || (resume && checkpoint) || (!checkpoint && !model && (resume || !logged))) return {};
     return fail(errc::train_out_in_use, folder,
-                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") + ", --overwrite replaces it, --out " +
-                    detail::free_folder_beside(folder) + " begins beside it");
+                "it holds a run (" + shown + "): " + (checkpoint ? "--resume goes on with it" : "there is no checkpoint to --resume from") +
+                    ", --overwrite replaces it, --out " + detail::free_folder_beside(folder) + " begins beside it");
 }
 GRAFT_MEMORY_CATCH(folder)
 

@@ -14,33 +14,33 @@ GRAFT_BEGIN_NAMESPACE
 /// The schedules, named after torch's.
 enum class schedule_kind : std::uint8_t {
     constant,
-    step,       ///< StepLR: times `factor` every `epochs` epochs
-    multi_step, ///< MultiStepLR: times `factor` at each of `milestones`
-    cosine,     ///< CosineAnnealingLR over all steps, down to `minimum`
-    one_cycle,  ///< OneCycleLR with cosine annealing in two phases
-    plateau     ///< ReduceLROnPlateau on the validation loss (mode min, relative threshold)
+    step,        ///< StepLR: times `factor` every `epochs` epochs
+    multi_step,  ///< MultiStepLR: times `factor` at each of `milestones`
+    cosine,      ///< CosineAnnealingLR over all steps, down to `minimum`
+    one_cycle,   ///< OneCycleLR with cosine annealing in two phases
+    plateau      ///< ReduceLROnPlateau on the validation loss (mode min, relative threshold)
 };
 
 /// How the learning rate moves. Defaults are torch's.
 struct schedule {
     schedule_kind kind = schedule_kind::constant;
-    double warmup = 0;                    ///< linear warm-up: a share of all steps below 1, else a number of steps
-    double factor = 0.1;                  ///< step, multi_step, plateau
-    std::int64_t epochs = 10;             ///< step
-    std::vector<std::int64_t> milestones; ///< multi_step: epochs, ascending
-    double minimum = 0;                   ///< cosine (eta_min), plateau (min_lr)
-    double peak = 0;                      ///< one_cycle: the highest rate (max_lr); 0: the base rate
-    double start_share = 0.3;             ///< one_cycle: share of the steps that go up (pct_start)
-    double start_divisor = 25;            ///< one_cycle: the first rate is peak / this (div_factor)
-    double end_divisor = 1e4;             ///< one_cycle: the last rate is the first / this (final_div_factor)
-    std::int64_t patience = 10;           ///< plateau: epochs without a better loss that are let pass
-    std::int64_t cooldown = 0;            ///< plateau: epochs after a reduction in which none counts as bad
-    double threshold = 1e-4;              ///< plateau: better is below best * (1 - threshold)
+    double warmup = 0;                     ///< linear warm-up: a share of all steps below 1, else a number of steps
+    double factor = 0.1;                   ///< step, multi_step, plateau
+    std::int64_t epochs = 10;              ///< step
+    std::vector<std::int64_t> milestones;  ///< multi_step: epochs, ascending
+    double minimum = 0;                    ///< cosine (eta_min), plateau (min_lr)
+    double peak = 0;                       ///< one_cycle: the highest rate (max_lr); 0: the base rate
+    double start_share = 0.3;              ///< one_cycle: share of the steps that go up (pct_start)
+    double start_divisor = 25;             ///< one_cycle: the first rate is peak / this (div_factor)
+    double end_divisor = 1e4;              ///< one_cycle: the last rate is the first / this (final_div_factor)
+    std::int64_t patience = 10;            ///< plateau: epochs without a better loss that are let pass
+    std::int64_t cooldown = 0;             ///< plateau: epochs after a reduction in which none counts as bad
+    double threshold = 1e-4;               ///< plateau: better is below best * (1 - threshold)
 };
 
 /// What a plateau schedule remembers from epoch to epoch; belongs into a checkpoint.
 struct plateau_state {
-    double rate = 0; ///< the rate now, before warm-up; the base rate at the start
+    double rate = 0;  ///< the rate now, before warm-up; the base rate at the start
     double best = std::numeric_limits<double>::infinity();
     std::int64_t bad_epochs = 0, cooldown_left = 0;
 };
@@ -85,9 +85,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-inline GRAFT_COLD status schedule_fault(std::string_view item, const char* fix) {
-    return fail(errc::usage, "schedule item '" + std::string(item) + "'", fix);
-}
+inline GRAFT_COLD status schedule_fault(std::string_view item, const char* fix) { return fail(errc::usage, "schedule item '" + std::string(item) + "'", fix); }
 
 // A number in [low, high].
 inline bool schedule_number(std::string_view text, double low, double high, double& value) {
@@ -129,9 +127,7 @@ inline status parse_schedule_kind(std::string_view item, schedule& s) {
     std::string_view second = rest;
     const std::string_view first = cut_front(second, ':');
     const bool two = first.size() < rest.size();
-    const auto number = [](std::string_view t, bool is_given, double low, double high, double& out) {
-        return !is_given || schedule_number(t, low, high, out);
-    };
+    const auto number = [](std::string_view t, bool is_given, double low, double high, double& out) { return !is_given || schedule_number(t, low, high, out); };
     if (name == "constant") {
         if (given) return schedule_fault(item, "constant takes no number");
     } else if (name == "step") {
@@ -141,12 +137,10 @@ inline status parse_schedule_kind(std::string_view item, schedule& s) {
     } else if (name == "multistep") {
         s.kind = schedule_kind::multi_step;
         if (!given || !schedule_milestones(first, s.milestones) || !number(second, two, 0, 1, s.factor))
-            return schedule_fault(item,
-                                  "it must be multistep=EPOCH/EPOCH:FACTOR, such as multistep=30/60:0.1, with ascending epochs");
+            return schedule_fault(item, "it must be multistep=EPOCH/EPOCH:FACTOR, such as multistep=30/60:0.1, with ascending epochs");
     } else if (name == "cosine") {
         s.kind = schedule_kind::cosine;
-        if (two || !number(first, given, 0, 1e6, s.minimum))
-            return schedule_fault(item, "it must be cosine or cosine=MINIMUM, a rate of at least 0");
+        if (two || !number(first, given, 0, 1e6, s.minimum)) return schedule_fault(item, "it must be cosine or cosine=MINIMUM, a rate of at least 0");
     } else if (name == "onecycle") {
         s.kind = schedule_kind::one_cycle;
         if (!number(first, given, 0, 1e6, s.peak) || !number(second, two, 0, 1, s.start_share))
@@ -203,7 +197,7 @@ inline double one_cycle_rate(const schedule& s, double peak, double step, double
     return end > begin ? anneal_cosine(peak, last, (step - begin) / (end - begin)) : last;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<schedule> parse_schedule(std::string_view text) GRAFT_MEMORY_TRY {
     schedule s;
@@ -245,8 +239,7 @@ GRAFT_INLINE std::int64_t warmup_steps(const schedule& s, std::int64_t total_ste
     return static_cast<std::int64_t>(s.warmup < 1 ? std::ceil(s.warmup * total - 1e-9) : std::min(std::floor(s.warmup), total));
 }
 
-GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule_position& at,
-                                  const plateau_state* state) noexcept {
+GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule_position& at, const plateau_state* state) noexcept {
     const std::int64_t warm = warmup_steps(s, at.total_steps);
     const std::int64_t last = std::max<std::int64_t>(at.total_steps, 1) - 1;
     const std::int64_t step = std::min(std::max<std::int64_t>(at.step, 0), last);
@@ -256,13 +249,9 @@ GRAFT_INLINE double learning_rate(const schedule& s, double base, const schedule
     double rate = base;
     switch (s.kind) {
     case schedule_kind::constant: break;
-    case schedule_kind::step:
-        rate = base * std::pow(s.factor, static_cast<double>(at.epoch / std::max<std::int64_t>(s.epochs, 1)));
-        break;
+    case schedule_kind::step: rate = base * std::pow(s.factor, static_cast<double>(at.epoch / std::max<std::int64_t>(s.epochs, 1))); break;
     case schedule_kind::multi_step:
-        rate =
-            base * std::pow(s.factor, static_cast<double>(std::upper_bound(s.milestones.begin(), s.milestones.end(), at.epoch) -
-                                                          s.milestones.begin()));
+        rate = base * std::pow(s.factor, static_cast<double>(std::upper_bound(s.milestones.begin(), s.milestones.end(), at.epoch) - s.milestones.begin()));
         break;
     case schedule_kind::cosine: rate = detail::anneal_cosine(base, s.minimum, t / total); break;
     case schedule_kind::one_cycle: rate = detail::one_cycle_rate(s, s.peak > 0 ? s.peak : base, t, total); break;
@@ -291,7 +280,7 @@ GRAFT_INLINE void update_plateau(const schedule& s, plateau_state& state, double
 
 GRAFT_INLINE std::string text(const plateau_state& state) {
     json_writer w;
-    w.begin_object().key("rate").number(state.rate).key("best").number(state.best); // infinity is written as null
+    w.begin_object().key("rate").number(state.rate).key("best").number(state.best);  // infinity is written as null
     w.key("bad_epochs").integer(state.bad_epochs).key("cooldown_left").integer(state.cooldown_left).end_object();
     return w.text();
 }
@@ -299,8 +288,7 @@ GRAFT_INLINE std::string text(const plateau_state& state) {
 GRAFT_INLINE result<plateau_state> parse_plateau_state(std::string_view text) GRAFT_MEMORY_TRY {
     json tree;
     GRAFT_TRY_ASSIGN(tree, parse_json(text, "state of the plateau schedule"));
-    const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"),
-               *cool = tree.find("cooldown_left");
+    const json *rate = tree.find("rate"), *best = tree.find("best"), *bad = tree.find("bad_epochs"), *cool = tree.find("cooldown_left");
     if (!rate || rate->type != json::kind::number || !best || !bad || !bad->is_integer || !cool || !cool->is_integer)
         return fail(errc::json_malformed, "state of the plateau schedule", "rate, best, bad_epochs or cooldown_left is missing");
     plateau_state state;

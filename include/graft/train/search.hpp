@@ -10,11 +10,11 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Stops when a figure has not become better for a while. The members `best` and `bad_epochs` belong into a checkpoint.
 struct early_stopping {
-    std::int64_t patience = 0;     ///< epochs without a better figure after which to stop; 0: never
-    double min_delta = 0;          ///< better is better by more than this
-    bool larger_is_better = false; ///< false for a loss, true for an accuracy
+    std::int64_t patience = 0;      ///< epochs without a better figure after which to stop; 0: never
+    double min_delta = 0;           ///< better is better by more than this
+    bool larger_is_better = false;  ///< false for a loss, true for an accuracy
 
-    bool any = false; ///< whether there was a figure yet
+    bool any = false;  ///< whether there was a figure yet
     double best = 0;
     std::int64_t bad_epochs = 0;
 
@@ -56,7 +56,7 @@ class batch_finder {
 public:
     struct trial {
         std::int64_t batch = 0;
-        double samples_per_s = 0; ///< 0: it did not fit
+        double samples_per_s = 0;  ///< 0: it did not fit
     };
 
     /// `most`: the largest batch that there is use for, at least 1.

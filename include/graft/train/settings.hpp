@@ -20,16 +20,16 @@ struct setting_place {
 
 /// One setting of training.
 struct training_setting {
-    std::string option;      ///< of the program, such as "--trunk-rate"; empty: it has none
-    std::string field;       ///< of finetune_options; empty where only the program has it
-    std::string by_default;  ///< what holds where nothing is given
-    std::string what;        ///< a sentence
-    std::string group;       ///< of `--help`; empty: the option is one of every verb
-    std::string takes;       ///< what stands behind the option; empty: it is a flag
+    std::string option;        ///< of the program, such as "--trunk-rate"; empty: it has none
+    std::string field;         ///< of finetune_options; empty where only the program has it
+    std::string by_default;    ///< what holds where nothing is given
+    std::string what;          ///< a sentence
+    std::string group;         ///< of `--help`; empty: the option is one of every verb
+    std::string takes;         ///< what stands behind the option; empty: it is a flag
     double low = 0, high = 0;  ///< what a number may be; nothing is said where they are equal
     setting_place place;
-    int position = 0;        ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
-    std::string key, kept;   ///< its name there, and its value: numbers exact to the bit
+    int position = 0;       ///< among the settings that a checkpoint keeps, from 1 and for ever; 0: it is not kept, as it changes no byte of the result
+    std::string key, kept;  ///< its name there, and its value: numbers exact to the bit
 };
 
 /// All settings that have a default, of fine-tuning, or of training `from_scratch`. The numbers are read off finetune_options and training_defaults.
@@ -58,8 +58,7 @@ inline std::string exact_text(double v) { return number_text("%a", v); }
 inline std::string setting_number(double value) {
     const double parts = value > 0 ? 1 / value : 0;
     const bool short_one = std::fabs(value * 1e6 - std::round(value * 1e6)) < 1e-6;
-    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9)
-        return number_text("1/%.0f", parts);
+    if (!short_one && std::fabs(parts - std::round(parts)) < 1e-9) return number_text("1/%.0f", parts);
     return number_text("%.6g", value);
 }
 
@@ -93,12 +92,13 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`, `micro_batches`,
-    // `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the program
-    // that trains (`limits`, `operators`).
-    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers,
-           out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on, operators] = step;
+    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`,
+    // `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the
+    // program that trains (`limits`, `operators`).
+    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
+           seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
+           operators] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -117,62 +117,128 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(learning, "--epochs", "epochs", "N", "Passes over the training part").at(epochs).within(1, 1000000).kept_as(7, "epochs"),
         row(learning, "--batch", "batch", "B", "Pictures of one update, or auto: the fastest that fits")
             .kept_as(8, "batch", std::to_string(batch))
-            .usually(from_scratch ? most : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
-        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head").at(rate).within(1e-12, 1e6).kept_as(12, "lr")
-            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " + std::to_string(defaults::few_weights) + " weights" : number(defaults::head_rate)) + by_sgd),
+            .usually(from_scratch
+                         ? most
+                         : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head")
+            .at(rate)
+            .within(1e-12, 1e6)
+            .kept_as(12, "lr")
+            .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " +
+                                         std::to_string(defaults::few_weights) + " weights"
+                                   : number(defaults::head_rate)) +
+                     by_sgd),
         row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
-        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr").unless(from_scratch).at(trunk_rate).within(0, 1e6).kept_as(13, "trunk rate")
-            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " + number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
-        row(learning, "--rate", "rates", "REGEX=FACTOR", "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds").usually("none"),
-        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next").at(layer_decay).within(1e-6, 1),
+        row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr")
+            .unless(from_scratch)
+            .at(trunk_rate)
+            .within(0, 1e6)
+            .kept_as(13, "trunk rate")
+            .usually(number(defaults::trunk_share) + "; with batch normalisation " + number(defaults::normalized_share) + ", and " +
+                     number(defaults::small_share) + " for fewer than " + std::to_string(defaults::small_trunk) + " weights"),
+        row(learning, "--rate", "rates", "REGEX=FACTOR",
+            "A factor on the rate of the weights whose names match, as REGEX=FACTOR; may be given again, the last match holds")
+            .usually("none"),
+        row(learning, "--layer-decay", "layer_decay", "D", "Each stage, counted from the head, learns at so many times the rate of the next")
+            .at(layer_decay)
+            .within(1e-6, 1),
         row(learning, "--optimizer", "step.optimizer.kind", "NAME", "sgd, adam or adamw").kept_as(16, "optimizer", name(kind)).usually(name(kind)),
         row(learning, "--momentum", "step.optimizer.momentum", "M", "Of sgd").at(momentum).within(0, 1).kept_as(17, "momentum"),
-        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd").at(nesterov).kept_as(18, "nesterov", detail::exact_text(nesterov)),
+        row(learning, "--nesterov", "step.optimizer.nesterov", "", "Nesterov's momentum, of sgd")
+            .at(nesterov)
+            .kept_as(18, "nesterov", detail::exact_text(nesterov)),
         row("step.optimizer.beta1").at(beta1).kept_as(19, "beta1"),
         row("step.optimizer.beta2").at(beta2).kept_as(20, "beta2"),
         row("step.optimizer.epsilon").at(epsilon).kept_as(21, "epsilon"),
-        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it").at(weight_decay).within(0, 1e3).kept_as(22, "weight decay")
+        row(learning, "--weight-decay", "step.optimizer.weight_decay", "W", "Weight decay, as torch.optim has it")
+            .at(weight_decay)
+            .within(0, 1e3)
+            .kept_as(22, "weight decay")
             .usually(number(defaults::adamw_decay) + " with adamw, else 0"),
-        row(learning, "--schedule", "schedule", "SPEC", "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
-            .kept_as(15, "schedule", text(schedule)).usually(text(unwarmed)),
-        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps").within(0, 1e9).usually(number(schedule.warmup) + "; 0 with onecycle"),
+        row(learning, "--schedule", "schedule", "SPEC",
+            "constant, step=EPOCHS:FACTOR, multistep=EPOCH/EPOCH:FACTOR, cosine, onecycle=PEAK:SHARE or plateau=FACTOR:PATIENCE")
+            .kept_as(15, "schedule", text(schedule))
+            .usually(text(unwarmed)),
+        row(learning, "--warmup", "schedule.warmup", "W", "Linear warm-up: a share of all steps below 1, else steps")
+            .within(0, 1e9)
+            .usually(number(schedule.warmup) + "; 0 with onecycle"),
         row(learning, "--loss", "step.loss.kind", "NAME", joined_names(loss_names(), "or")).kept_as(26, "loss", name(loss_name)).usually(name(loss_name)),
-        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes").at(label_smoothing).within(0, 0.99).kept_as(27, "label smoothing")
+        row(learning, "--label-smoothing", "step.loss.label_smoothing", "S", "Share of the target that is spread over all classes")
+            .at(label_smoothing)
+            .within(0, 0.99)
+            .kept_as(27, "label smoothing")
             .usually(rounded(defaults::label_smoothing) + " with " + joined_names(loss_names(true), "and") + ", else 0"),
-        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...").kept_as(32, "class weights", weights).usually("all 1"),
+        row(learning, "--class-weights", "step.loss.class_weights", "W", "balanced, or one weight for each class: W1:W2:...")
+            .kept_as(32, "class weights", weights)
+            .usually("all 1"),
         row(learning, "--focal-gamma", "step.loss.gamma", "G", "Of the focal loss").at(gamma).within(0, 100).kept_as(28, "focal gamma"),
         row("step.loss.delta").at(delta).kept_as(29, "huber delta"),
         row(learning, "--teacher", "teacher", "MODEL", "A model of the same classes whose answers are learnt too").at(teacher).usually("none"),
-        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss").at(distillation).within(0, 1).kept_as(30, "distillation")
+        row(learning, "--distillation", "step.loss.distillation", "SHARE", "Share of the teacher's part in the loss")
+            .at(distillation)
+            .within(0, 1)
+            .kept_as(30, "distillation")
             .usually(number(static_cast<double>(defaults::distillation)) + " with a teacher"),
         row(learning, "--temperature", "step.loss.temperature", "T", "Of distillation").at(temperature).within(0.01, 1000).kept_as(31, "temperature"),
-        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm").at(clip_norm).within(0, 1e9).kept_as(23, "clip norm")
+        row(learning, "--clip-norm", "step.optimizer.clip_norm", "NORM", "Scale gradients down to this norm")
+            .at(clip_norm)
+            .within(0, 1e9)
+            .kept_as(23, "clip norm")
             .usually(clip_norm > 0 ? number(clip_norm) : "not"),
-        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score").at(patience).within(0, 1000000).kept_as(36, "patience").usually(count_or(patience, "never")),
+        row(learning, "--patience", "patience", "N", "Stop after so many epochs without a better score")
+            .at(patience)
+            .within(0, 1000000)
+            .kept_as(36, "patience")
+            .usually(count_or(patience, "never")),
         row(network, "--output", "output", "NAME", "The output that is the classifier's, of a network with several").unless(from_scratch).at(output),
-        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on").unless(from_scratch).at(trunk).usually("what the classifier reads"),
-        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names").unless(from_scratch).at(freeze),
-        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins").unless(from_scratch).at(unfreeze_epoch).within(0, 1000000).kept_as(35, "unfreeze epoch")
+        row(network, "--trunk", "trunk", "NAME", "The value or node to put the new head on")
+            .unless(from_scratch)
+            .at(trunk)
+            .usually("what the classifier reads"),
+        row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names")
+            .unless(from_scratch)
+            .at(freeze),
+        row(network, "--unfreeze-epoch", "unfreeze_epoch", "N", "The head learns alone for the first N epochs, then the trunk joins")
+            .unless(from_scratch)
+            .at(unfreeze_epoch)
+            .within(0, 1000000)
+            .kept_as(35, "unfreeze epoch")
             .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
-        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones").kept_as(37, "batch norm", batch_norm ? "1" : "0").usually(batch_norm ? "train" : "frozen"),
-        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that").at(ema_decay).within(0, 0.999999).kept_as(24, "ema")
+        row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones")
+            .kept_as(37, "batch norm", batch_norm ? "1" : "0")
+            .usually(batch_norm ? "train" : "frozen"),
+        row(network, "--ema", "step.optimizer.ema_decay", "DECAY", "Keep a running average of the weights, such as 0.999, and score and save that")
+            .at(ema_decay)
+            .within(0, 0.999999)
+            .kept_as(24, "ema")
             .usually(from_scratch ? "0: none" : number(defaults::ema)),
-        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors").usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
-        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none").kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
+        row(data, "--preprocess", "preprocessing", "SPEC", "How pictures become tensors")
+            .usually(from_scratch ? "the architecture's" : "the model's own; else the one of the named that suits its features best"),
+        row(data, "--augment", "augmentation", "SPEC", "Random changes of training pictures, or none")
+            .kept_as(33, "augmentation", augmentation ? text(*augmentation) : "")
             .usually(from_scratch ? "crops and flips; for lenet none" : text(default_augmentation()) + "; none where the trunk is frozen"),
         row(data, "--mixup", "augmentation.mixup", "ALPHA", "MixUp of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
         row(data, "--cutmix", "augmentation.cutmix", "ALPHA", "CutMix of whole batches, Beta(ALPHA, ALPHA)").within(0, 100).usually("0: none"),
-        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part").within(0.001, 0.9).usually(number(dataset_options().validation_fraction)),
+        row(data, "--validation", "", "SHARE", "Share held out of each class where the data bring no validation part")
+            .within(0.001, 0.9)
+            .usually(number(dataset_options().validation_fraction)),
         row(data, "--workers", "workers", "N", "Threads that load pictures").at(workers).within(0, 1024).usually(count_or(workers, "as --threads")),
         row(data, "--cache", "cache", "DIR", "Keep decoded pictures there between epochs and runs").usually("none"),
-        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable").at(bad_share).within(0, 1).usually(number(bad_share) + ", and one at least"),
+        row(data, "--bad-share", "bad_share", "SHARE", "Share of the pictures that may be unreadable")
+            .at(bad_share)
+            .within(0, 1)
+            .usually(number(bad_share) + ", and one at least"),
         row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
         row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
         row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
         // The parts of a batch are equal to the whole to the bit only where sums keep their order.
-        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G").kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram)).usually(count_or(max_ram, "as it comes")),
+        row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G")
+            .kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram))
+            .usually(count_or(max_ram, "as it comes")),
         row(run, "--shards", "step.shards", "S", "Parts of the fixed tree that sums over a batch are added in; a power of two").at(shards).kept_as(9, "shards"),
-        row(elsewhere, "--seed", "seed", "N", "Seed of everything random").kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed))).usually(std::to_string(seed)),
+        row(elsewhere, "--seed", "seed", "N", "Seed of everything random")
+            .kept_as(10, "seed", std::to_string(static_cast<std::int64_t>(seed)))
+            .usually(std::to_string(seed)),
         row("step.exact").at(exact).kept_as(38, "exact"),
         row("precision").at(precision).kept_as(39, "precision"),
     };

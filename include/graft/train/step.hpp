@@ -25,20 +25,21 @@ struct training_state {
 struct step_options {
     loss_options loss;
     optimizer_options optimizer;
-    int shards = 8;                  ///< of sums over the batch; a power of two
-    bool batch_norm = true;          ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
-    std::uint64_t seed = 0;          ///< of Dropout
-    bool exact = false;              ///< no algorithms that reorder sums
-    bool reference = false;          ///< reference kernels alone, of the CPU, for comparison
-    bool strict_placement = false;   ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
-    int micro_batches = 1;           ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
-    bool loss_scaling = false;       ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
-    bool recompute = false;          ///< activations are computed again for the backward pass instead of kept
-    std::int64_t fixed_batch = 0;    ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
-                                     ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
+    int shards = 8;                 ///< of sums over the batch; a power of two
+    bool batch_norm = true;         ///< layers of BatchNormalization that learn use the batch's statistics; else the running ones
+    std::uint64_t seed = 0;         ///< of Dropout
+    bool exact = false;             ///< no algorithms that reorder sums
+    bool reference = false;         ///< reference kernels alone, of the CPU, for comparison
+    bool strict_placement = false;  ///< a node that the device does not take is an error (placement.refused) instead of the CPU's
+    int micro_batches = 1;          ///< parts that a batch is computed in, to save memory: a power of two, at most `shards`
+    bool loss_scaling = false;      ///< the loss is multiplied, so that float16 gradients do not vanish (Micikevicius et al. 2018)
+    bool recompute = false;         ///< activations are computed again for the backward pass instead of kept
+    std::int64_t fixed_batch =
+        0;  ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
+            ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
-    std::shared_ptr<device> on;      ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators;  ///< operators of the app's own, as load_options has them; those with a gradient learn
+    std::shared_ptr<device> on;  ///< the device that computes it (runtime::open); null: the CPU
+    op_table operators;          ///< operators of the app's own, as load_options has them; those with a gradient learn
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -48,9 +49,9 @@ struct step_input {
     const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
     double scale = 0;                 ///< 1 / (what the mean divides by)
     double learning_rate = 0;
-    std::int64_t step = 0;            ///< 0 before the first update; what random layers draw depends on it
-    const tensor* next = nullptr;     ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
-                                      ///< this one; it has to stay as it is until the next step has ended
+    std::int64_t step = 0;         ///< 0 before the first update; what random layers draw depends on it
+    const tensor* next = nullptr;  ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
+                                   ///< this one; it has to stay as it is until the next step has ended
 };
 
 /// Memory of a planned step, in bytes.

@@ -43,8 +43,8 @@ struct training_step::implementation {
     struct parted {
         const step_input& in;
         detail::batch_parts cut;
-        shape part;          // of the largest part
-        bool plain = false;  // whether the gradients are added, and not what they are made of
+        shape part;                  // of the largest part
+        bool plain = false;          // whether the gradients are added, and not what they are made of
         std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
     };
 
@@ -126,7 +126,8 @@ GRAFT_INLINE status training_step::implementation::make_state() {
     return {};
 }
 
-GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<training_step> training_step::make(graph network, value_id logits, std::vector<parameter> parameters,
+                                                       const step_options& options) GRAFT_MEMORY_TRY {
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
@@ -144,15 +145,21 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
         const value& v = self.network.at(id);
         if (v.constant) continue;
         if (self.input_value != no_value)
-            return fail(errc::input_name, self.network.name, "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name + "'); a step gives it one, the batch");
+            return fail(errc::input_name, self.network.name,
+                        "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name +
+                            "'); a step gives it one, the batch");
         self.input_value = id;
     }
     if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
     for (parameter& p : parameters)
         if (p.learns) self.learning.push_back(std::move(p));
-    if (self.learning.empty()) return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+    if (self.learning.empty())
+        return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
     if (options.fixed_batch > 1 && (!is_of_probabilities(options.loss.kind) || options.loss.distillation > 0))
-        return fail(errc::usage, "loss", "this network only takes " + std::to_string(options.fixed_batch) + " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") + ", without a teacher");
+        return fail(errc::usage, "loss",
+                    "this network only takes " + std::to_string(options.fixed_batch) +
+                        " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") +
+                        ", without a teacher");
     if (options.fixed_batch > 0) self.options.batch_norm = false;
     for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
     if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
@@ -165,14 +172,15 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
 }
 GRAFT_MEMORY_CATCH("training_step::make")
 
-GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
+GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets,
+                                                                           const tensor_view& teacher) const {
     std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
     for (const training_state& s : state) all.push_back(view(s.value));
     return all;
 }
 
-GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
-                                                                                                     executor& pool) {
+GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part,
+                                                                                                     bool plain, executor& pool) {
     for (const auto& p : plans)
         if (p->batch == batch && p->part == part && p->plain == plain) {
             p->runner->use(pool);
@@ -284,7 +292,8 @@ GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) GRA
     if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
     GRAFT_TRY(self.find_classes(x, pool));
     if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes})
-        return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
+        return fail(errc::input_shape, "targets",
+                    "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
     if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
     const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
     self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
@@ -322,18 +331,23 @@ GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
     scaling.steps = 0;
     scaling.factor /= 2;
     if (scaling.factor >= least) return {};
-    return fail(errc::train_diverged, "step " + std::to_string(at), "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
+    return fail(
+        errc::train_diverged, "step " + std::to_string(at),
+        "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) {
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
-    parallel_for(pool, static_cast<std::int64_t>(count), [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+    parallel_for(pool, static_cast<std::int64_t>(count),
+                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
             return fail(errc::train_diverged, "step " + std::to_string(at),
-                        "the loss is finite, but '" + state[i].name + "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of gradients may help");
+                        "the loss is finite, but '" + state[i].name +
+                            "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of "
+                            "gradients may help");
     return {};
 }
 

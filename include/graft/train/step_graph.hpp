@@ -51,7 +51,8 @@ public:
         GRAFT_TRY(build_gradients());
         if (part == step_part::sums || part == step_part::update) {
             std::vector<value_id> samples;
-            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher}) samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
+            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
+                samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
             const batch_sums sums(g_, samples);
             std::vector<value_id> wanted = gradients_;
             wanted.insert(wanted.begin(), loss_);
@@ -78,7 +79,6 @@ public:
     }
 
 private:
-
     // The network as it trains, and its loss.
     status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
         declare_inputs(views);
@@ -169,7 +169,8 @@ private:
             if (!g_.at(id).constant) open.push_back(id);
         g_.inputs.clear();
         become_input(open[0], views[step_inputs::batch]);
-        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"}) add_input(std::string("training/") + name, views[g_.inputs.size()]);
+        for (const char* name : {"targets", "scale", "learning_rate", "step", "counter", "teacher", "inverse_scale"})
+            add_input(std::string("training/") + name, views[g_.inputs.size()]);
         for (value_id id : state_.weights) become_input(id, views[g_.inputs.size()]);
         for (value_id id : state_.statistics) become_input(id, views[g_.inputs.size()]);
         for (std::size_t w = 0; w < state_.weights.size(); ++w)
@@ -182,7 +183,9 @@ private:
         const std::int64_t n = g_.at(g_.inputs[step_inputs::batch]).extents[0];
         const bool known = v.has_shape && v.extents.known() && v.extents.rank() >= 1, row = known && (v.extents.rank() == 2 || class_axis(v.extents) > 0);
         if (!row || v.extents[0] != n || v.extents.elements() < n)
-            return fail(errc::train_head, v.name, "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " + (v.has_shape ? text(v.extents) : "of a shape that is not known"));
+            return fail(errc::train_head, v.name,
+                        "what the loss is taken of has to be [N, classes]; for " + std::to_string(n) + " samples it is " +
+                            (v.has_shape ? text(v.extents) : "of a shape that is not known"));
         if (v.extents.rank() != 2) logits_ = emit_.reshape(logits_, {n, v.extents.elements() / n});
         return std::move(emit_.failure);
     }
@@ -201,13 +204,14 @@ private:
         std::vector<value_id> updated(state_.count(), no_value);
         if (o_.optimizer.clip_norm > 0) {
             const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
-            for (value_id& id : gradients_) id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
+            for (value_id& id : gradients_)
+                id = emit_.apply_graft("ScaleByNorm", {id, norm}, {real_attribute("max_norm", static_cast<float>(o_.optimizer.clip_norm))});
         }
         for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
-            const std::vector<value_id> made =
-                emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate], g_.inputs[step_inputs::step], decides, learning_[w].rate);
+            const std::vector<value_id> made = emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate],
+                                                           g_.inputs[step_inputs::step], decides, learning_[w].rate);
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }

@@ -32,14 +32,16 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
+GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count,
+                                                                                                  executor& pool) {
     if (count == 1) return sum_part(q, first, pool);
     sums left, right;
     GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
     GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
     if (left.empty() && right.empty()) return left;
     sums& into = left.empty() ? right : left;
-    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right)) return fail(errc::internal, network.name, "the parts of a batch make different sums");
+    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right))
+        return fail(errc::internal, network.name, "the parts of a batch make different sums");
     for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
     return std::move(into);
 }
@@ -92,7 +94,8 @@ GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor
 GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
     const auto stop = [&](const std::string& what) {
         const std::string where = "step " + std::to_string(in.step);
-        return fail(errc::train_diverged, where, "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
+        return fail(errc::train_diverged, where,
+                    "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
     };
     if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");

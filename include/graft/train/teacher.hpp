@@ -33,7 +33,8 @@ public:
     result<tensor> logits(const tensor& inputs);
     /// The same for every picture of a dataset, without augmentation: row i is of sample i. Errors: those of the samples that cannot be read,
     /// but for those in `bad`; memory.budget, those of the loader and of a run.
-    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context);
+    result<tensor> answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t),
+                           void* context);
 
 private:
     model model_;
@@ -59,11 +60,13 @@ namespace detail {
 
 inline status teacher_classes(std::int64_t has, std::size_t wanted, const std::string& path) {
     if (has == static_cast<std::int64_t>(wanted)) return {};
-    return fail(errc::labels_count, path, "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
+    return fail(errc::labels_count, path,
+                "the teacher answers for " + std::to_string(has) + " classes, and the data have " + std::to_string(wanted) + ": it has to know the same ones");
 }
 
 // Which of the teacher's labels each class is.
-inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes, const std::string& path) {
+inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::string>& labels, const std::vector<std::string>& classes,
+                                                         const std::string& path) {
     const auto missing = [&](const std::vector<std::string>& from, const std::vector<std::string>& in) -> const std::string* {
         for (const std::string& name : from)
             if (std::find(in.begin(), in.end(), name) == in.end()) return &name;
@@ -73,7 +76,8 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
     const std::string* more = missing(labels, classes);
     if (unknown || more)
         return fail(errc::data_class_mismatch, path,
-                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size()) : "the teacher also knows \"" + *more + "\", which is no class of the data");
+                    unknown ? "class \"" + *unknown + "\" of the data is none of the teacher's " + std::to_string(labels.size())
+                            : "the teacher also knows \"" + *more + "\", which is no class of the data");
     GRAFT_TRY(teacher_classes(static_cast<std::int64_t>(labels.size()), classes.size(), path));
     std::vector<std::int64_t> columns;
     for (const std::string& name : classes) columns.push_back(std::find(labels.begin(), labels.end(), name) - labels.begin());
@@ -82,7 +86,8 @@ inline result<std::vector<std::int64_t>> teacher_columns(const std::vector<std::
 
 }  // namespace detail
 
-GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads, const load_options& how) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, const std::vector<std::string>& classes, int threads,
+                                                       const load_options& how) GRAFT_MEMORY_TRY {
     teacher_model made;
     load_options opening = how;
     opening.open_batch = true;
@@ -94,7 +99,10 @@ GRAFT_INLINE result<teacher_model> teacher_model::load(const std::string& path, 
             ++pictures;
             made.view_.format = {input.type, input.extents, true};
         }
-    if (pictures != 1 || m.outputs().empty()) return fail(errc::input_name, path, "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " + std::to_string(m.outputs().size()) + " outputs");
+    if (pictures != 1 || m.outputs().empty())
+        return fail(errc::input_name, path,
+                    "a teacher takes one picture and gives one number a class; this model has " + std::to_string(pictures) + " inputs and " +
+                        std::to_string(m.outputs().size()) + " outputs");
     GRAFT_TRY_ASSIGN(made.choice_, choose_preprocess("", m.metadata("graft.preprocess"), made.view_.format));
     GRAFT_TRY_ASSIGN(made.view_.preprocess, complete(made.choice_.spec, made.view_.format));
     made.classes_ = static_cast<std::int64_t>(classes.size());
@@ -128,13 +136,15 @@ GRAFT_INLINE result<tensor> teacher_model::logits(const tensor& inputs) GRAFT_ME
         GRAFT_TRY(detail::teacher_classes(static_cast<std::int64_t>(rows.size()) / count, static_cast<std::size_t>(classes_), model_.graph().name));
         float* to = all.data<float>() + first * classes_;
         for (std::int64_t i = 0; i < count; ++i)
-            for (std::int64_t c = 0; c < classes_; ++c) to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
+            for (std::int64_t c = 0; c < classes_; ++c)
+                to[i * classes_ + c] = rows[static_cast<std::size_t>(i * classes_ + (column_.empty() ? c : column_[static_cast<std::size_t>(c)]))];
     }
     return all;
 }
 GRAFT_MEMORY_CATCH("teacher_model::logits")
 
-GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad, void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_options how, const std::vector<bad_sample>& bad,
+                                                   void (*progress)(void*, std::int64_t, std::int64_t), void* context) GRAFT_MEMORY_TRY {
     how.shuffle = false;
     how.sample.preprocess = view_.preprocess;
     how.sample.format = view_.format;
@@ -142,7 +152,8 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     GRAFT_TRY_ASSIGN(source, loader::make(data, how));
     GRAFT_TRY(source.start(0));
     const std::int64_t bytes = bytes_of(dtype::float32, {data.size(), classes_});
-    if (bytes < 0 || bytes > limits().memory_bytes) return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
+    if (bytes < 0 || bytes > limits().memory_bytes)
+        return fail(errc::memory_budget, "teacher", "its answers for all pictures would take " + std::to_string(bytes) + " bytes");
     tensor all;
     GRAFT_TRY_ASSIGN(all, tensor::zeros(dtype::float32, {data.size(), classes_}));
     batch b;
@@ -150,12 +161,14 @@ GRAFT_INLINE result<tensor> teacher_model::answers(const dataset& data, loader_o
     for (std::int64_t i = 0; i < source.batches(); ++i) {
         GRAFT_TRY(source.next(b));
         for (const bad_sample& s : b.bad)
-            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; })) return fail(s.code, s.name, "for the teacher: " + s.detail);
+            if (std::none_of(bad.begin(), bad.end(), [&](const bad_sample& known) { return known.index == s.index; }))
+                return fail(s.code, s.name, "for the teacher: " + s.detail);
         if (b.labels.empty()) continue;
         tensor rows;
         GRAFT_TRY_ASSIGN(rows, logits(b.inputs));
         for (std::size_t k = 0; k < b.indices.size(); ++k)
-            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_, static_cast<std::size_t>(classes_) * sizeof(float));
+            std::memcpy(all.data<float>() + b.indices[k] * classes_, rows.data<float>() + static_cast<std::int64_t>(k) * classes_,
+                        static_cast<std::size_t>(classes_) * sizeof(float));
         done += b.size();
         if (progress) progress(context, done, data.size());
     }

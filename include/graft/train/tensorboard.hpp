@@ -20,8 +20,7 @@ public:
     /// A figure; names with '/' are grouped by what stands before it. `wall_time` in seconds since 1970. Errors: file.write.
     status scalar(const std::string& name, std::int64_t step, double value, double wall_time);
     /// A PNG file as a picture of `height` x `width` with 1 (gray) or 3 channels.
-    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
-                   int channels, double wall_time);
+    status picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width, int channels, double wall_time);
     status close() { return file_.close(); }
     const std::string& path() const noexcept { return file_.path(); }
 
@@ -70,7 +69,7 @@ inline descriptor make_event_file(const std::string& base, std::string& path) {
     return {};
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, double wall_time, std::int64_t first_step) GRAFT_MEMORY_TRY {
     event_writer made;
@@ -85,8 +84,8 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     if (first_step > 0) {
         event.clear();
         wire_writer w = detail::begin_event(event, wall_time, first_step);
-        const std::size_t log = w.begin(7); // session_log
-        w.integer(1, 1);                    // START: older events from this step on are void
+        const std::size_t log = w.begin(7);  // session_log
+        w.integer(1, 1);                     // START: older events from this step on are void
         w.end(log);
         GRAFT_TRY(made.record(event));
     }
@@ -99,8 +98,7 @@ GRAFT_INLINE status event_writer::record(const std::vector<std::uint8_t>& event)
     std::vector<std::uint8_t> out;
     wire_writer w(out);
     const std::uint64_t size = event.size();
-    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size),
-                        crc = detail::masked_crc32c(event.data(), event.size());
+    const std::uint32_t size_crc = detail::masked_crc32c(&size, sizeof size), crc = detail::masked_crc32c(event.data(), event.size());
     w.raw(&size, sizeof size);
     w.raw(&size_crc, sizeof size_crc);
     w.raw(event.data(), event.size());
@@ -121,8 +119,8 @@ GRAFT_INLINE status event_writer::scalar(const std::string& name, std::int64_t s
 }
 GRAFT_MEMORY_CATCH(name)
 
-GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height,
-                                          std::int64_t width, int channels, double wall_time) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status event_writer::picture(const std::string& name, std::int64_t step, const std::string& png, std::int64_t height, std::int64_t width,
+                                          int channels, double wall_time) GRAFT_MEMORY_TRY {
     std::vector<std::uint8_t> event;
     wire_writer w = detail::begin_event(event, wall_time, step);
     const std::size_t summary = w.begin(5), entry = w.begin(1);

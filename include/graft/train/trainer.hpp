@@ -21,18 +21,18 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Where a run is, for whoever shows it.
 struct trainer_progress {
-    std::int64_t epoch = 0, epochs = 0;   ///< epoch counts from 0
-    std::int64_t step = 0, steps = 0;     ///< of this epoch
-    double loss = 0, top1 = 0;            ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
+    std::int64_t epoch = 0, epochs = 0;  ///< epoch counts from 0
+    std::int64_t step = 0, steps = 0;    ///< of this epoch
+    double loss = 0, top1 = 0;           ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;                ///< share of the time that steps waited for data
-    bool head_alone = false;              ///< whether the trunk does not learn yet
+    double wait_share = 0;    ///< share of the time that steps waited for data
+    bool head_alone = false;  ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
 struct epoch_record {
-    std::int64_t epoch = 0, step = 0;     ///< updates so far
+    std::int64_t epoch = 0, step = 0;  ///< updates so far
     double training_loss = 0, training_top1 = 0;
     double loss = 0, top1 = 0, top5 = 0;  ///< of the validation part
     double balanced_accuracy = 0;         ///< mean recall of its classes
@@ -51,11 +51,11 @@ public:
     inline virtual ~training_observer() {}
     inline virtual void on_start(const step_memory&, std::int64_t) {}  ///< what a step needs, and how many weights learn
     inline virtual training_verdict on_step(const trainer_progress&) { return training_verdict::go_on; }
-    inline virtual void on_validation(std::int64_t, std::int64_t) {}   ///< pictures done, of how many
+    inline virtual void on_validation(std::int64_t, std::int64_t) {}  ///< pictures done, of how many
     inline virtual training_verdict on_epoch(const epoch_record&) { return training_verdict::go_on; }
     /// May add figures of the epoch's training, such as what a device did, to what metrics.jsonl and TensorBoard get.
     inline virtual void add_figures(named_numbers&) {}
-    inline virtual void on_note(const std::string&) {}                 ///< what was done to the network before it learns
+    inline virtual void on_note(const std::string&) {}  ///< what was done to the network before it learns
     inline virtual void on_warning(const std::string&) {}
 };
 
@@ -64,13 +64,13 @@ struct training_result {
     double best_top1 = 0, best_loss = 0;
     std::int64_t best_epoch = -1, epochs = 0;  ///< epochs done, over all resumed parts
     double images_per_s = 0, wait_share = 0, seconds = 0;
-    std::int64_t bad_pictures = 0;             ///< that could not be read, each counted once
+    std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    bool stopped = false;                      ///< by the observer, before it was over
-    graft::graph network;                      ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
-                                               ///< stopped, the best of the epochs that ended in this call, empty where none did
-    evaluation_result validation;              ///< of that network
+    bool stopped = false;          ///< by the observer, before it was over
+    graft::graph network;          ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                   ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;  ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -78,8 +78,8 @@ struct training_network {
     graft::graph graph;
     value_id logits = no_value;
     std::vector<parameter> parameters;
-    value_id features = no_value;              ///< what the head reads; no_value where there is no head apart
-    std::int64_t fixed_batch = 0;              ///< above 0: it takes so many samples and no others; see step_options
+    value_id features = no_value;  ///< what the head reads; no_value where there is no head apart
+    std::int64_t fixed_batch = 0;  ///< above 0: it takes so many samples and no others; see step_options
 };
 
 /// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
@@ -122,7 +122,8 @@ inline status training_run::write_best() {
 
 inline status training_run::log_epoch(const epoch_record& r) {
     const double now = wall_time();
-    named_numbers figures{{"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
+    named_numbers figures{
+        {"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
     observer_.add_figures(figures);
     GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
@@ -156,7 +157,8 @@ inline void training_run::warn_of_classes() {
         what += " (top-1 " + percent(m.top1()) + ", balanced " + percent(m.balanced_accuracy()) + ")";
     } else if (m.top1() <= m.majority()) {
         const auto largest = static_cast<std::size_t>(std::max_element(supports.begin(), supports.end()) - supports.begin());
-        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " + percent(m.majority());
+        what = "the best network's top-1 of " + percent(m.top1()) + " is not above what always answering \"" + escape(names[largest]) + "\" scores, " +
+               percent(m.majority());
     } else
         return;
     const bool uneven = is_imbalanced(data_.training.class_counts());
@@ -188,7 +190,8 @@ inline status training_run::finish() {
 
 GRAFT_INLINE result<training_result> train(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer) {
     if (!options.step.on) GRAFT_TRY(detail::host_precision(options.precision));
-    return detail::or_out_of_memory<result<training_result>>("training", [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
+    return detail::or_out_of_memory<result<training_result>>("training",
+                                                             [&] { return detail::training_run(std::move(network), data, options, observer).run(); });
 }
 
 GRAFT_END_NAMESPACE

@@ -170,11 +170,13 @@ inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
     result_.history.resize(static_cast<std::size_t>(std::max<std::int64_t>(0, std::min(done, o_.epochs))));
     for (std::size_t i = 0; i < result_.history.size(); ++i) {
         const std::string at = "history." + std::to_string(i) + ".";
-        auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best, head_alone] = result_.history[i];
+        auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best,
+               head_alone] = result_.history[i];
         number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
         c.part(at + "step", updates), c.part(at + "best", best);
         int k = 0;
-        for (double* figure : {&training_loss, &training_top1, &loss, &top1, &top5, &rate, &seconds, &images_per_s, &wait_share, &balanced_accuracy, &majority}) c.part(at + std::to_string(k++), *figure);
+        for (double* figure : {&training_loss, &training_top1, &loss, &top1, &top5, &rate, &seconds, &images_per_s, &wait_share, &balanced_accuracy, &majority})
+            c.part(at + std::to_string(k++), *figure);
     }
     return {};
 }
@@ -187,7 +189,8 @@ inline status training_run::save() {
     for (const training_state& s : step_.state()) {
         // What is not finite would take the good checkpoint's place.
         if (!all_finite(view(s.value)))
-            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step), "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
+            return diverged(fail(errc::train_diverged, "step " + std::to_string(position_.step),
+                                 "'" + s.name + "' is no longer finite. A smaller --lr or clipping of gradients may help"));
         c.tensors.emplace_back(s.name, s.value);
     }
     c.settings = settings();
@@ -217,7 +220,8 @@ inline status training_run::resume() {
     status same = compare_settings(c.settings, settings());
     if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
         return fail(errc::resume_mismatch, same.error().where(),
-                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those back, or train into another folder");
+                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those "
+                    "back, or train into another folder");
     GRAFT_TRY(std::move(same));
     state_parts parts(c);
     loss_scale scaling;
@@ -228,7 +232,8 @@ inline status training_run::resume() {
     for (training_state& s : step_.state()) {
         const tensor* from = c.find(s.name);
         if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
-            return fail(errc::resume_mismatch, files_.checkpoint(), "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
+            return fail(errc::resume_mismatch, files_.checkpoint(),
+                        "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
     step_.state_changed();

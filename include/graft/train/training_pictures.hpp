@@ -44,7 +44,7 @@ inline color mixed(color strong, double strength) noexcept {
 
 // Where the parts of a confusion matrix lie in its picture.
 struct matrix_layout {
-    std::int64_t classes, cell, names; // names: pixels on the left and above; 0: none
+    std::int64_t classes, cell, names;  // names: pixels on the left and above; 0: none
     bool counts;
     explicit matrix_layout(const classification_metrics& m, const std::vector<std::string>& drawn) : classes(m.classes()) {
         std::int64_t most = 1;
@@ -52,7 +52,8 @@ struct matrix_layout {
             for (std::int64_t p = 0; p < classes; ++p) most = std::max(most, m.confusion(t, p));
         const auto digits = static_cast<std::int64_t>(std::to_string(most).size());
         counts = classes <= 25;
-        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6) : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
+        cell = counts ? std::max<std::int64_t>(classes <= 12 ? 40 : 28, digits * font_width + 6)
+                      : std::max<std::int64_t>(1, (classes <= 60 ? 900 : 1024) / classes);
         int longest = 0;
         for (const std::string& name : drawn) longest = std::max(longest, letters_in(name));
         names = classes <= 60 ? longest * font_width + 8 : 0;
@@ -83,7 +84,7 @@ inline void draw_confusion_cell(image& to, const matrix_layout& at, std::int64_t
               strength > 0.6 ? paper_color : ink_color);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::vector<scored_picture> most_wrong(const evaluation_result& scored, std::size_t most) {
     std::vector<scored_picture> wrong;
@@ -105,7 +106,8 @@ GRAFT_INLINE result<image> confusion_image(const classification_metrics& metrics
     const std::string title = "rows: true, columns: predicted";
     const std::int64_t side = n * at.cell;
     image made;
-    GRAFT_TRY_ASSIGN(made, image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
+    GRAFT_TRY_ASSIGN(made,
+                     image::make(at.top() + side + 4, std::max(at.left() + side + 4, static_cast<std::int64_t>(title.size()) * detail::font_width + 8), 3));
     detail::fill(made, 0, 0, made.height, made.width, detail::paper_color);
     detail::draw_text(made, 2, 4, title, {102, 112, 121});
     for (std::int64_t t = 0; t < n; ++t) {

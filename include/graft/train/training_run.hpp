@@ -23,7 +23,8 @@ class state_parts;
 class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
-        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads), files_(options.out) {}
+        : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads),
+          files_(options.out) {}
 
     result<training_result> run() {
         if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
@@ -68,14 +69,17 @@ private:
         for (value_id id : g.inputs)
             if (!g.at(id).constant && !format_.known) format_ = {g.at(id).type, g.at(id).extents, true};
         GRAFT_TRY_ASSIGN(spec_, complete(o_.preprocess, format_));
-        if (data_.training.size() < 1 || data_.validation.size() < 1) return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
+        if (data_.training.size() < 1 || data_.validation.size() < 1)
+            return fail(errc::data_no_classes, "dataset", "there has to be at least one picture to learn from and one to score by");
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
-        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) && is_fixed_before(g, network_.features);
+        cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) &&
+                  is_fixed_before(g, network_.features);
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (!o_.teacher.empty()) {
             GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
             const preprocess_choice& seen = teacher_.preprocessing();
-            if (seen.source == preprocess_source::assumed) observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
+            if (seen.source == preprocess_source::assumed)
+                observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
         }
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
@@ -172,7 +176,9 @@ private:
             else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
                 s.micro_batches *= 2;
             else
-                return fail(errc::memory_budget, "--max-ram", "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) + ": take a smaller --batch, or freeze more");
+                return fail(errc::memory_budget, "--max-ram",
+                            "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) +
+                                ": take a smaller --batch, or freeze more");
         }
     }
 
@@ -277,14 +283,16 @@ private:
         tensor rows;
         GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
         for (std::size_t i = 0; i < b.indices.size(); ++i)
-            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count, static_cast<std::size_t>(count) * sizeof(float));
+            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count,
+                        static_cast<std::size_t>(count) * sizeof(float));
         return rows;
     }
 
     // What to go back to, after the loss has gone to infinity.
     status diverged(status s) {
         if (s.error().code() != errc::train_diverged || o_.out.empty()) return s;
-        return fail(s.error().code(), s.error().where(), s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
+        return fail(s.error().code(), s.error().where(),
+                    s.error().detail() + (good_checkpoint_.empty() ? "; there is no checkpoint yet" : "; the last good checkpoint is " + good_checkpoint_));
     }
 
     status end_epoch(epoch_record r) {
@@ -391,8 +399,8 @@ private:
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
-    std::string good_checkpoint_;  // the newest of this run: what lies in the folder may be another's
-    std::string network_text_;  // of the network that the run began with
+    std::string good_checkpoint_;                          // the newest of this run: what lies in the folder may be another's
+    std::string network_text_;                             // of the network that the run began with
     std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;

@@ -107,7 +107,8 @@ inline status check_row(const graph& g, const known_shapes& shapes, std::int64_t
     if (extents.rank() >= 2 && extents[0] == samples && class_axis(extents) > 0) return {};
     return fail(errc::train_head, "output '" + out.name + "'",
                 "it is " + text(extents) + " for " + std::to_string(samples) + (samples == 1 ? " picture" : " pictures") +
-                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put them on with --trunk");
+                    "; a classifier gives a row of numbers for each, one a class. To learn classes on the trunk of this network, name the value or node to put "
+                    "them on with --trunk");
 }
 
 // Where the channels of features are that no layer tells of: maps of a picture are as high as wide as a rule, and tokens have theirs last.
@@ -130,7 +131,9 @@ GRAFT_INLINE result<trunk_cut> find_trunk(const graph& g, const std::string& at,
         const std::string& name = g.at(cut.features).name;
         cut.rank = extents.rank();
         if (cut.rank < 2 || cut.rank > 5 || extents[0] != input[0])
-            return fail(errc::train_head, name, "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) + "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
+            return fail(errc::train_head, name,
+                        "the trunk makes values of the shape " + text(extents) + " for a batch of " + std::to_string(input[0]) +
+                            "; a classifier takes a row, maps or tokens for each picture. Name another place with --trunk");
         cut.channel_axis = axis < 0 ? cut.rank + axis : axis > 0 ? axis : detail::likely_channel_axis(extents);
         cut.channels = extents[cut.channel_axis];
         if (extents.elements() < 1) return fail(errc::train_head, name, "the trunk makes no features");

@@ -20,8 +20,8 @@ namespace {
 struct operands {
     std::vector<float> x, w, dy, residual;
     operands(random_source& random, const conv_problem& p)
-        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)),
-          dy(random.reals(p.n * p.oc * p.oh * p.ow)), residual(random.reals(p.n * p.ic * p.ih * p.iw)) {}
+        : x(random.reals(p.n * p.ic * p.ih * p.iw)), w(random.reals(p.oc * (p.ic / p.groups) * p.kh * p.kw)), dy(random.reals(p.n * p.oc * p.oh * p.ow)),
+          residual(random.reals(p.n * p.ic * p.ih * p.iw)) {}
 };
 
 // The chain rule, spelled out: every product of the forward sum gives one to dw and one to dx.
@@ -60,7 +60,7 @@ double distance(const std::vector<float>& got, const std::vector<double>& want, 
     double worst = got.size() == want.size() ? 0 : 1e30;
     for (std::size_t i = 0; i < want.size() && i < got.size(); ++i) {
         const double off = std::fabs(double(got[i]) - want[i]) / (1 + mass[i]);
-        if (!(off <= worst)) worst = off; // NaN becomes the worst
+        if (!(off <= worst)) worst = off;  // NaN becomes the worst
         if (!(off < 1e30)) worst = 1e30;
     }
     return worst;
@@ -77,8 +77,8 @@ weight_result weight_gradient(isa set, const conv_problem& p, const operands& in
     buffer space = room(choice.workspace_bytes / 4);
     buffer x = blocked(set, in.x, p.n, p.ic, p.ih * p.iw), dy = blocked(set, in.dy, p.n, p.oc, p.oh * p.ow);
     weight_result r{std::vector<float>(in.w.size(), std::nanf("")), std::vector<float>(with_bias ? static_cast<std::size_t>(p.oc) : 0, std::nanf(""))};
-    run_conv_grad_weight(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), floats(dy), r.dw.data(),
-                         with_bias ? r.db.data() : nullptr, space.data(), pool);
+    run_conv_grad_weight(set, p, choice, choice.in == layout::row_major ? in.x.data() : floats(x), floats(dy), r.dw.data(), with_bias ? r.db.data() : nullptr,
+                         space.data(), pool);
     return r;
 }
 
@@ -132,7 +132,7 @@ conv_problem random_problem(random_source& random, int kind) {
     return p;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the gradient of a convolution's weights agrees with a plain sum on random shapes") {
     random_source random;
@@ -173,7 +173,7 @@ void check_input(const conv_problem& p, random_source& random, bool with_residua
     }
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the gradient of a convolution's input agrees with a plain sum on random shapes") {
     random_source random;
@@ -187,12 +187,12 @@ TEST_CASE("the gradient of a convolution's input agrees with a plain sum on rand
 TEST_CASE("gradients of convolutions agree with plain sums on the shapes of real networks") {
     random_source random;
     // batch, ic, oc, size, kernel, stride, pad, groups
-    const int shapes[][8] = {{2, 3, 64, 64, 7, 2, 3, 1},   {5, 1, 6, 28, 5, 1, 2, 1},    {5, 6, 16, 14, 5, 1, 0, 1},   {2, 64, 64, 28, 3, 1, 1, 1},
-                             {3, 64, 32, 29, 1, 1, 0, 1},  {2, 64, 128, 28, 1, 2, 0, 1}, {2, 32, 48, 28, 3, 2, 1, 1},  {3, 128, 128, 7, 3, 1, 1, 1},
-                             {2, 96, 96, 29, 3, 2, 1, 96}, {3, 40, 40, 14, 5, 1, 2, 40}, {2, 40, 40, 15, 5, 2, 2, 40}, {2, 64, 64, 14, 3, 1, 1, 16},
-                             {2, 64, 64, 15, 3, 2, 1, 16}, {2, 48, 48, 14, 3, 2, 1, 2},  {1, 240, 60, 14, 1, 1, 0, 3}, {1, 20, 20, 40, 33, 1, 16, 1},
+    const int shapes[][8] = {{2, 3, 64, 64, 7, 2, 3, 1},   {5, 1, 6, 28, 5, 1, 2, 1},     {5, 6, 16, 14, 5, 1, 0, 1},   {2, 64, 64, 28, 3, 1, 1, 1},
+                             {3, 64, 32, 29, 1, 1, 0, 1},  {2, 64, 128, 28, 1, 2, 0, 1},  {2, 32, 48, 28, 3, 2, 1, 1},  {3, 128, 128, 7, 3, 1, 1, 1},
+                             {2, 96, 96, 29, 3, 2, 1, 96}, {3, 40, 40, 14, 5, 1, 2, 40},  {2, 40, 40, 15, 5, 2, 2, 40}, {2, 64, 64, 14, 3, 1, 1, 16},
+                             {2, 64, 64, 15, 3, 2, 1, 16}, {2, 48, 48, 14, 3, 2, 1, 2},   {1, 240, 60, 14, 1, 1, 0, 3}, {1, 20, 20, 40, 33, 1, 16, 1},
                              {1, 5, 6, 80, 45, 2, 20, 1},  {1, 3, 3, 70, 600, 2, 300, 1}, {2, 512, 10, 13, 1, 1, 1, 1}, {2, 3, 20, 33, 4, 4, 0, 1},
-                             {9, 16, 16, 1, 1, 1, 0, 1},   {3, 16, 24, 11, 2, 5, 0, 1},  {2, 24, 24, 9, 2, 3, 0, 24},  {2, 3, 8, 20, 3, 1, 1, 1}};
+                             {9, 16, 16, 1, 1, 1, 0, 1},   {3, 16, 24, 11, 2, 5, 0, 1},   {2, 24, 24, 9, 2, 3, 0, 24},  {2, 3, 8, 20, 3, 1, 1, 1}};
     for (const auto& s : shapes) {
         conv_problem p;
         p.n = s[0];
@@ -203,7 +203,7 @@ TEST_CASE("gradients of convolutions agree with plain sums on the shapes of real
         p.sh = p.sw = s[5];
         p.pt = p.pl = s[6];
         p.groups = s[7];
-        if (p.kh == 600) p.kh = 1, p.pt = 0, p.ih = 3, p.sh = 1; // wide
+        if (p.kh == 600) p.kh = 1, p.pt = 0, p.ih = 3, p.sh = 1;  // wide
         p.in = p.ic <= 4 ? layout::row_major : layout::blocked;
         size_output(p, p.pt, p.pl);
         for (const int shards : {1, 8}) check_weight(p, random, shards);
@@ -278,9 +278,7 @@ TEST_CASE("the sum over the batch is the tree of the shards") {
             conv_problem one = p;
             one.n = last - first;
             operands part = in;
-            const auto cut = [&](std::vector<float>& v, std::int64_t each) {
-                v = std::vector<float>(v.begin() + first * each, v.begin() + last * each);
-            };
+            const auto cut = [&](std::vector<float>& v, std::int64_t each) { v = std::vector<float>(v.begin() + first * each, v.begin() + last * each); };
             cut(part.x, p.ic * p.ih * p.iw);
             cut(part.dy, p.oc * p.oh * p.ow);
             parts.push_back(weight_gradient(set, one, part, 1, false, alone).dw);

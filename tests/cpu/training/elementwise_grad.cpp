@@ -41,18 +41,27 @@ double slope(activation kind, double x, double alpha, double beta) {
     return 0;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the slope of every activation is that of its formula, on every instruction set") {
     struct problem {
         activation kind;
         float alpha, beta;
     };
-    const problem all[] = {{activation::none, 0, 0},          {activation::relu, 0, 0},       {activation::clip, 0, 6},
-                           {activation::leaky_relu, 0.1f, 0}, {activation::sigmoid, 0, 0},    {activation::silu, 0, 0},
-                           {activation::hard_sigmoid, 1.0f / 6, 0.5f}, {activation::hard_swish, 0, 0}, {activation::tanh, 0, 0},
-                           {activation::gelu, 0, 0},          {activation::gelu_tanh, 0, 0},  {activation::elu, 1.5f, 0},
-                           {activation::softplus, 0, 0},      {activation::mish, 0, 0}};
+    const problem all[] = {{activation::none, 0, 0},
+                           {activation::relu, 0, 0},
+                           {activation::clip, 0, 6},
+                           {activation::leaky_relu, 0.1f, 0},
+                           {activation::sigmoid, 0, 0},
+                           {activation::silu, 0, 0},
+                           {activation::hard_sigmoid, 1.0f / 6, 0.5f},
+                           {activation::hard_swish, 0, 0},
+                           {activation::tanh, 0, 0},
+                           {activation::gelu, 0, 0},
+                           {activation::gelu_tanh, 0, 0},
+                           {activation::elu, 1.5f, 0},
+                           {activation::softplus, 0, 0},
+                           {activation::mish, 0, 0}};
     std::vector<float> x;
     for (int i = -3000; i <= 3000; ++i) x.push_back(static_cast<float>(i) / 157.0f);
     for (float v : {0.0f, -0.0f, 1e-30f, -1e-30f, 50.0f, -50.0f, 120.0f, -120.0f, 1e6f, -1e6f, 3e38f, -3e38f}) x.push_back(v);
@@ -80,7 +89,7 @@ TEST_CASE("relu and clip pass a gradient by their result: nothing at the bounds,
     for (int i = 0; i < 27; ++i) y.push_back(static_cast<float>(i % 9) - 1.0f);
     const auto n = static_cast<std::int64_t>(y.size());
     std::vector<float> dy = numbers(n, 7);
-    dy[0] = inf, dy[3] = nan; // what is dropped is 0, whatever it was
+    dy[0] = inf, dy[3] = nan;  // what is dropped is 0, whatever it was
     executor alone;
     for (isa set : sets()) {
         INFO("instruction set " << std::string(name(set)));

@@ -31,14 +31,14 @@ float element(const product_sum_problem& p, const std::vector<float>& a, const s
     });
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the gradient of a product's weights is the tree of shards, bit for bit, on any number of threads") {
     struct size {
         std::int64_t n, rows, columns;
     };
-    const size sizes[] = {{1, 1, 1},   {2, 3, 5},   {3, 14, 32}, {4, 15, 33}, {5, 29, 16}, {6, 7, 100}, {7, 40, 31}, {8, 28, 64}, {9, 61, 70},
-                          {16, 10, 200}, {65, 57, 129}, {100, 130, 10}, {300, 113, 140}};
+    const size sizes[] = {{1, 1, 1},   {2, 3, 5},   {3, 14, 32},   {4, 15, 33},   {5, 29, 16},    {6, 7, 100},    {7, 40, 31},
+                          {8, 28, 64}, {9, 61, 70}, {16, 10, 200}, {65, 57, 129}, {100, 130, 10}, {300, 113, 140}};
     executor alone;
     pool_executor two(2), three(3);
     for (isa set : sets())

@@ -16,7 +16,7 @@ struct problem {
     int shards;
     activation act;
     bool residual;
-    float centre; // what the numbers lie around
+    float centre;  // what the numbers lie around
 };
 
 struct forward_result {
@@ -58,7 +58,7 @@ forward_result forward(isa set, const problem& p, form f, const inputs& in, exec
     const std::size_t c = static_cast<std::size_t>(p.c);
     forward_result r;
     std::vector<float> x = laid(in.x, p, set, f), residual = laid(in.residual, p, set, f), y(x.size());
-    r.new_mean = in.running_mean, r.new_variance = in.running_variance; // in place
+    r.new_mean = in.running_mean, r.new_variance = in.running_variance;  // in place
     r.mean.resize(c), r.inverse.resize(c);
     std::vector<unsigned char> scratch = workspace(set, q);
     run_batch_norm_training(set, q,
@@ -110,14 +110,14 @@ void check_forward(const forward_result& got, const problem& p, const inputs& in
 }
 
 const problem problems[] = {
-    {1, 1, 5, 8, activation::none, false, 0},     {1, 3, 1, 8, activation::none, false, 0},    {2, 5, 7, 8, activation::relu, false, 0},
-    {3, 17, 49, 8, activation::clip, true, 0},    {4, 16, 300, 2, activation::none, true, 0},  {5, 33, 1, 8, activation::relu, true, 0},
-    {6, 19, 1100, 8, activation::none, false, 1000}, {7, 2, 6, 8, activation::relu, true, 0},  {8, 40, 9, 8, activation::clip, false, 0},
-    {9, 21, 16, 8, activation::relu, true, 0},    {9, 70, 1, 8, activation::none, false, -50}, {3, 7, 20, 256, activation::silu, true, 0},
-    {9, 5, 33, 1, activation::none, false, 0},    {17, 130, 4, 16, activation::relu, false, 0}, {2, 3, 5000, 4, activation::silu, false, 0},
+    {1, 1, 5, 8, activation::none, false, 0},        {1, 3, 1, 8, activation::none, false, 0},     {2, 5, 7, 8, activation::relu, false, 0},
+    {3, 17, 49, 8, activation::clip, true, 0},       {4, 16, 300, 2, activation::none, true, 0},   {5, 33, 1, 8, activation::relu, true, 0},
+    {6, 19, 1100, 8, activation::none, false, 1000}, {7, 2, 6, 8, activation::relu, true, 0},      {8, 40, 9, 8, activation::clip, false, 0},
+    {9, 21, 16, 8, activation::relu, true, 0},       {9, 70, 1, 8, activation::none, false, -50},  {3, 7, 20, 256, activation::silu, true, 0},
+    {9, 5, 33, 1, activation::none, false, 0},       {17, 130, 4, 16, activation::relu, false, 0}, {2, 3, 5000, 4, activation::silu, false, 0},
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("batch normalisation in training is the formula's, with running statistics as PyTorch has them") {
     executor alone;
@@ -195,7 +195,7 @@ backward_result backward(isa set, const problem& p, form f, const inputs& in, co
     return b;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the gradient of batch normalisation is the formula's, behind relu and clip too") {
     executor alone;

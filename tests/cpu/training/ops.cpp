@@ -41,8 +41,9 @@ struct images {
     const char* op;
     unsigned in, out;
 };
-constexpr images image_operands[] = {{"ReluGrad", 3, 1},       {"ClipGrad", 3, 1},        {"ActivationGrad", 3, 1}, {"BatchNormalizationTraining", 0x21, 1},
-                                     {"BatchNormalizationGrad", 0x23, 9}, {"AveragePoolGrad", 1, 1}, {"SumTo", 1, 0}};
+constexpr images image_operands[] = {
+    {"ReluGrad", 3, 1},        {"ClipGrad", 3, 1}, {"ActivationGrad", 3, 1}, {"BatchNormalizationTraining", 0x21, 1}, {"BatchNormalizationGrad", 0x23, 9},
+    {"AveragePoolGrad", 1, 1}, {"SumTo", 1, 0}};
 
 struct outcome {
     std::string refusal;
@@ -99,12 +100,24 @@ double error_over_range(const tensor& got, const tensor& want) {
     return worst / largest;
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("the kernels of training's operators give the reference's answers, in rows and in blocks") {
-    const std::set<std::string> here = {"BatchNormalizationTraining", "BatchNormalizationGrad", "ReluGrad",         "ClipGrad", "ActivationGrad",
-                                        "AveragePoolGrad",            "SumTo",                  "SGD",              "Adam",     "ExponentialMovingAverage",
-                                        "GlobalNorm",                 "MatMulGradWeight",       "ScaleByNorm",      "SoftmaxGrad", "LayerNormalizationGrad",
+    const std::set<std::string> here = {"BatchNormalizationTraining",
+                                        "BatchNormalizationGrad",
+                                        "ReluGrad",
+                                        "ClipGrad",
+                                        "ActivationGrad",
+                                        "AveragePoolGrad",
+                                        "SumTo",
+                                        "SGD",
+                                        "Adam",
+                                        "ExponentialMovingAverage",
+                                        "GlobalNorm",
+                                        "MatMulGradWeight",
+                                        "ScaleByNorm",
+                                        "SoftmaxGrad",
+                                        "LayerNormalizationGrad",
                                         "LayerNormalizationGradScale"};
     std::set<std::string> taken, taken_in_blocks;
     executor alone;
@@ -174,9 +187,10 @@ TEST_CASE("a loss that is not finite leaves weights and state as they were, in p
         std::vector<int> follows;  // which input each output follows
     };
     for (float loss : {std::nanf(""), HUGE_VALF, -HUGE_VALF, 1.0f}) {
-        const update all[] = {{"SGD", {numbers(1), numbers(2), numbers(3), scalar(0.1f), scalar(loss)}, {0, 2}},
-                              {"Adam", {numbers(1), numbers(2), numbers(3), numbers(4), scalar(0.1f), tensor::from(&one, shape{}).value(), scalar(loss)}, {0, 2, 3}},
-                              {"ExponentialMovingAverage", {numbers(1), numbers(2), scalar(loss)}, {0}}};
+        const update all[] = {
+            {"SGD", {numbers(1), numbers(2), numbers(3), scalar(0.1f), scalar(loss)}, {0, 2}},
+            {"Adam", {numbers(1), numbers(2), numbers(3), numbers(4), scalar(0.1f), tensor::from(&one, shape{}).value(), scalar(loss)}, {0, 2, 3}},
+            {"ExponentialMovingAverage", {numbers(1), numbers(2), scalar(loss)}, {0}}};
         for (const update& u : all)
             for (cpu::isa set : sets()) {
                 INFO(std::string(u.op), ", loss ", loss, " on ", std::string(cpu::name(set)));

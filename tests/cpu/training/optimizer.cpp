@@ -56,7 +56,7 @@ void check_adam(isa set, const char* what, const adam_options& o, const float (&
     }
 }
 
-} // namespace
+}  // namespace
 
 TEST_CASE("five steps of SGD are those of torch.optim.SGD") {
     for (isa set : sets()) {

@@ -81,7 +81,7 @@ pool_problem made(std::int64_t n, std::int64_t c, std::int64_t size, int kernel,
     const auto out = [&](std::int64_t in) {
         const std::int64_t room = in + 2 * pad - (kernel - 1) * dilation - 1;
         std::int64_t o = (ceil ? (room + stride - 1) / stride : room / stride) + 1;
-        if (ceil && (o - 1) * stride >= in + pad) --o; // a window has to begin inside
+        if (ceil && (o - 1) * stride >= in + pad) --o;  // a window has to begin inside
         return o;
     };
     p.oh = out(p.ih), p.ow = out(p.iw);
@@ -89,12 +89,12 @@ pool_problem made(std::int64_t n, std::int64_t c, std::int64_t size, int kernel,
 }
 
 const pool_problem problems[] = {
-    made(1, 1, 4, 2, 2, 0, 1, false, false), made(2, 3, 7, 3, 2, 1, 1, false, false), made(1, 17, 8, 3, 1, 1, 1, false, true),
+    made(1, 1, 4, 2, 2, 0, 1, false, false), made(2, 3, 7, 3, 2, 1, 1, false, false),  made(1, 17, 8, 3, 1, 1, 1, false, true),
     made(3, 5, 9, 2, 3, 0, 1, false, false), made(2, 20, 10, 3, 2, 0, 1, true, false), made(1, 4, 11, 3, 2, 1, 2, false, true),
     made(9, 2, 6, 5, 1, 2, 1, false, true),  made(1, 40, 13, 2, 2, 0, 1, true, true),  made(2, 33, 112, 3, 2, 1, 1, false, false),
 };
 
-} // namespace
+}  // namespace
 
 TEST_CASE("gradients of max and average pooling go where PyTorch's go") {
     executor alone;
@@ -102,7 +102,8 @@ TEST_CASE("gradients of max and average pooling go where PyTorch's go") {
     for (isa set : sets())
         for (const pool_problem& p : problems)
             for (bool max : {true, false}) {
-                INFO("instruction set " << std::string(name(set)) << ", kernel " << p.kh << " stride " << p.sh << " pad " << p.pt << " c " << p.c << " max " << max);
+                INFO("instruction set " << std::string(name(set)) << ", kernel " << p.kh << " stride " << p.sh << " pad " << p.pt << " c " << p.c << " max "
+                                        << max);
                 const std::vector<float> dy = numbers(p.n * p.c * p.oh * p.ow, 1);
                 std::vector<float> x = numbers(p.n * p.c * p.ih * p.iw, 2);
                 // Few different values: ties in most windows.

@@ -60,4 +60,4 @@ inline double distance(const std::vector<float>& got, const std::vector<double>&
     return most / unit;
 }
 
-} // namespace training_test
+}  // namespace training_test

@@ -45,4 +45,3 @@ SAME_VALUE(throttle::hardware_power_brake, nvmlClocksThrottleReasonHwPowerBrakeS
 #else
 TEST_CASE("the declarations of NVML are held against its header") { say_skipped("nvml.h is not installed"); }
 #endif
-

@@ -60,10 +60,8 @@ static_assert(!same_call<int (*)(int*), int (*)(float*)>() && !same_call<int (*)
 static_assert(!same_call<int (*)(int), int (*)(long long)>() && !same_call<int (*)(int), void (*)(int)>(), "sizes and results count");
 static_assert(!same_call<int (*)(int), int (*)(int, int)>() && !same_call<int (*)(unsigned), int (*)(int)>(), "and so do numbers and signs");
 
-#define SAME_CALL(result, name, parameters) \
-    static_assert(same_call<result(*) parameters, decltype(&::name)>(), #name " is declared otherwise by the vendor");
-#define SAME_VALUE(ours, theirs) \
-    static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs), #ours " is not " #theirs)
+#define SAME_CALL(result, name, parameters) static_assert(same_call<result(*) parameters, decltype(&::name)>(), #name " is declared otherwise by the vendor");
+#define SAME_VALUE(ours, theirs) static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs), #ours " is not " #theirs)
 
 /// The names of a list's functions.
 #define NAME_OF_CALL(result, name, parameters) #name,

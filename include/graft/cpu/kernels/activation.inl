@@ -54,7 +54,7 @@ GRAFT_VECTOR V log(V x) {
     V y = log_normal(select(small, x * V::set1(8388608.0f), x), select(small, V::set1(-23.0f), V::zero()));
     y = select(x < V::zero(), V::set1(std::numeric_limits<float>::quiet_NaN()), y);
     y = select(x == V::zero(), V::zero() - infinity, y);
-    return select((x < infinity), y, x); // infinity and NaN are their own logarithms
+    return select((x < infinity), y, x);  // infinity and NaN are their own logarithms
 }
 
 // erfc(t) for t >= 0, relative error of a few ulp as far as floats go: exp(-t^2) times a polynomial in 1 / (1 + t/2).
@@ -119,7 +119,8 @@ GRAFT_VECTOR V log1p_unit(V u) {
 }
 
 /// One activation of a vector. The kind is a template parameter: switch outside of loops.
-template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta) {
+template <activation Kind>
+GRAFT_VECTOR V activate(V x, float alpha, float beta) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
     if constexpr (Kind == activation::relu) return max(zero, x);
     if constexpr (Kind == activation::clip) return clamp(x, a, b);
@@ -131,7 +132,7 @@ template <activation Kind> GRAFT_VECTOR V activate(V x, float alpha, float beta)
     if constexpr (Kind == activation::tanh) return tanh(x);
     if constexpr (Kind == activation::gelu) return gelu(x);
     if constexpr (Kind == activation::gelu_tanh)
-        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f))); // 2 sqrt(2/pi) (0.044715 x^2, 1)
+        return x * sigmoid(x * fma(x * x, V::set1(0.0713548163f), V::set1(1.59576912f)));  // 2 sqrt(2/pi) (0.044715 x^2, 1)
     if constexpr (Kind == activation::elu) return select(x < zero, a * expm1(x), x);
     if constexpr (Kind == activation::softplus) return max(zero, x) + log1p_unit(exp(zero - abs(x)));
     if constexpr (Kind == activation::mish) {
@@ -174,7 +175,8 @@ GRAFT_VECTOR V mish_slope(V x) {
 }
 
 /// The slope of an activation at x. PyTorch's choices where there are two: at a kink the slope of the flat or lower side.
-template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
+template <activation Kind>
+GRAFT_VECTOR V slope(V x, float alpha, float beta) {
     const V zero = V::zero(), one = V::set1(1.0f), a = V::set1(alpha), b = V::set1(beta);
     if constexpr (Kind == activation::relu) return select(zero < x, one, zero);
     if constexpr (Kind == activation::clip) return select((a < x) & (x < b), one, zero);
@@ -213,18 +215,18 @@ template <activation Kind> GRAFT_VECTOR V slope(V x, float alpha, float beta) {
 /// y[i] = act(x[i]) for i in [0, n); x may be y.
 inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta, const float* x, float* y, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        if constexpr (activation_wanted(activation::id))                                                                         \
-            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
-                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
-                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes);                                            \
-                v = activate<activation::id>(v, alpha, beta);                                                                    \
-                if (lanes == V::W)                                                                                               \
-                    v.store(y + i);                                                                                              \
-                else                                                                                                             \
-                    v.store_partial(y + i, lanes);                                                                               \
-            }                                                                                                                    \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        if constexpr (activation_wanted(activation::id)) \
+            for (std::int64_t i = 0; i < n; i += V::W) { \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W; \
+                V v = lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes); \
+                v = activate<activation::id>(v, alpha, beta); \
+                if (lanes == V::W) \
+                    v.store(y + i); \
+                else \
+                    v.store_partial(y + i, lanes); \
+            } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)
@@ -233,9 +235,7 @@ inline GRAFT_NOINLINE void activate_run(activation kind, float alpha, float beta
 }
 
 /// The same in place.
-GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) {
-    activate_run(kind, alpha, beta, y, y, n);
-}
+GRAFT_FORCE_INLINE void activate_run(float* y, std::int64_t n, activation kind, float alpha, float beta) { activate_run(kind, alpha, beta, y, y, n); }
 
 /// Whether the activation is none, relu or clip; then [low, high] are its bounds, to be applied with clamp.
 GRAFT_FORCE_INLINE bool bounds_of(const epilogue& ep, float& low, float& high) {

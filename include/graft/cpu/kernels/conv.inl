@@ -10,17 +10,17 @@ struct tap_row {
 };
 
 struct tile_job {
-    const float* x; // image, first block of the group
+    const float* x;  // image, first block of the group
     const float* w;
-    const float* bias; // null, or the channels of the tile
+    const float* bias;  // null, or the channels of the tile
     const float* residual;
-    float* y; // first pixel, first block
+    float* y;  // first pixel, first block
     std::int64_t in_plane, out_plane;
-    std::int64_t ic; // channels to sum over
+    std::int64_t ic;  // channels to sum over
     const tap_row* taps;
     int tap_count, first_lane;
-    int channels; // real ones of this tile, from 1 to NV * W
-    int pixels;   // real ones, from 1 to M
+    int channels;  // real ones of this tile, from 1 to NV * W
+    int pixels;    // real ones, from 1 to M
 };
 
 static constexpr int conv_tile_pixels = V::registers == 32 ? 14 : 6;
@@ -40,7 +40,8 @@ GRAFT_VECTOR const float* zero_pixel() {
     return zeros;
 }
 
-template <int M, int NV> GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
+template <int M, int NV>
+GRAFT_VECTOR void start_tile(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
     for (int v = 0; v < NV; ++v) {
         V b = V::zero();
@@ -63,7 +64,8 @@ GRAFT_NOINLINE inline void finish_run(const conv_args& a, float* tile, float* y,
     }
 }
 
-template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
+template <int M, int NV>
+GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const tile_job& job) {
     GRAFT_UNROLL
     for (int v = 0; v < NV; ++v) {
         GRAFT_UNROLL
@@ -72,7 +74,8 @@ template <int M, int NV> GRAFT_VECTOR void add_residual(V (&sum)[M][NV], const t
     }
 }
 
-template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
+template <int M, int NV>
+GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_args& a, const tile_job& job) {
     if (job.residual && !a.p.ep.residual_after_activation) add_residual(sum, job);
     if (a.run_activation) {
         alignas(64) float tile[NV][M][V::W];
@@ -82,8 +85,7 @@ template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_
             for (int m = 0; m < M; ++m) sum[m][v].store(tile[v][m]);
         }
         for (int v = 0; v < NV; ++v)
-            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr,
-                       job.pixels * V::W);
+            finish_run(a, tile[v][0], job.y + v * job.out_plane, job.residual ? job.residual + v * job.out_plane : nullptr, job.pixels * V::W);
         return;
     }
     if (a.clamp) {
@@ -103,7 +105,8 @@ template <int M, int NV> GRAFT_VECTOR void end_tile(V (&sum)[M][NV], const conv_
     }
 }
 
-template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
+template <int M, int NV>
+GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const float* w, const float* const* p, int k) {
     V b[NV];
     GRAFT_UNROLL
     for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
@@ -116,7 +119,8 @@ template <int M, int NV> GRAFT_VECTOR void fma_pixels(V (&sum)[M][NV], const flo
 }
 
 // As fma_pixels, with pixels Step floats apart: one register addresses them all.
-template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
+template <int Step, int M, int NV>
+GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV], const float* w, const float* p) {
     V b[NV];
     GRAFT_UNROLL
     for (int v = 0; v < NV; ++v) b[v] = V::load(w + v * V::W);
@@ -128,7 +132,8 @@ template <int Step, int M, int NV> GRAFT_VECTOR void fma_adjacent(V (&sum)[M][NV
     }
 }
 
-template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
+template <int M, int NV>
+GRAFT_NOINLINE inline void conv_tile(const conv_args& a, const tile_job& job) {
     V sum[M][NV];
     start_tile(sum, job);
     const float *w = job.w, *x = job.x;
@@ -154,8 +159,7 @@ template <int M, int NV> GRAFT_NOINLINE inline void conv_tile(const conv_args& a
                 GRAFT_UNROLL
                 for (int m = 0; m < M; ++m) {
                     const std::intptr_t at = row.at[m];
-                    p[m] =
-                        reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
+                    p[m] = reinterpret_cast<const float*>(zeros + ((from + at * std::intptr_t(V::W * sizeof(float))) & ~(at >> 31)));
                 }
                 for (int k = 0; k < channels; ++k, w += NV * V::W) fma_pixels(sum, w, p, k);
             }
@@ -197,8 +201,7 @@ GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, 
     const int used = (width + V::W - 1) / V::W;
     for (int ky = 0; ky < p.kh; ++ky)
         for (int kx = 0; kx < p.kw; ++kx, ++rows) {
-            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw),
-                    both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
+            const I down = I::set1(ky * p.dh), right = I::set1(kx * p.dw), both = I::set1(static_cast<std::int32_t>(ky * p.dh * p.iw + kx * p.dw));
             bool inside = false, whole = true;
             for (int i = 0; i < parts && i < used; ++i) {
                 const I iy = I::load(first[0] + i * V::W) + down, ix = I::load(first[1] + i * V::W) + right;
@@ -214,8 +217,8 @@ GRAFT_NOINLINE inline void fill_taps(const conv_problem& p, std::int64_t pixel, 
 
 // Channels of a group that shares its vectors with other groups: a tile is computed apart, and only its own lanes come from
 // the residual and go to y.
-GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels,
-                                       std::int64_t pixel, int pixels) {
+GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int64_t image, std::int64_t channel, int channels, std::int64_t pixel,
+                                       int pixels) {
     const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
     for (int j = 0; j < channels; ++j) {
         const std::int64_t c = channel + j;
@@ -223,8 +226,8 @@ GRAFT_NOINLINE inline void gather_tile(const conv_args& a, float* tile, std::int
         for (int m = 0; m < pixels; ++m) tile[((j / V::W) * 14 + m) * V::W + j % V::W] = from[m * V::W];
     }
 }
-GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel,
-                                        int channels, std::int64_t pixel, int pixels) {
+GRAFT_NOINLINE inline void scatter_tile(const conv_args& a, const float* tile, std::int64_t image, std::int64_t channel, int channels, std::int64_t pixel,
+                                        int pixels) {
     const std::int64_t plane = a.p.oh * a.p.ow, blocks = (a.p.oc + V::W - 1) / V::W;
     for (int j = 0; j < channels; ++j) {
         const std::int64_t c = channel + j;
@@ -252,15 +255,13 @@ inline void conv_generic(const conv_args& a, std::int64_t task) {
                 V sum[1][1];
                 start_tile(sum, job);
                 for (std::int64_t left = a.icg, c = group * a.icg; left > 0;) {
-                    const int lane = static_cast<int>(c % V::W),
-                              channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
+                    const int lane = static_cast<int>(c % V::W), channels = left < V::W - lane ? static_cast<int>(left) : V::W - lane;
                     const float* x = a.x + (image * in_blocks + c / V::W) * in_plane + lane;
                     for (int ky = 0; ky < p.kh; ++ky)
                         for (int kx = 0; kx < p.kw; ++kx, w += channels * stride) {
                             const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
                             if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
-                            for (int k = 0; k < channels; ++k)
-                                sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
+                            for (int k = 0; k < channels; ++k) sum[0][0] = fma(V::set1(x[(iy * p.iw + ix) * V::W + k]), V::load(w + k * stride), sum[0][0]);
                         }
                     left -= channels;
                     c += channels;
@@ -291,8 +292,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
     const int taps = p.kh * p.kw;
 
     tap_row rows[conv_table_rows];
-    const std::int64_t at_once =
-        conv_table_rows / taps - 1; // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // tiles whose tables fit, small ones counted; choose_conv sees to it that one does
     alignas(64) float scattered[2 * 14 * V::W], gathered[2 * 14 * V::W];
     if (a.scatter) std::memset(gathered, 0, sizeof gathered);
     tile_job job;
@@ -321,8 +321,7 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
                 job.taps = rows + t * taps;
                 job.y = a.scatter ? scattered : a.y + base + i * V::W;
                 job.residual = !a.residual ? nullptr : a.scatter ? gathered : a.residual + base + i * V::W;
-                if (a.scatter && a.residual)
-                    gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
+                if (a.scatter && a.residual) gather_tile(a, gathered, image, group * a.ocg + channel, job.channels, i, job.pixels);
                 run_tile(a, job);
                 if (a.scatter) scatter_tile(a, scattered, image, group * a.ocg + channel, job.channels, i, job.pixels);
             }
@@ -334,7 +333,8 @@ inline void conv_direct(const conv_args& a, std::int64_t task) {
 // in the stride, padding included, so that the pixels of a tile are adjacent floats for every tap.
 static constexpr int first_layer_floats = 16384, first_layer_taps = 4096;
 
-template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
+template <int NV>
+GRAFT_NOINLINE inline void first_tile(const conv_args& a, const tile_job& job, const std::int32_t* offsets) {
     constexpr int M = conv_tile_pixels;
     V sum[M][NV];
     start_tile(sum, job);
@@ -344,8 +344,7 @@ template <int NV> GRAFT_NOINLINE inline void first_tile(const conv_args& a, cons
 }
 
 // out[phase][i] = row[first + i * step + phase] for i in [0, n), 0 outside [0, width).
-GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n,
-                                      float* out) {
+GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t step, std::int64_t n, float* out) {
     // Whole steps [low, high) are inside.
     std::int64_t low = first < 0 ? (-first + step - 1) / step : 0, high = width > first ? (width - first) / step : 0;
     if (high > n) high = n;
@@ -376,8 +375,7 @@ GRAFT_NOINLINE inline void gather_row(const float* row, std::int64_t width, std:
 inline void conv_first_layer(const conv_args& a, std::int64_t task) {
     constexpr int M = conv_tile_pixels;
     const conv_problem& p = a.p;
-    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M,
-                       ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
+    const std::int64_t ox0 = task % a.batches * a.batch_tiles * M, ox1 = ox0 + a.batch_tiles * M < p.ow ? ox0 + a.batch_tiles * M : p.ow;
     task /= a.batches;
     const std::int64_t oy0 = task % a.tasks_per_batch * a.pairs_per_task, image = task / a.tasks_per_batch;
     const std::int64_t oy1 = oy0 + a.pairs_per_task < p.oh ? oy0 + a.pairs_per_task : p.oh;
@@ -390,8 +388,8 @@ inline void conv_first_layer(const conv_args& a, std::int64_t task) {
         for (std::int64_t r = 0; r < high; ++r) {
             const std::int64_t iy = oy0 * p.sh - p.pt + r;
             const bool inside = iy >= 0 && iy < p.ih;
-            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw,
-                       length, rows + (c * high + r) * row_floats);
+            gather_row(a.x + ((image * p.ic + c) * p.ih + (inside ? iy : 0)) * p.iw, inside ? p.iw : 0, ox0 * p.sw - p.pl, p.sw, length,
+                       rows + (c * high + r) * row_floats);
         }
         for (int ky = 0; ky < p.kh; ++ky) {
             std::int64_t phase = 0, at = 0;

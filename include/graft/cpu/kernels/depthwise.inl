@@ -8,8 +8,7 @@ struct depthwise_input {
 
 // M outputs of one row, all of whose columns are inside; S is the stride, [ky0, ky1) the rows that are inside.
 template <int M, int S>
-GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0,
-                                 int ky1) {
+GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const float* x, std::int64_t row_step, int ky0, int ky1) {
     const conv_problem& p = a.p;
     V sum[M][1];
     start_tile(sum, job);
@@ -26,8 +25,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
 }
 
 // One output, whose taps may lie outside.
-GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy,
-                                           std::int64_t ox) {
+GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& job, const depthwise_input& in, std::int64_t oy, std::int64_t ox) {
     const conv_problem& p = a.p;
     V sum[1][1];
     start_tile(sum, job);
@@ -42,8 +40,7 @@ GRAFT_NOINLINE inline void depthwise_pixel(const conv_args& a, const tile_job& j
 
 // Rows [oy0, oy1) of `in`'s outputs; job's y and residual begin with the first of them. S is the stride, 0 for one without tiles.
 template <int S>
-GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0,
-                                          std::int64_t oy1) {
+GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, const depthwise_input& in, std::int64_t oy0, std::int64_t oy1) {
     const conv_problem& p = a.p;
     // Outputs [left, right) read no column outside.
     std::int64_t left = (in.pl + p.sw - 1) / p.sw, right = in.iw + in.pl - std::int64_t(p.kw - 1) * p.dw;
@@ -77,8 +74,7 @@ GRAFT_NOINLINE inline void depthwise_rows(const conv_args& a, tile_job job, cons
 inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W;
-    const std::int64_t first = task % a.batches * a.batch_tiles,
-                       last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
+    const std::int64_t first = task % a.batches * a.batch_tiles, last = first + a.batch_tiles < p.oh ? first + a.batch_tiles : p.oh;
     task /= a.batches;
     const std::int64_t channel = task % blocks * V::W;
     tile_job job;
@@ -93,8 +89,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     constexpr std::int64_t room = 10240;
     alignas(64) float copy[room];
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
-    const std::int64_t fit =
-        room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1; // rows of outputs that it feeds
+    const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
     for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
@@ -111,15 +106,15 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
         for (std::int64_t y = 0; y < part.ih; ++y) {
             const std::int64_t iy = oy0 * p.sh - p.pt + y, end = iy >= 0 && iy < p.ih ? p.iw + p.pl : 0;
             const float* from = whole.x + (iy * p.iw - p.pl) * V::W;
-            for (std::int64_t x = 0; x < wide; ++x, to += V::W)
-                (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
+            for (std::int64_t x = 0; x < wide; ++x, to += V::W) (x >= p.pl && x < end ? V::load(from + x * V::W) : V::zero()).store(to);
         }
         rows(a, job, part, 0, oy1 - oy0);
     }
 }
 
 // Groups of 2, 4 or 8 channels that share vectors: each output lane reads the lanes of its own group, by permutation.
-template <int M> GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
+template <int M>
+GRAFT_NOINLINE inline void shared_tile(const conv_args& a, const tile_job& job) {
     const int channels = static_cast<int>(a.icg);
     V sum[M][1];
     start_tile(sum, job);
@@ -152,8 +147,7 @@ inline void conv_shared(const conv_args& a, std::int64_t task) {
     const conv_problem& p = a.p;
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, pixels = p.oh * p.ow, in_plane = p.ih * p.iw * V::W;
     const std::int64_t first = task % a.batches * a.batch_tiles * conv_tile_pixels;
-    const std::int64_t last =
-        first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
+    const std::int64_t last = first + a.batch_tiles * conv_tile_pixels < pixels ? first + a.batch_tiles * conv_tile_pixels : pixels;
     task /= a.batches;
     const std::int64_t image = task / a.tasks_per_batch, block0 = task % a.tasks_per_batch * a.pairs_per_task;
     const std::int64_t block1 = block0 + a.pairs_per_task < blocks ? block0 + a.pairs_per_task : blocks;

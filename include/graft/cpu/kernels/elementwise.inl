@@ -1,6 +1,7 @@
 // Elementwise kernels: text, included once for each instruction set.
 
-template <unary Op> GRAFT_VECTOR V apply(V x) {
+template <unary Op>
+GRAFT_VECTOR V apply(V x) {
     if constexpr (Op == unary::abs) return abs(x);
     if constexpr (Op == unary::neg) return x ^ V::set1(-0.0f);
     if constexpr (Op == unary::exp) return exp(x);
@@ -15,7 +16,8 @@ template <unary Op> GRAFT_VECTOR V apply(V x) {
     if constexpr (Op == unary::square) return x * x;
 }
 
-template <binary Op> GRAFT_VECTOR V apply(V a, V b) {
+template <binary Op>
+GRAFT_VECTOR V apply(V a, V b) {
     if constexpr (Op == binary::add) return a + b;
     if constexpr (Op == binary::sub) return a - b;
     if constexpr (Op == binary::mul) return a * b;
@@ -34,17 +36,17 @@ template <binary Op> GRAFT_VECTOR V apply(V a, V b) {
 
 inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
     switch (op) {
-#define GRAFT_X(id)                                                                                                              \
-    case unary::id:                                                                                                              \
-        if constexpr (unary_wanted(unary::id))                                                                                   \
-            for (std::int64_t i = 0; i < n; i += V::W) {                                                                         \
-                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W;                                                 \
-                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes));                          \
-                if (lanes == V::W)                                                                                               \
-                    v.store(y + i);                                                                                              \
-                else                                                                                                             \
-                    v.store_partial(y + i, lanes);                                                                               \
-            }                                                                                                                    \
+#define GRAFT_X(id) \
+    case unary::id: \
+        if constexpr (unary_wanted(unary::id)) \
+            for (std::int64_t i = 0; i < n; i += V::W) { \
+                const int lanes = n - i < V::W ? static_cast<int>(n - i) : V::W; \
+                V v = apply<unary::id>(lanes == V::W ? V::load(x + i) : V::load_partial(x + i, lanes)); \
+                if (lanes == V::W) \
+                    v.store(y + i); \
+                else \
+                    v.store_partial(y + i, lanes); \
+            } \
         return;
         GRAFT_X(abs)
         GRAFT_X(neg)
@@ -64,7 +66,8 @@ inline void unary_run(unary op, const float* x, float* y, std::int64_t n) {
 
 // An operand that is one element for the whole row is spread over a vector in memory and read again and again: so one
 // loop serves every form.
-template <binary Op> GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
+template <binary Op>
+GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
     const V low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t n = g.n, whole = n - n % V::W;
     const int lanes = static_cast<int>(n - whole);
@@ -72,8 +75,7 @@ template <binary Op> GRAFT_FORCE_INLINE void binary_loop(const binary_rows& g) {
         // Pixels of the blocked layout against one number for each channel.
         const float *a = g.a, *b = g.b;
         float* y = g.y;
-        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row)
-            clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
+        for (std::int64_t r = 0; r < g.rows; ++r, a += g.a_row, b += g.b_row, y += g.y_row) clamp(apply<Op>(V::load(a), V::load(b)), low, high).store(y);
         return;
     }
     float spread_a[V::W], spread_b[V::W];
@@ -105,7 +107,7 @@ inline bool power_run(const binary_rows& g) {
                 x = x * x * x;
             else if (e == -1.0f)
                 x = V::set1(1.0f) / x;
-            else // powf has +0 for -0 and infinity for -infinity
+            else  // powf has +0 for -0 and infinity for -infinity
                 x = sqrt(select(x == V::zero() - infinity, infinity, x + V::zero()));
             clamp(x, low, high).store_partial(g.y + r * g.y_row + i, lanes);
         }

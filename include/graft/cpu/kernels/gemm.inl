@@ -8,8 +8,8 @@ constexpr int gemm_columns = 2 * V::W;
 
 // out = init + A * B for R rows and one panel; null `init` is zero.
 template <int R>
-inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length,
-                                     const float* init, std::int64_t init_row, float* out, std::int64_t out_row) {
+inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
+                                     std::int64_t init_row, float* out, std::int64_t out_row) {
     V acc[R][2];
     if (init) {
         GRAFT_UNROLL
@@ -49,9 +49,8 @@ GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
 }
-GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step,
-                                  std::int64_t length, const float* init, std::int64_t init_row, float* out,
-                                  std::int64_t out_row) {
+GRAFT_FORCE_INLINE void gemm_tile(int rows, const float* a, std::int64_t lda, const float* b, std::int64_t b_step, std::int64_t length, const float* init,
+                                  std::int64_t init_row, float* out, std::int64_t out_row) {
     if (rows == gemm_rows) return gemm_tile<gemm_rows>(a, lda, b, b_step, length, init, init_row, out, out_row);
     if (gemm_rows > 8 && rows == 8) return gemm_tile<8>(a, lda, b, b_step, length, init, init_row, out, out_row);
     if (rows == 4) return gemm_tile<4>(a, lda, b, b_step, length, init, init_row, out, out_row);
@@ -74,8 +73,7 @@ struct gemm_end {
 };
 
 // C = clamp(tile * alpha + bias + residual) for the rows from i and the columns from j.
-inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j,
-                                       int rows, int n) {
+inline GRAFT_NOINLINE void gemm_finish(const gemm_block& g, const gemm_end& e, const float* tile, std::int64_t i, std::int64_t j, int rows, int n) {
     const V low = V::set1(e.low), high = V::set1(e.high), alpha = V::set1(g.alpha);
     const bool per_column = e.bias && g.bias_of == bias_kind::column;
     for (int o = 0; o < n; o += V::W) {
@@ -114,8 +112,7 @@ inline void gemm_run(const gemm_block& g) {
         const std::int64_t length = g.k - l < part ? g.k - l : part;
         const bool first = l == 0, last = l + length >= g.k;
         for (std::int64_t i = 0; i < g.m;) {
-            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height,
-                      back = height - rows;
+            const int height = gemm_tile_rows(g.m - i, i), rows = g.m - i < height ? static_cast<int>(g.m - i) : height, back = height - rows;
             const std::int64_t top = i - back;
             for (std::int64_t j = 0; j < g.n; j += gemm_columns) {
                 const int n = g.n - j < gemm_columns ? static_cast<int>(g.n - j) : gemm_columns;
@@ -136,8 +133,7 @@ inline void gemm_run(const gemm_block& g) {
                     init = tile, init_row = gemm_columns;
                 }
                 float* c = g.c + i * g.ldc + j;
-                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile,
-                          direct ? g.ldc : gemm_columns);
+                gemm_tile(height, g.a + top * g.lda + l, g.lda, b, step, length, init, init_row, direct ? c : tile, direct ? g.ldc : gemm_columns);
                 if (last && finish)
                     gemm_finish(g, e, tile + back * gemm_columns, i, j, rows, n);
                 else if (!direct)
@@ -169,9 +165,7 @@ inline void gemm_pack_run(const gemm_pack& g) {
             const int lanes = j >= g.n ? 0 : g.n - j < V::W ? static_cast<int>(g.n - j) : V::W;
             if (!g.transposed) {
                 for (std::int64_t l = 0; l < g.k; ++l) {
-                    const V row = !lanes          ? V::zero()
-                                  : lanes == V::W ? V::load(g.b + l * g.ldb + j)
-                                                  : V::load_partial(g.b + l * g.ldb + j, lanes);
+                    const V row = !lanes ? V::zero() : lanes == V::W ? V::load(g.b + l * g.ldb + j) : V::load_partial(g.b + l * g.ldb + j, lanes);
                     row.store(out + l * gemm_columns);
                 }
                 continue;

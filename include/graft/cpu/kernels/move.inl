@@ -2,8 +2,7 @@
 
 // Bytes, halves and doublewords: blocks of 16 x 16, so that the lines of both sides are used up while they are there.
 template <class T>
-GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, void* to, std::int64_t y_row, std::int64_t rows,
-                                         std::int64_t columns) {
+GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, void* to, std::int64_t y_row, std::int64_t rows, std::int64_t columns) {
     constexpr std::int64_t side = 16;
     const char* x = static_cast<const char*>(from);
     char* y = static_cast<char*>(to);
@@ -22,8 +21,7 @@ GRAFT_FORCE_INLINE void transpose_blocks(const void* from, std::int64_t x_row, v
     }
 }
 
-inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::int64_t y_row, std::int64_t rows,
-                             std::int64_t columns) {
+inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns) {
     if (rows < 4 || columns < 4) return transpose_blocks<float>(x, x_row, y, y_row, rows, columns);
     for (std::int64_t j = 0; j < columns; j += V::W) {
         const int wide = columns - j < V::W ? static_cast<int>(columns - j) : V::W;
@@ -47,8 +45,7 @@ inline void transpose_floats(const float* x, std::int64_t x_row, float* y, std::
     }
 }
 
-inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows,
-                          std::int64_t columns) {
+inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, std::int64_t y_row, std::int64_t rows, std::int64_t columns) {
     if (size == 4) return transpose_floats(static_cast<const float*>(x), x_row, static_cast<float*>(y), y_row, rows, columns);
     if (size == 1) return transpose_blocks<std::uint8_t>(x, x_row, y, y_row, rows, columns);
     if (size == 2) return transpose_blocks<std::uint16_t>(x, x_row, y, y_row, rows, columns);
@@ -56,20 +53,20 @@ inline void transpose_run(int size, const void* x, std::int64_t x_row, void* y, 
 }
 
 // Widens or narrows n elements by a vector function; the last ones through a full vector of zeros and copies.
-#define GRAFT_CONVERT(name, From, To, expression)                                                                                \
-    inline void name(const From* x, To* y, std::int64_t n) {                                                                     \
-        std::int64_t i = 0;                                                                                                      \
-        for (; i + V::W <= n; i += V::W) {                                                                                       \
-            const From* from = x + i;                                                                                            \
-            To* to = y + i;                                                                                                      \
-            expression;                                                                                                          \
-        }                                                                                                                        \
-        if (i == n) return;                                                                                                      \
-        From from[V::W] = {};                                                                                                    \
-        To to[V::W];                                                                                                             \
-        std::memcpy(from, x + i, static_cast<std::size_t>(n - i) * sizeof(From));                                                \
-        expression;                                                                                                              \
-        std::memcpy(y + i, to, static_cast<std::size_t>(n - i) * sizeof(To));                                                    \
+#define GRAFT_CONVERT(name, From, To, expression) \
+    inline void name(const From* x, To* y, std::int64_t n) { \
+        std::int64_t i = 0; \
+        for (; i + V::W <= n; i += V::W) { \
+            const From* from = x + i; \
+            To* to = y + i; \
+            expression; \
+        } \
+        if (i == n) return; \
+        From from[V::W] = {}; \
+        To to[V::W]; \
+        std::memcpy(from, x + i, static_cast<std::size_t>(n - i) * sizeof(From)); \
+        expression; \
+        std::memcpy(y + i, to, static_cast<std::size_t>(n - i) * sizeof(To)); \
     }
 GRAFT_CONVERT(from_float16, std::uint16_t, float, load_f16(from).store(to))
 GRAFT_CONVERT(to_float16, float, std::uint16_t, store_f16(V::load(from), to))
@@ -79,8 +76,7 @@ GRAFT_CONVERT(to_bfloat16, float, std::uint16_t, store_bf16(V::load(from), to))
 
 inline void quantize_run(const float* x, void* y, std::int64_t n, float scale, int zero, bool is_signed) {
     const int lowest_code = is_signed ? -128 : 0;
-    const V low = V::set1(static_cast<float>(lowest_code - zero)), high = V::set1(static_cast<float>(lowest_code + 255 - zero)),
-            s = V::set1(scale);
+    const V low = V::set1(static_cast<float>(lowest_code - zero)), high = V::set1(static_cast<float>(lowest_code + 255 - zero)), s = V::set1(scale);
     const I z = I::set1(zero);
     std::uint8_t* codes = static_cast<std::uint8_t*>(y);
     for (std::int64_t i = 0; i < n; i += V::W) {

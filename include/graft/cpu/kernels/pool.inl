@@ -52,7 +52,8 @@ GRAFT_VECTOR void pool_tile(const pool_args& a, const float* x, std::int64_t ste
 }
 
 // One task: a band of rows of one plane, or of one block of channels.
-template <class Reduce> GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
+template <class Reduce>
+GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
     const pool_problem& p = a.p;
     const bool blocked = p.l == layout::blocked;
     const std::int64_t plane = task / a.bands, width = blocked ? V::W : 1;
@@ -74,8 +75,7 @@ template <class Reduce> GRAFT_VECTOR void pool_band(const pool_args& a, std::int
                 if (p.sw == 1 && ox >= left && ox + V::W <= right) {
                     Reduce r;
                     for (int ky = rows.first; ky < rows.last; ++ky)
-                        for (int kx = 0; kx < p.kw; ++kx)
-                            r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
+                        for (int kx = 0; kx < p.kw; ++kx) r.take(V::load(row + std::int64_t(ky) * p.dh * p.iw + ix + std::int64_t(kx) * p.dw));
                     r.value(static_cast<float>(rows.counted * p.kw)).store(y + ox);
                     ox += V::W;
                 } else {
@@ -105,8 +105,7 @@ inline void average_pool(const pool_args& a, std::int64_t task) { pool_band<sum_
 
 // One value for each plane or block: four running results, joined in one order.
 template <class Reduce>
-GRAFT_VECTOR void reduce_planes(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float divisor,
-                                float neutral, float* y) {
+GRAFT_VECTOR void reduce_planes(const float* x, std::int64_t planes, std::int64_t pixels, bool blocked, float divisor, float neutral, float* y) {
     const std::int64_t vectors = blocked ? pixels : pixels / V::W, step = blocked ? pixels * V::W : pixels;
     const int tail = blocked ? 0 : static_cast<int>(pixels % V::W);
     for (std::int64_t plane = 0; plane < planes; ++plane, x += step) {

@@ -10,7 +10,8 @@ GRAFT_VECTOR void store_some(V v, float* p, int lanes) {
         v.store_partial(p, lanes);
 }
 
-template <reduction Kind> struct reducer {
+template <reduction Kind>
+struct reducer {
     static GRAFT_VECTOR V start() {
         const float infinity = std::numeric_limits<float>::infinity();
         return V::set1(Kind == reduction::max ? -infinity : Kind == reduction::min ? infinity : 0.0f);
@@ -39,7 +40,8 @@ template <reduction Kind> struct reducer {
 };
 
 // One row. `shift` is taken off every element first (the mean, for a variance).
-template <reduction Kind> GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
+template <reduction Kind>
+GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
     using R = reducer<Kind>;
     const V s = V::set1(shift);
     V a = R::start(), b = a, c = a, d = a;
@@ -59,10 +61,10 @@ template <reduction Kind> GRAFT_FORCE_INLINE float reduce_row(const float* x, st
 }
 
 // Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
-template <reduction Kind> inline double long_sum(const float* x, std::int64_t n, float offset) {
+template <reduction Kind>
+inline double long_sum(const float* x, std::int64_t n, float offset) {
     double total = 0;
-    for (std::int64_t i = 0; i < n; i += 2048)
-        total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
+    for (std::int64_t i = 0; i < n; i += 2048) total += static_cast<double>(reduce_row<Kind>(x + i, n - i < 2048 ? n - i : 2048, offset));
     return total;
 }
 
@@ -171,7 +173,10 @@ inline void normalize_run(const normalize_rows& g) {
         const double count = static_cast<double>(g.n), exact = g.centered ? long_sum<reduction::sum>(x, g.n, 0) / count : 0.0;
         const float mean = static_cast<float>(exact), rest = static_cast<float>(exact - static_cast<double>(mean));
         const double variance = long_sum<reduction::sum_square>(x, g.n, mean) / count - static_cast<double>(rest) * static_cast<double>(rest);
-        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0 ? variance : variance != variance ? variance : 0) + static_cast<double>(g.epsilon)));
+        const float inverse = static_cast<float>(1.0 / std::sqrt((variance > 0           ? variance
+                                                                  : variance != variance ? variance
+                                                                                         : 0) +
+                                                                 static_cast<double>(g.epsilon)));
         if (g.mean) g.mean[r] = mean;
         if (g.inverse_deviation) g.inverse_deviation[r] = inverse;
         const V m = V::set1(mean), s = V::set1(inverse), left = V::set1(-rest * inverse);
@@ -179,8 +184,7 @@ inline void normalize_run(const normalize_rows& g) {
             for (std::int64_t i = 0; i < g.n; i += V::W) {
                 const int lanes = lanes_left(g.n, i);
                 const V v = fma(load_some(x + i, lanes) - m, s, left);
-                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f),
-                        beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
+                const V gamma = g.gamma ? load_some(g.gamma + i, lanes) : V::set1(1.0f), beta = g.beta ? load_some(g.beta + i, lanes) : V::zero();
                 store_some(fma(v, gamma, beta), y + i, lanes);
             }
             continue;
@@ -238,14 +242,12 @@ inline void arg_rows(bool lowest, bool last, const float* x, std::int64_t* y, st
     }
 }
 
-inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner,
-                        std::int64_t count) {
+inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
     for (std::int64_t j = 0; j < count; j += V::W) {
         const int lanes = lanes_left(count, j);
         arg_state s{V::zero(), V::set1(lowest ? -0.0f : 0.0f), I::set1(0), last};
         s.best = load_some(x + j, lanes) ^ s.sign;
-        for (std::int64_t i = 1; i < n; ++i)
-            s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
+        for (std::int64_t i = 1; i < n; ++i) s.look(load_some(x + i * inner + j, lanes), I::set1(static_cast<std::int32_t>(i)), M::lanes(V::W));
         std::int32_t at[V::W];
         s.at.store(at);
         for (int i = 0; i < lanes; ++i) y[j + i] = at[i];
@@ -254,13 +256,11 @@ inline void arg_columns(bool lowest, bool last, const float* x, std::int64_t* y,
 
 inline const rows_kernels* rows_table() {
     constexpr bool softmax = wanted("Softmax") || wanted("LogSoftmax"), arg = wanted("ArgMax") || wanted("ArgMin");
-    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") ||
-                               wanted("GroupNormalization");
-    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") ||
-                            wanted("ReduceL1") || wanted("ReduceL2") || wanted("ReduceSumSquare");
-    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr,    softmax ? &softmax_columns : nullptr,
-                                         normalize ? &normalize_run : nullptr, reduce ? &reduce_rows : nullptr,
-                                         reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
+    constexpr bool normalize = wanted("LayerNormalization") || wanted("RMSNormalization") || wanted("InstanceNormalization") || wanted("GroupNormalization");
+    constexpr bool reduce = wanted("ReduceSum") || wanted("ReduceMean") || wanted("ReduceMax") || wanted("ReduceMin") || wanted("ReduceL1") ||
+                            wanted("ReduceL2") || wanted("ReduceSumSquare");
+    static constexpr rows_kernels all = {softmax ? &softmax_rows : nullptr, softmax ? &softmax_columns : nullptr, normalize ? &normalize_run : nullptr,
+                                         reduce ? &reduce_rows : nullptr,   reduce ? &reduce_columns : nullptr,   arg ? &arg_rows : nullptr,
                                          arg ? &arg_columns : nullptr};
     return &all;
 }

@@ -14,7 +14,6 @@
 #include "winograd.inl"
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
-                                     elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
     return all;
 }

@@ -111,11 +111,9 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
     const std::int64_t blocks = (p.oc + V::W - 1) / V::W, per_image = a.tiles_high * a.tiles_wide, element = a.out_element;
     const std::int64_t left = p.oc - block * V::W;
     V bias = V::zero();
-    if (a.bias)
-        bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
+    if (a.bias) bias = left >= V::W ? V::load(a.bias + block * V::W) : V::load_partial(a.bias + block * V::W, static_cast<int>(left));
     const V low = V::set1(a.low), high = V::set1(a.high);
-    const bool before = a.residual && !p.ep.residual_after_activation,
-               after = a.residual && p.ep.residual_after_activation && !a.run_activation;
+    const bool before = a.residual && !p.ep.residual_after_activation, after = a.residual && p.ep.residual_after_activation && !a.run_activation;
     for (std::int64_t tile = first; tile < last; ++tile) {
         const std::int64_t image = tile / per_image, oy = tile % per_image / a.tiles_wide * m, ox = tile % a.tiles_wide * m;
         const float* from = a.products + (block * a.tile_room + (tile - a.first_tile)) * V::W;
@@ -129,8 +127,7 @@ GRAFT_VECTOR void winograd_output_tiles(const conv_args& a, std::int64_t block, 
             for (int i = 0; i < m; ++i) half[j][i] = y[i];
         }
         const std::int64_t at = (((image * blocks + block) * p.oh + oy) * p.ow + ox) * V::W;
-        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m),
-                  columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
+        const int rows = static_cast<int>(p.oh - oy < m ? p.oh - oy : m), columns = static_cast<int>(p.ow - ox < m ? p.ow - ox : m);
         for (int i = 0; i < rows; ++i) {
             V row[N], y[m];
             GRAFT_UNROLL

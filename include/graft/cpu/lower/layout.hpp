@@ -140,11 +140,20 @@ protected:
         static constexpr struct {
             const char *op, *domain;
             bool (layouter::*fits)(const node&);  // null: always
-        } rows[] = {{"Activation", "graft", nullptr},           {"ScaleShift", "graft", nullptr},          {"Sum", "graft", nullptr},
-                    {"GlobalAveragePool", "", nullptr},         {"GlobalMaxPool", "", nullptr},            {"MaxPool", "", &layouter::pool_on_blocks},
-                    {"AveragePool", "", &layouter::pool_on_blocks}, {"Mul", "", &layouter::binary_on_blocks}, {"Add", "", &layouter::binary_on_blocks},
-                    {"Sub", "", &layouter::binary_on_blocks},   {"Div", "", &layouter::binary_on_blocks},  {"Max", "", &layouter::binary_on_blocks},
-                    {"Min", "", &layouter::binary_on_blocks},   {"Concat", "", &layouter::concat_on_blocks}};
+        } rows[] = {{"Activation", "graft", nullptr},
+                    {"ScaleShift", "graft", nullptr},
+                    {"Sum", "graft", nullptr},
+                    {"GlobalAveragePool", "", nullptr},
+                    {"GlobalMaxPool", "", nullptr},
+                    {"MaxPool", "", &layouter::pool_on_blocks},
+                    {"AveragePool", "", &layouter::pool_on_blocks},
+                    {"Mul", "", &layouter::binary_on_blocks},
+                    {"Add", "", &layouter::binary_on_blocks},
+                    {"Sub", "", &layouter::binary_on_blocks},
+                    {"Div", "", &layouter::binary_on_blocks},
+                    {"Max", "", &layouter::binary_on_blocks},
+                    {"Min", "", &layouter::binary_on_blocks},
+                    {"Concat", "", &layouter::concat_on_blocks}};
         for (const auto& row : rows)
             if (is(n, row.op, row.domain)) return !row.fits || (this->*row.fits)(n);
         return false;
@@ -286,8 +295,8 @@ protected:
 
     const lowering& with_;
     cpu::isa level_;
-    layout blocks_;            // of this instruction set
-    bool convolves_ = false;   // whether the graph has a convolution, so that blocks are wanted
+    layout blocks_;           // of this instruction set
+    bool convolves_ = false;  // whether the graph has a convolution, so that blocks are wanted
     std::vector<value_id> other_;
 };
 

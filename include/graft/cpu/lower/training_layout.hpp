@@ -18,17 +18,25 @@ private:
         static constexpr struct {
             const char* op;
             unsigned in, out;
-        } images[] = {{"ReluGrad", 0b11, 0b1}, {"ClipGrad", 0b11, 0b1}, {"ActivationGrad", 0b11, 0b1}, {"BatchNormalizationTraining", 0b100001, 0b1},
-                      {"BatchNormalizationGrad", 0b100011, 0b1001}, {"Dropout", 0b1, 0b11}};
+        } images[] = {{"ReluGrad", 0b11, 0b1},
+                      {"ClipGrad", 0b11, 0b1},
+                      {"ActivationGrad", 0b11, 0b1},
+                      {"BatchNormalizationTraining", 0b100001, 0b1},
+                      {"BatchNormalizationGrad", 0b100011, 0b1001},
+                      {"Dropout", 0b1, 0b11}};
         for (const auto& row : images)
             if (is(n, row.op, "graft")) return place_images(n, row.in, row.out);
         static constexpr struct {
             const char *op, *domain;
             status (training_layouter::*place)(node&);
-        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight}, {"ConvGradInput", "graft", &training_layouter::place_grad_input},
-                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool}, {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
-                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad}, {"SumTo", "graft", &training_layouter::place_sum},
-                      {"Split", "", &training_layouter::place_parts}, {"Slice", "", &training_layouter::place_parts}};
+        } others[] = {{"ConvGradWeight", "graft", &training_layouter::place_grad_weight},
+                      {"ConvGradInput", "graft", &training_layouter::place_grad_input},
+                      {"MaxPoolPlaces", "graft", &training_layouter::place_max_pool},
+                      {"MaxPoolGradPlaces", "graft", &training_layouter::place_max_pool_grad},
+                      {"AveragePoolGrad", "graft", &training_layouter::place_average_pool_grad},
+                      {"SumTo", "graft", &training_layouter::place_sum},
+                      {"Split", "", &training_layouter::place_parts},
+                      {"Slice", "", &training_layouter::place_parts}};
         for (const auto& row : others)
             if (is(n, row.op, row.domain)) return (this->*row.place)(n);
         return layouter::place_node(n);
@@ -96,7 +104,8 @@ private:
             if (!data) {
                 buffer scratch;
                 GRAFT_TRY_ASSIGN(data, tensor::make(dtype::uint8, {choice.packed_bytes}, with_.budget));
-                if (choice.pack_workspace_bytes) GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
+                if (choice.pack_workspace_bytes)
+                    GRAFT_TRY_ASSIGN(scratch, buffer::allocate(static_cast<std::size_t>(choice.pack_workspace_bytes), with_.budget));
                 cpu::pack_conv_grad_input_weights(level_, p, choice, source.data<float>(), data.raw(), scratch.data(), with_.pool);
                 if (with_.packed) with_.packed->add(source, key, data);
             }

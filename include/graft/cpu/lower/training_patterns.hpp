@@ -14,7 +14,8 @@ public:
     training_fuser(graph& target, place_id on) : rewriter(target, on) {}
 
     void run() {
-        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled}, {"ClipGrad", "graft", &training_fuser::mask_pooled}};
+        static constexpr rewrite<training_fuser> pooled_masks[] = {{"ReluGrad", "graft", &training_fuser::mask_pooled},
+                                                                   {"ClipGrad", "graft", &training_fuser::mask_pooled}};
         static constexpr rewrite<training_fuser> places[] = {{"MaxPoolGrad", "graft", &training_fuser::keep_places}};
         static constexpr rewrite<training_fuser> masks[] = {{"BatchNormalizationGrad", "graft", &training_fuser::mask_normalised}};
         static constexpr rewrite<training_fuser> joined_masks[] = {{"Concat", "", &training_fuser::join_masks}};
@@ -72,8 +73,8 @@ private:
     bool fits_places(const node& n) {
         const attribute* kernel = n.find("kernel_shape");
         const std::vector<std::int64_t> none, &k = kernel ? kernel->integers : none;
-        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 && at(n.inputs[2]).extents.elements() > 0 &&
-               k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
+        return is_float32(n.inputs[1]) && at(n.inputs[1]).extents.rank() == 4 && at(n.inputs[1]).extents.elements() > 0 &&
+               at(n.inputs[2]).extents.elements() > 0 && k.size() == 2 && k[0] <= 256 && k[1] <= 256 && k[0] * k[1] <= 256;
     }
 
     // The masks of all parts of a gradient are one mask of the whole, where the parts were joined: only what they were joined to is kept.
@@ -84,10 +85,12 @@ private:
             node* mask = mask_of_part(join.inputs[i]);
             if (!mask) return;
             node* from = maker(mask->inputs[0]);
-            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i])) return;
+            if ((split && from != split) || from->outputs.size() != join.inputs.size() || from->outputs[i] != mask->inputs[0] || !used_once(from->outputs[i]))
+                return;
             split = from;
             masks.push_back(mask);
-            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0)) return;
+            if (mask->op_type != masks[0]->op_type || real(*mask, "min", 0) != real(*masks[0], "min", 0) || real(*mask, "max", 0) != real(*masks[0], "max", 0))
+                return;
         }
         const int rank = at(join.outputs[0]).extents.rank();
         const auto axis = [&](const node& n) {

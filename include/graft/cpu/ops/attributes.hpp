@@ -36,8 +36,8 @@ inline const attribute* list_of(const node& n, const char* name) {
 
 /// The begins of the pads of a window operator along its last `count` axes, from `pads` or by `auto_pad`.
 /// False where the attribute has another number of entries.
-inline bool window_pads(const node& n, int count, const std::int64_t* input, const std::int64_t* output, const std::int64_t* kernel,
-                        const std::int64_t* stride, const std::int64_t* dilation, std::int64_t* begin, std::int64_t* end) {
+inline bool window_pads(const node& n, int count, const std::int64_t* input, const std::int64_t* output, const std::int64_t* kernel, const std::int64_t* stride,
+                        const std::int64_t* dilation, std::int64_t* begin, std::int64_t* end) {
     const attribute* pads = list_of(n, "pads");
     const attribute* automatic = n.find("auto_pad");
     for (int i = 0; i < count; ++i) {
@@ -82,7 +82,8 @@ bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* s
 }
 /// The same of a pool, whose kernels also ask for the pads at the end.
 template <class Problem>
-bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin, const std::int64_t* end) {
+bool narrow_window(Problem& p, const std::int64_t* kernel, const std::int64_t* stride, const std::int64_t* dilation, const std::int64_t* begin,
+                   const std::int64_t* end) {
     if (end[0] > most_in_window || end[1] > most_in_window) return false;
     p.pb = static_cast<int>(end[0]), p.pr = static_cast<int>(end[1]);
     return narrow_window(p, kernel, stride, dilation, begin);

@@ -11,7 +11,8 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     const shape &x = q.in[0].extents, &w = q.in[1].extents, &y = q.out[0].extents;
     if (!q.all_float32() || !q.all_row_major() || x.rank() != 4 || x.elements() == 0 || y.elements() == 0) return "it is not float32 images";
     std::int64_t stride[2], dilation[2], padding[2], begin[2] = {0, 0};
-    if (!window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation) || !window_list(q.n, "output_padding", 2, 0, padding)) return "its attributes do not fit";
+    if (!window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation) || !window_list(q.n, "output_padding", 2, 0, padding))
+        return "its attributes do not fit";
     const attribute* pads = list_of(q.n, "pads");
     const bool same = q.is("auto_pad", "SAME_UPPER", "NOTSET") || q.is("auto_pad", "SAME_LOWER", "NOTSET");
     if (same || list_of(q.n, "output_shape")) {

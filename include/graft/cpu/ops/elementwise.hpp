@@ -84,7 +84,9 @@ inline const char* choose_scale_shift(const kernel_query& q, kernel_choice& choi
     choice.note = "scale and shift of each channel";
     return nullptr;
 }
-inline void run_scale_shift(const kernel_call& c) { run_channel(c.level, c.parameters<channel_problem>(), c.input(0), c.input(1), c.input(2), c.output(0), c.pool); }
+inline void run_scale_shift(const kernel_call& c) {
+    run_channel(c.level, c.parameters<channel_problem>(), c.input(0), c.input(1), c.input(2), c.output(0), c.pool);
+}
 
 inline kernel_rows elementwise_kernel_rows() {
 #define GRAFT_UNARY(name, op) \

@@ -148,7 +148,8 @@ inline const char* choose_quantize(const kernel_query& q, kernel_choice& choice)
     else {
         std::int64_t axis = integer_of(q.n, "axis", 1);
         if (axis < 0) axis += x.rank();
-        if (q.in[1].extents.rank() != 1 || axis < 0 || axis >= x.rank() || q.in[1].extents[0] != x[static_cast<int>(axis)]) return "its scales do not run along the axis";
+        if (q.in[1].extents.rank() != 1 || axis < 0 || axis >= x.rank() || q.in[1].extents[0] != x[static_cast<int>(axis)])
+            return "its scales do not run along the axis";
         p.outer = x.product(0, static_cast<int>(axis));
         p.axis = x[static_cast<int>(axis)];
         p.inner = x.product(static_cast<int>(axis) + 1, x.rank());

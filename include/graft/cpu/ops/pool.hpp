@@ -14,7 +14,8 @@ inline const char* choose_pool(const kernel_query& q, kernel_choice& choice) {
     if (q.outputs > 1 && q.wants(1)) return "its indices are wanted";
     const shape &x = q.in[0].extents, &y = q.out[0].extents;
     std::int64_t kernel[2], stride[2], dilation[2], begin[2], end[2];
-    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation)) return "its attributes do not fit";
+    if (!window_list(q.n, "kernel_shape", 2, 1, kernel) || !window_list(q.n, "strides", 2, 1, stride) || !window_list(q.n, "dilations", 2, 1, dilation))
+        return "its attributes do not fit";
     if (!window_pads(q.n, 2, x.begin() + 2, y.begin() + 2, kernel, stride, dilation, begin, end)) return "its pads do not fit";
     pool_problem p;
     p.n = x[0], p.c = x[1], p.ih = x[2], p.iw = x[3], p.oh = y[2], p.ow = y[3];
@@ -81,7 +82,8 @@ inline void run_concat(const kernel_call& c) {
         std::int64_t before = 0;
         for (int i = 0; i < which; ++i) before += c.in[i].extents[1];
         const std::int64_t floats = (c.in[which].extents[1] + block - 1) / block * block * pixels;
-        if (floats) std::memcpy(c.output(0) + image * out_floats + before * pixels, c.input(which) + image * floats, static_cast<std::size_t>(floats) * sizeof(float));
+        if (floats)
+            std::memcpy(c.output(0) + image * out_floats + before * pixels, c.input(which) + image * floats, static_cast<std::size_t>(floats) * sizeof(float));
     });
 }
 
@@ -90,7 +92,8 @@ inline kernel_rows pool_kernel_rows() {
     static constexpr kernel_row rows[] = {
         {"MaxPool", "", wanted("MaxPool") ? choose_pool : nullptr, wanted("MaxPool") ? run_max_pool_kernel : nullptr, false},
         {"AveragePool", "", wanted("AveragePool") ? choose_pool : nullptr, wanted("AveragePool") ? run_average_pool_kernel : nullptr, false},
-        {"GlobalAveragePool", "", wanted("GlobalAveragePool") ? choose_global_pool : nullptr, wanted("GlobalAveragePool") ? run_global_average_kernel : nullptr, false},
+        {"GlobalAveragePool", "", wanted("GlobalAveragePool") ? choose_global_pool : nullptr, wanted("GlobalAveragePool") ? run_global_average_kernel : nullptr,
+         false},
         {"GlobalMaxPool", "", wanted("GlobalMaxPool") ? choose_global_pool : nullptr, wanted("GlobalMaxPool") ? run_global_max_kernel : nullptr, false},
         {"Reorder", "graft", blocks ? choose_reorder : nullptr, blocks ? run_reorder : nullptr, false},
         {"Concat", "graft", blocks ? choose_concat : nullptr, blocks ? run_concat : nullptr, false},

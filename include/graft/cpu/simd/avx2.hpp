@@ -1,9 +1,7 @@
 // The vector wrapper for AVX2 with FMA and F16C: 8 floats, masks as vectors of all ones or zeros.
 #pragma once
 
-GRAFT_VECTOR __m256i first_lanes(int n) {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-}
+GRAFT_VECTOR __m256i first_lanes(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
 
 struct V {
     static constexpr int W = 8;
@@ -51,9 +49,18 @@ GRAFT_VECTOR I operator|(I a, I b) { return {_mm256_or_si256(a.r, b.r)}; }
 GRAFT_VECTOR I operator^(I a, I b) { return {_mm256_xor_si256(a.r, b.r)}; }
 GRAFT_VECTOR I max(I a, I b) { return {_mm256_max_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I min(I a, I b) { return {_mm256_min_epi32(a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm256_slli_epi32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm256_srli_epi32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm256_srai_epi32(a.r, N)}; }
+template <int N>
+GRAFT_VECTOR I shift_left(I a) {
+    return {_mm256_slli_epi32(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right(I a) {
+    return {_mm256_srli_epi32(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right_arithmetic(I a) {
+    return {_mm256_srai_epi32(a.r, N)};
+}
 GRAFT_VECTOR I to_int(V a) { return {_mm256_cvtps_epi32(a.r)}; }
 GRAFT_VECTOR V to_float(I a) { return {_mm256_cvtepi32_ps(a.r)}; }
 GRAFT_VECTOR I as_int(V a) { return {_mm256_castps_si256(a.r)}; }
@@ -72,22 +79,14 @@ GRAFT_VECTOR bool any(M a) { return _mm256_movemask_ps(a.r) != 0; }
 GRAFT_VECTOR V select(M m, V a, V b) { return {_mm256_blendv_ps(b.r, a.r, m.r)}; }
 GRAFT_VECTOR I select(M m, I a, I b) { return as_int(select(m, as_float(a), as_float(b))); }
 
-GRAFT_VECTOR V load_f16(const std::uint16_t* p) {
-    return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
+GRAFT_VECTOR V load_f16(const std::uint16_t* p) { return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
     const __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
 }
-GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.r, _MM_FROUND_TO_NEAREST_INT));
-}
-GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
-    return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR I load_s8(const std::int8_t* p) {
-    return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
-}
+GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.r, _MM_FROUND_TO_NEAREST_INT)); }
+GRAFT_VECTOR I load_u8(const std::uint8_t* p) { return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR void store_8(I a, void* p) {
     const __m256i low = _mm256_and_si256(a.r, _mm256_set1_epi32(255));
     const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
@@ -99,12 +98,8 @@ GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), words);
 }
 
-GRAFT_VECTOR V zip_low(V a, V b) {
-    return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x20)};
-}
-GRAFT_VECTOR V zip_high(V a, V b) {
-    return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)};
-}
+GRAFT_VECTOR V zip_low(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x20)}; }
+GRAFT_VECTOR V zip_high(V a, V b) { return {_mm256_permute2f128_ps(_mm256_unpacklo_ps(a.r, b.r), _mm256_unpackhi_ps(a.r, b.r), 0x31)}; }
 #include "scale.inl"
 
 GRAFT_VECTOR V permute(V a, I at) { return {_mm256_permutevar8x32_ps(a.r, at.r)}; }

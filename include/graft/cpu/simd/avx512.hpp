@@ -6,9 +6,7 @@ struct V {
     static constexpr int registers = 32;
     __m512 r;
     static GRAFT_VECTOR V load(const float* p) { return {_mm512_loadu_ps(p)}; }
-    static GRAFT_VECTOR V load_partial(const float* p, int n) {
-        return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)};
-    }
+    static GRAFT_VECTOR V load_partial(const float* p, int n) { return {_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p)}; }
     static GRAFT_VECTOR V set1(float x) { return {_mm512_set1_ps(x)}; }
     static GRAFT_VECTOR V zero() { return {_mm512_setzero_ps()}; }
     GRAFT_VECTOR void store(float* p) const { _mm512_storeu_ps(p, r); }
@@ -40,9 +38,7 @@ GRAFT_VECTOR V sqrt(V a) { return {_mm512_maskz_sqrt_ps(0xffff, a.r)}; }
 GRAFT_VECTOR V floor(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)}; }
 GRAFT_VECTOR V ceil(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)}; }
 GRAFT_VECTOR V trunc(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)}; }
-GRAFT_VECTOR V round_even(V a) {
-    return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-}
+GRAFT_VECTOR V round_even(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm512_add_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm512_sub_epi32(a.r, b.r)}; }
@@ -51,9 +47,18 @@ GRAFT_VECTOR I operator|(I a, I b) { return {_mm512_or_si512(a.r, b.r)}; }
 GRAFT_VECTOR I operator^(I a, I b) { return {_mm512_xor_si512(a.r, b.r)}; }
 GRAFT_VECTOR I max(I a, I b) { return {_mm512_maskz_max_epi32(0xffff, a.r, b.r)}; }
 GRAFT_VECTOR I min(I a, I b) { return {_mm512_maskz_min_epi32(0xffff, a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm512_maskz_slli_epi32(0xffff, a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm512_maskz_srli_epi32(0xffff, a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm512_maskz_srai_epi32(0xffff, a.r, N)}; }
+template <int N>
+GRAFT_VECTOR I shift_left(I a) {
+    return {_mm512_maskz_slli_epi32(0xffff, a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right(I a) {
+    return {_mm512_maskz_srli_epi32(0xffff, a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right_arithmetic(I a) {
+    return {_mm512_maskz_srai_epi32(0xffff, a.r, N)};
+}
 GRAFT_VECTOR I to_int(V a) { return {_mm512_maskz_cvtps_epi32(0xffff, a.r)}; }
 GRAFT_VECTOR V to_float(I a) { return {_mm512_maskz_cvtepi32_ps(0xffff, a.r)}; }
 GRAFT_VECTOR I as_int(V a) { return {_mm512_castps_si512(a.r)}; }
@@ -72,9 +77,7 @@ GRAFT_VECTOR bool any(M a) { return a.r != 0; }
 GRAFT_VECTOR V select(M m, V a, V b) { return {_mm512_mask_blend_ps(m.r, b.r, a.r)}; }
 GRAFT_VECTOR I select(M m, I a, I b) { return {_mm512_mask_blend_epi32(m.r, b.r, a.r)}; }
 
-GRAFT_VECTOR V load_f16(const std::uint16_t* p) {
-    return {_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
-}
+GRAFT_VECTOR V load_f16(const std::uint16_t* p) { return {_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))}; }
 GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
     const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
     return {_mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16))};
@@ -82,16 +85,10 @@ GRAFT_VECTOR V load_bf16(const std::uint16_t* p) {
 GRAFT_VECTOR void store_f16(V a, std::uint16_t* p) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtps_ph(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT));
 }
-GRAFT_VECTOR I load_u8(const std::uint8_t* p) {
-    return {_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
-GRAFT_VECTOR I load_s8(const std::int8_t* p) {
-    return {_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
-}
+GRAFT_VECTOR I load_u8(const std::uint8_t* p) { return {_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+GRAFT_VECTOR I load_s8(const std::int8_t* p) { return {_mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
 GRAFT_VECTOR void store_8(I a, void* p) { _mm_storeu_si128(static_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, a.r)); }
-GRAFT_VECTOR void store_16(I a, std::uint16_t* p) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r));
-}
+GRAFT_VECTOR void store_16(I a, std::uint16_t* p) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_maskz_cvtepi32_epi16(0xffff, a.r)); }
 
 GRAFT_VECTOR V scale(V a, V n) { return {_mm512_maskz_scalef_ps(0xffff, a.r, n.r)}; }
 

@@ -44,9 +44,7 @@ struct I {
 };
 struct M {
     __m128 r;
-    static GRAFT_VECTOR M lanes(int n) {
-        return {_mm_castsi128_ps(_mm_cmpgt_epi32(_mm_set1_epi32(n), _mm_setr_epi32(0, 1, 2, 3)))};
-    }
+    static GRAFT_VECTOR M lanes(int n) { return {_mm_castsi128_ps(_mm_cmpgt_epi32(_mm_set1_epi32(n), _mm_setr_epi32(0, 1, 2, 3)))}; }
 };
 
 GRAFT_VECTOR V operator+(V a, V b) { return {_mm_add_ps(a.r, b.r)}; }
@@ -65,9 +63,18 @@ GRAFT_VECTOR I operator-(I a, I b) { return {_mm_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm_and_si128(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm_or_si128(a.r, b.r)}; }
 GRAFT_VECTOR I operator^(I a, I b) { return {_mm_xor_si128(a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {_mm_slli_epi32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {_mm_srli_epi32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {_mm_srai_epi32(a.r, N)}; }
+template <int N>
+GRAFT_VECTOR I shift_left(I a) {
+    return {_mm_slli_epi32(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right(I a) {
+    return {_mm_srli_epi32(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right_arithmetic(I a) {
+    return {_mm_srai_epi32(a.r, N)};
+}
 GRAFT_VECTOR I to_int(V a) { return {_mm_cvtps_epi32(a.r)}; }
 GRAFT_VECTOR V to_float(I a) { return {_mm_cvtepi32_ps(a.r)}; }
 GRAFT_VECTOR I as_int(V a) { return {_mm_castps_si128(a.r)}; }
@@ -130,20 +137,28 @@ struct M {
     static GRAFT_VECTOR M lanes(int n) { return {{n > 0, n > 1, n > 2, n > 3}}; }
 };
 
-GRAFT_VECTOR I as_int(V a) { I b; std::memcpy(b.r, a.r, sizeof b.r); return b; }
-GRAFT_VECTOR V as_float(I a) { V b; std::memcpy(b.r, a.r, sizeof b.r); return b; }
+GRAFT_VECTOR I as_int(V a) {
+    I b;
+    std::memcpy(b.r, a.r, sizeof b.r);
+    return b;
+}
+GRAFT_VECTOR V as_float(I a) {
+    V b;
+    std::memcpy(b.r, a.r, sizeof b.r);
+    return b;
+}
 
-#define GRAFT_LANES(T, name, A, expression)           \
-    GRAFT_VECTOR T name(A a, A b) {                   \
-        T c;                                          \
+#define GRAFT_LANES(T, name, A, expression) \
+    GRAFT_VECTOR T name(A a, A b) { \
+        T c; \
         for (int i = 0; i < 4; ++i) c.r[i] = expression; \
-        return c;                                     \
+        return c; \
     }
-#define GRAFT_LANES_1(T, name, A, expression)         \
-    GRAFT_VECTOR T name(A a) {                        \
-        T c;                                          \
+#define GRAFT_LANES_1(T, name, A, expression) \
+    GRAFT_VECTOR T name(A a) { \
+        T c; \
         for (int i = 0; i < 4; ++i) c.r[i] = expression; \
-        return c;                                     \
+        return c; \
     }
 GRAFT_LANES(V, operator+, V, a.r[i] + b.r[i])
 GRAFT_LANES(V, operator-, V, a.r[i] - b.r[i])
@@ -176,15 +191,18 @@ GRAFT_LANES_1(I, to_int, V, a.r[i] >= -2147483648.0f && a.r[i] < 2147483648.0f ?
 GRAFT_VECTOR V operator&(V a, V b) { return as_float(as_int(a) & as_int(b)); }
 GRAFT_VECTOR V operator|(V a, V b) { return as_float(as_int(a) | as_int(b)); }
 GRAFT_VECTOR V operator^(V a, V b) { return as_float(as_int(a) ^ as_int(b)); }
-template <int N> GRAFT_VECTOR I shift_left(I a) {
+template <int N>
+GRAFT_VECTOR I shift_left(I a) {
     for (int i = 0; i < 4; ++i) a.r[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(a.r[i]) << N);
     return a;
 }
-template <int N> GRAFT_VECTOR I shift_right(I a) {
+template <int N>
+GRAFT_VECTOR I shift_right(I a) {
     for (int i = 0; i < 4; ++i) a.r[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(a.r[i]) >> N);
     return a;
 }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) {
+template <int N>
+GRAFT_VECTOR I shift_right_arithmetic(I a) {
     for (int i = 0; i < 4; ++i) a.r[i] >>= N;
     return a;
 }

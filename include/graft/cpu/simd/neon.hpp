@@ -43,9 +43,18 @@ GRAFT_VECTOR I operator|(I a, I b) { return {vorrq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I operator^(I a, I b) { return {veorq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I max(I a, I b) { return {vmaxq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I min(I a, I b) { return {vminq_s32(a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {vshlq_n_s32(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a.r), N))}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {vshrq_n_s32(a.r, N)}; }
+template <int N>
+GRAFT_VECTOR I shift_left(I a) {
+    return {vshlq_n_s32(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right(I a) {
+    return {vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(a.r), N))};
+}
+template <int N>
+GRAFT_VECTOR I shift_right_arithmetic(I a) {
+    return {vshrq_n_s32(a.r, N)};
+}
 
 GRAFT_VECTOR V operator+(V a, V b) { return {vaddq_f32(a.r, b.r)}; }
 GRAFT_VECTOR V operator-(V a, V b) { return {vsubq_f32(a.r, b.r)}; }

@@ -52,9 +52,18 @@ GRAFT_VECTOR I operator-(I a, I b) { return {wasm_i32x4_sub(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {wasm_v128_and(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {wasm_v128_or(a.r, b.r)}; }
 GRAFT_VECTOR I operator^(I a, I b) { return {wasm_v128_xor(a.r, b.r)}; }
-template <int N> GRAFT_VECTOR I shift_left(I a) { return {wasm_i32x4_shl(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right(I a) { return {wasm_u32x4_shr(a.r, N)}; }
-template <int N> GRAFT_VECTOR I shift_right_arithmetic(I a) { return {wasm_i32x4_shr(a.r, N)}; }
+template <int N>
+GRAFT_VECTOR I shift_left(I a) {
+    return {wasm_i32x4_shl(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right(I a) {
+    return {wasm_u32x4_shr(a.r, N)};
+}
+template <int N>
+GRAFT_VECTOR I shift_right_arithmetic(I a) {
+    return {wasm_i32x4_shr(a.r, N)};
+}
 GRAFT_VECTOR I to_int(V a) { return {wasm_i32x4_trunc_sat_f32x4(wasm_f32x4_nearest(a.r))}; }
 GRAFT_VECTOR V to_float(I a) { return {wasm_f32x4_convert_i32x4(a.r)}; }
 GRAFT_VECTOR I as_int(V a) { return {a.r}; }

@@ -34,8 +34,10 @@ inline const kernel_set& training_set() noexcept {
 namespace backends {
 
 GRAFT_INLINE const backend& cpu_training::instance() noexcept {
-    static constexpr backend self = {"cpu", [] { return status(); },
-                                     [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr, true};
+    static constexpr backend self = {
+        "cpu", [] { return status(); },
+        [](const std::string& name, const device_options&, void (*)(const char*)) { return graft::cpu::open(name, graft::cpu::training_set()); }, nullptr,
+        true};
     return self;
 }
 

@@ -55,7 +55,7 @@ inline phase_axis phase_of(std::int64_t size, std::int64_t phase, int kernel, in
 struct phase_pass {
     conv_problem q;
     phase_axis y, x;
-    std::int64_t packed; // where its weights are, in floats
+    std::int64_t packed;  // where its weights are, in floats
     bool first;
 };
 
@@ -63,7 +63,7 @@ struct phase_pass {
 struct phase_walk {
     conv_problem f;
     std::int64_t width, round = 0, phase = -1, packed = 0;
-    bool more = false; // whether a phase has passes after this round
+    bool more = false;  // whether a phase has passes after this round
     bool next(phase_pass& pass) {
         for (;;) {
             if (++phase >= std::int64_t(f.sh) * f.sw) {
@@ -107,7 +107,7 @@ private:
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_problem& f) {
     conv_grad_input_choice c;
@@ -117,7 +117,8 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
         c.reason = c.conv.reason;
         c.packed_bytes = c.conv.packed_bytes;
         c.workspace_bytes = c.conv.workspace_bytes;
-        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width)) c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
+        if (!detail::packs_by_vectors(detail::turned_round(f), c.conv, std::int64_t(f.kh) * f.kw, width))
+            c.pack_workspace_bytes = f.oc * (f.ic / f.groups) * f.kh * f.kw * 4;
         return c;
     }
     if (detail::is_depthwise(f)) {
@@ -131,7 +132,8 @@ GRAFT_INLINE conv_grad_input_choice choose_conv_grad_input(isa set, const conv_p
     detail::phase_walk walk{f, width};
     detail::phase_pass pass;
     while (walk.next(pass))
-        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width)) c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
+        if (pass.y.taps && !detail::packs_by_vectors(pass.q, c.conv, std::int64_t(f.kh) * f.kw, width))
+            c.pack_workspace_bytes = std::max(c.pack_workspace_bytes, f.oc * (f.ic / f.groups) * pass.q.kh * pass.q.kw * 4);
     c.packed_bytes = walk.packed * 4;
     return c;
 }
@@ -167,7 +169,8 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
         a.in_step = icg * taps;
         a.from_group = ocg * icg * taps;
         for (int i = 0; i < y.taps; ++i)
-            for (int j = 0; j < x.taps; ++j) a.tap[i * x.taps + j] = static_cast<std::int32_t>(last - std::int64_t(i) * y.step * f.kw - std::int64_t(j) * x.step);
+            for (int j = 0; j < x.taps; ++j)
+                a.tap[i * x.taps + j] = static_cast<std::int32_t>(last - std::int64_t(i) * y.step * f.kw - std::int64_t(j) * x.step);
         return pack_by_vectors(set, q, c, a, packed, pool);
     }
     parallel_for(pool, f.ic, [&](std::int64_t channel) {
@@ -182,10 +185,10 @@ inline void pack_turned(isa set, const conv_problem& f, const conv_problem& q, c
     pack_conv_weights(set, q, c, workspace, packed);
 }
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight,
-                                               void* packed, void* workspace, executor& pool) {
+GRAFT_INLINE void pack_conv_grad_input_weights(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* weight, void* packed,
+                                               void* workspace, executor& pool) {
     const std::int64_t width = vector_width(set), taps = std::int64_t(f.kh) * f.kw;
     float *to = static_cast<float*>(packed), *space = static_cast<float*>(workspace);
     if (choice.algorithm == conv_grad_input_algorithm::depthwise) {
@@ -220,8 +223,8 @@ GRAFT_INLINE void repack_conv_weights(isa set, const conv_problem& p, const conv
     detail::pack_by_vectors(set, p, choice, a, packed, pool);
 }
 
-GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy,
-                                      const void* packed, const float* residual, float* dx, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv_grad_input_choice& choice, const float* dy, const void* packed,
+                                      const float* residual, float* dx, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     const std::int64_t width = vector_width(set), blocks = detail::ceil_div(f.ic, width);
     if (f.n * f.ic * f.ih * f.iw == 0) return;
@@ -247,7 +250,7 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
     direct.algorithm = f.groups > 1 ? conv_algorithm::grouped : conv_algorithm::direct;
     detail::phase_walk walk{f, width};
     detail::phase_pass pass;
-    std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0; // of the phases before, for one image
+    std::int64_t tasks[5] = {0, 0, 0, 0, 0}, last_round = 0;  // of the phases before, for one image
     int held = 0;
     // Some phases at a time, all of one image before the next, which read the same dy; passes over one phase never together.
     const auto flush = [&] {
@@ -282,5 +285,5 @@ GRAFT_INLINE void run_conv_grad_input(isa set, const conv_problem& f, const conv
     if (held) flush();
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -14,18 +14,18 @@ namespace cpu {
 /// channels by some input channels, all taps. A tile's partial sums are rows, (input channel, tap), of output channels; where the
 /// bias is wanted its row comes last. The shards of the batch are cut into `parts`, each of which has `levels` buffers of a tile.
 struct conv_grad_weight_args {
-    conv_problem p; // of the forward convolution; a pointwise one comes as one long row
+    conv_problem p;  // of the forward convolution; a pointwise one comes as one long row
     const float* x = nullptr;
     const float* dy = nullptr;
     float* dw = nullptr;
-    float* db = nullptr; // may be null
+    float* db = nullptr;  // may be null
     float* workspace = nullptr;
-    std::int64_t icg = 0, ocg = 0; // channels of one group
-    int vectors = 1;               // vectors of output channels of a tile; the last tile may have fewer
-    std::int64_t lanes = 1, chunks = 1; // input channels of a tile, and how many tiles of them there are
+    std::int64_t icg = 0, ocg = 0;       // channels of one group
+    int vectors = 1;                     // vectors of output channels of a tile; the last tile may have fewer
+    std::int64_t lanes = 1, chunks = 1;  // input channels of a tile, and how many tiles of them there are
     graft::shards shards;
     std::int64_t parts = 1, levels = 1, tile_floats = 0, first_tile = 0;
-    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1; // what stays in the first cache for all rows of the tile
+    std::int64_t strip_images = 1, strip_rows = 1, strip_columns = 1;  // what stays in the first cache for all rows of the tile
 };
 
 /// How one shard's tiles of Winograd's are cut into strips that are summed in registers: `count` (one, of nothing, where there are none)
@@ -56,16 +56,16 @@ struct conv_grad_winograd_args {
     int wino = 0;
     std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_room = 0, x_element = 0, dy_element = 0;
     float *x_transformed = nullptr, *dy_transformed = nullptr;
-    const conv_grad_strips* strips = nullptr; // of each shard
+    const conv_grad_strips* strips = nullptr;  // of each shard
     conv_grad_run begin, end;
 };
 
 /// One run of a gradient with respect to inputs that have strides: one phase, which is a convolution of stride 1 over dY that gives
 /// every sh-th row and every sw-th column of dX, or a depthwise one with all phases.
 struct conv_grad_input_args {
-    conv_args conv;                // of the phase: reads dY, weights packed as for the direct algorithm
-    conv_problem forward;          // the forward convolution, whose ih and iw are those of dX
-    std::int64_t row0 = 0, column0 = 0; // where the phase's first pixel lies in dX
+    conv_args conv;                      // of the phase: reads dY, weights packed as for the direct algorithm
+    conv_problem forward;                // the forward convolution, whose ih and iw are those of dX
+    std::int64_t row0 = 0, column0 = 0;  // where the phase's first pixel lies in dX
 };
 
 /// One packing of weights: the weight of output channel j, input channel c and tap t of a group is from[group * from_group + j * out_step +
@@ -74,9 +74,9 @@ struct conv_pack_args {
     static constexpr int most_taps = 256;
     const float* from = nullptr;
     float* to = nullptr;
-    std::int64_t out_channels = 0, in_channels = 0, groups = 1; // channels of one group
+    std::int64_t out_channels = 0, in_channels = 0, groups = 1;  // channels of one group
     std::int64_t out_step = 0, in_step = 0, from_group = 0, to_group = 0;
-    std::int64_t element = 0; // Winograd: floats from one element to the next
+    std::int64_t element = 0;  // Winograd: floats from one element to the next
     int from_taps = 1, taps = 1, wino = 0;
     bool planes = false;
     std::int32_t tap[most_taps];
@@ -99,5 +99,5 @@ struct conv_grad_kernels {
     void (*pack)(const conv_pack_args&, std::int64_t task);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -10,13 +10,13 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr std::int64_t grad_wave = 64;           // tiles whose partial sums lie in the workspace at once
-constexpr std::int64_t grad_plane_room = 8192;   // grad_plane_floats of the kernels
+constexpr std::int64_t grad_wave = 64;          // tiles whose partial sums lie in the workspace at once
+constexpr std::int64_t grad_plane_room = 8192;  // grad_plane_floats of the kernels
 
 // Pixels of a strip for which x and dy stay in the first cache: whole images, rows, or parts of a row.
 inline void cut_strips(conv_grad_weight_args& a, std::int64_t width, bool planes) {
     const conv_problem& p = a.p;
-    const std::int64_t cache = width == 16 ? 40960 : 32768; // machines with AVX-512 have a larger first cache
+    const std::int64_t cache = width == 16 ? 40960 : 32768;  // machines with AVX-512 have a larger first cache
     const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
         std::int64_t tall = (rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1, wide = (columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1;
         if (planes) return (rows * columns * a.vectors * width + p.ic * tall * wide) * 4;
@@ -25,7 +25,8 @@ inline void cut_strips(conv_grad_weight_args& a, std::int64_t width, bool planes
         return (rows * columns * a.vectors + tall * wide) * width * 4;
     };
     const auto fits = [&](std::int64_t rows, std::int64_t columns) {
-        if (planes && p.ic * ((rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1) * ((columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1) > grad_plane_room)
+        if (planes &&
+            p.ic * ((rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1) * ((columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1) > grad_plane_room)
             return false;
         return bytes(rows, columns) <= cache;
     };
@@ -44,8 +45,7 @@ inline bool grad_reads_planes(const conv_problem& p) {
            p.ic * (std::int64_t(p.kh - 1) * p.dh + 1) * (std::int64_t(p.kw - 1) * p.dw + 1) <= grad_plane_room;
 }
 
-inline conv_grad_weight_args conv_grad_weight_arguments(isa set, const conv_problem& problem, conv_grad_weight_algorithm algorithm,
-                                                        int shards) {
+inline conv_grad_weight_args conv_grad_weight_arguments(isa set, const conv_problem& problem, conv_grad_weight_algorithm algorithm, int shards) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     const std::int64_t width = vector_width(set), taps = std::int64_t(problem.kh) * problem.kw;
     conv_grad_weight_args a;
@@ -95,9 +95,7 @@ inline conv_grad_weight_args conv_grad_weight_arguments(isa set, const conv_prob
     return a;
 }
 
-inline std::int64_t conv_grad_tiles(const conv_grad_weight_args& a, std::int64_t width) {
-    return ceil_div(ceil_div(a.p.oc, width), a.vectors) * a.chunks;
-}
+inline std::int64_t conv_grad_tiles(const conv_grad_weight_args& a, std::int64_t width) { return ceil_div(ceil_div(a.p.oc, width), a.vectors) * a.chunks; }
 
 // The time of one sample in nanoseconds of one core; m = 0: directly. The constants are measured; only their ratio matters.
 inline double grad_winograd_cost(const conv_problem& p, int m, std::int64_t width) {
@@ -118,7 +116,7 @@ inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
 
 struct grad_winograd_plan {
     conv_grad_winograd_args a;
-    std::int64_t bytes = 0, tiles = 0, slots = 0; // tiles of weights, and how many of them are summed at once
+    std::int64_t bytes = 0, tiles = 0, slots = 0;  // tiles of weights, and how many of them are summed at once
 };
 
 // Where the sums of all weights are small, transforms of some strips stay in the second cache; where they are not, each is finished
@@ -204,7 +202,7 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     }
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv_problem& p, int shards) {
     const std::int64_t width = vector_width(set);
@@ -230,8 +228,8 @@ GRAFT_INLINE conv_grad_weight_choice choose_conv_grad_weight(isa set, const conv
     return c;
 }
 
-GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const float* x,
-                                       const float* dy, float* dw, float* db, void* workspace, executor& pool) {
+GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const conv_grad_weight_choice& choice, const float* x, const float* dy, float* dw,
+                                       float* db, void* workspace, executor& pool) {
     const conv_grad_kernels& k = *training_kernels(set).conv_grad;
     if (p.oc == 0 || p.groups == 0) return;
     conv_grad_weight_args a = detail::conv_grad_weight_arguments(set, p, choice.algorithm, choice.shards);
@@ -248,9 +246,7 @@ GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const con
     }
     const std::int64_t tiles = detail::conv_grad_tiles(a, vector_width(set));
     const bool depthwise = choice.algorithm == conv_grad_weight_algorithm::depthwise;
-    const auto kernel = depthwise                                                     ? k.weight_depthwise
-                        : choice.algorithm == conv_grad_weight_algorithm::planes ? k.weight_planes
-                                                                                      : k.weight;
+    const auto kernel = depthwise ? k.weight_depthwise : choice.algorithm == conv_grad_weight_algorithm::planes ? k.weight_planes : k.weight;
     const auto end = depthwise ? k.weight_depthwise_end : k.weight_end;
     for (a.first_tile = 0; a.first_tile < tiles; a.first_tile += detail::grad_wave) {
         const std::int64_t count = std::min(tiles - a.first_tile, detail::grad_wave);
@@ -263,5 +259,5 @@ GRAFT_INLINE void run_conv_grad_weight(isa set, const conv_problem& p, const con
     }
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -10,7 +10,7 @@ namespace cpu {
 /// The training kernels of an available instruction set; those of baseline for one of another architecture.
 const training_kernel_table& training_kernels(isa set) noexcept;
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_KERNELS
@@ -39,6 +39,6 @@ GRAFT_INLINE const training_kernel_table& training_kernels(isa set) noexcept {
     return baseline::training::table();
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

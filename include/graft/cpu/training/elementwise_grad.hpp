@@ -9,13 +9,11 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// dx[i] = dy[i] where y[i] passes the mask (for clip: low < y[i] < high), else 0; n elements. dx may be dy.
-void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
-                     executor& pool);
+void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n, executor& pool);
 /// dx[i] = dy[i] * act'(x[i]) for n elements, x the activation's input. dx may be dy.
-void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
-                         executor& pool);
+void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -28,20 +26,21 @@ namespace detail {
 // Elements a task: three streams of them fit the second cache.
 constexpr std::int64_t gradient_grain = 16384;
 
-} // namespace detail
+}  // namespace detail
 
-GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx,
-                                  std::int64_t n, executor& pool) {
+GRAFT_INLINE void run_masked_grad(isa set, gradient_mask mask, float low, float high, const float* dy, const float* y, float* dx, std::int64_t n,
+                                  executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
     parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.masked(mask, low, high, dy + i, y + i, dx + i, count); });
 }
 
-GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx,
-                                      std::int64_t n, executor& pool) {
+GRAFT_INLINE void run_activation_grad(isa set, activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n,
+                                      executor& pool) {
     const elementwise_grad_kernels& k = *training_kernels(set).elementwise_grad;
-    parallel_for_pieces(pool, n, detail::gradient_grain, [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
+    parallel_for_pieces(pool, n, detail::gradient_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.activation_grad(kind, alpha, beta, dy + i, x + i, dx + i, count); });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -11,8 +11,8 @@ namespace cpu {
 /// What a gradient passes: everything, or only what went through a relu or a clip in the forward pass.
 enum class gradient_mask : std::uint8_t {
     none,
-    relu, ///< where y > 0
-    clip, ///< where low < y < high
+    relu,  ///< where y > 0
+    clip,  ///< where low < y < high
 };
 
 /// The gradients of elementwise functions of one instruction set; n elements each, dx may be dy.
@@ -23,5 +23,5 @@ struct elementwise_grad_kernels {
     void (*activation_grad)(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -27,5 +27,5 @@ struct training_kernel_table {
     const rows_grad_kernels* rows_grad;
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

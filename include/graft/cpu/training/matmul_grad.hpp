@@ -19,7 +19,7 @@ std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& pro
 /// c must overlap neither a nor b.
 void run_product_sum(isa set, const product_sum_problem& problem, const float* a, const float* b, float* c, void* workspace, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -52,7 +52,7 @@ struct product_sum_plan {
     }
 };
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t product_sum_workspace_bytes(isa set, const product_sum_problem& problem) {
     const detail::product_sum_plan plan(set, problem);
@@ -77,6 +77,6 @@ GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const f
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -16,15 +16,15 @@ struct product_sum_block {
     float* c;
     std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
-    float* levels;           ///< partial blocks: one for each level of the tree
-    std::int64_t level_step; ///< floats of a level: the block in whole tiles
+    float* levels;            ///< partial blocks: one for each level of the tree
+    std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };
 
 /// The kernels of one instruction set.
 struct matmul_grad_kernels {
-    int rows, columns; ///< of a register tile
+    int rows, columns;  ///< of a register tile
     void (*block)(const product_sum_block&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

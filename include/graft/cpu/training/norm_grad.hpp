@@ -11,12 +11,12 @@ namespace cpu {
 
 /// Images [n][c][area], or with `blocked` [n][ceil(c / W)][area][W]; n * area >= 1. Sums over the batch are a tree over the shards.
 struct norm_problem {
-    std::int64_t n = 0, c = 0, area = 0; ///< area: height times width; 1 for [n][c]
+    std::int64_t n = 0, c = 0, area = 0;  ///< area: height times width; 1 for [n][c]
     bool blocked = false;
     shards tree;
     double epsilon = 1e-5;
-    double momentum = 0.9; ///< share of the old running value
-    epilogue ep;           ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
+    double momentum = 0.9;  ///< share of the old running value
+    epilogue ep;            ///< forward: y = act(normalised + residual). Backward: the activation whose gradient comes first, relu or clip
 };
 
 /// What a training pass reads and writes. Arrays of c numbers; those that are null are not written. running_* and new_* may be
@@ -44,7 +44,7 @@ void run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backwa
 /// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
 std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -63,9 +63,9 @@ namespace detail {
 // The images as units that are summed by themselves: a block of channels, a channel's plane, or a few columns of a matrix.
 struct norm_units {
     std::int64_t width = 1, units = 0, unit_step = 0, image_step = 0, images = 0, c = 0;
-    std::int64_t slots = 0; // sums that are kept for each unit: one for each shard that has samples
+    std::int64_t slots = 0;  // sums that are kept for each unit: one for each shard that has samples
     shards tree;
-    norm_rows rows{}; // of one image; channels: 1 stands for "those of the unit"
+    norm_rows rows{};  // of one image; channels: 1 stands for "those of the unit"
 
     norm_units(isa set, const norm_problem& p) : images(p.n), c(p.c), tree(p.tree) {
         const std::int64_t w = vector_width(set);
@@ -156,9 +156,7 @@ inline void norm_passes(const norm_units& u, std::int64_t arrays, executor& pool
             if (u.samples(s, 1)) sums(begin + t / u.tree.count, s);
         });
         const std::int64_t few = std::max<std::int64_t>(1, 64 / u.width);
-        parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) {
-            finish(begin + t * few, begin + std::min(count, (t + 1) * few));
-        });
+        parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { finish(begin + t * few, begin + std::min(count, (t + 1) * few)); });
         // One image after the other, as they lie in memory.
         parallel_for(pool, u.images * count * bands, [&](std::int64_t t) {
             const std::int64_t first = t % bands * band;
@@ -174,7 +172,7 @@ inline norm_rows some_rows(norm_rows r, std::int64_t first, std::int64_t count) 
     return r;
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem) {
     const detail::norm_units u(set, problem);
@@ -216,8 +214,7 @@ GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const 
             at.numbers[2][c] = static_cast<float>(static_cast<double>(a.bias[c]) + (static_cast<double>(centre) - mean) * factor);
             const double old = p.momentum, fresh = 1 - p.momentum;
             if (a.new_mean) a.new_mean[c] = static_cast<float>(old * static_cast<double>(a.running_mean[c]) + fresh * mean);
-            if (a.new_variance)
-                a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
+            if (a.new_variance) a.new_variance[c] = static_cast<float>(old * static_cast<double>(a.running_variance[c]) + fresh * variance * unbiased);
             if (a.saved_mean) a.saved_mean[c] = centre;
             if (a.saved_inverse) a.saved_inverse[c] = static_cast<float>(inverse);
         }
@@ -287,6 +284,6 @@ GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm
     detail::norm_passes(u, arrays, pool, sums, finish, apply);
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

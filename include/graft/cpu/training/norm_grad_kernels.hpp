@@ -13,7 +13,7 @@ namespace cpu {
 struct norm_rows {
     std::int64_t whole, tail, step;
     int tail_lanes;
-    int channels; ///< lanes that are channels; 0: all lanes are of one channel
+    int channels;  ///< lanes that are channels; 0: all lanes are of one channel
 };
 
 /// y = clamp((x - mean) * scale + shift + residual); a null residual is 0. One number for each lane's channel.
@@ -37,13 +37,12 @@ struct norm_grad_kernels {
     /// Mean, and sum of squared distances from it.
     void (*moments)(const norm_rows&, const float* x, std::int64_t images, std::int64_t image_step, double* mean, double* square);
     /// The moments of two sets together, n channels: those of a become those of both. Chan, Golub, LeVeque 1979.
-    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b,
-                  std::int64_t n);
+    void (*merge)(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n);
     void (*normalize)(const norm_rows&, const norm_forward&);
     /// Sums of dy and of dy * (x - mean).
     void (*sums)(const norm_rows&, const norm_backward&, std::int64_t images, std::int64_t image_step, double* sum, double* product);
     void (*gradient)(const norm_rows&, const norm_backward&);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

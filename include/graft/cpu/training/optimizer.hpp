@@ -37,7 +37,7 @@ float run_global_norm(isa set, const float* const* arrays, const std::int64_t* s
 /// x * min(1, max_norm / (norm + 1e-6)), as torch.nn.utils.clip_grad_norm_; y may be x. A norm that is NaN makes NaN.
 void run_scale_by_norm(isa set, float norm, float max_norm, const float* x, float* y, std::int64_t n, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -63,7 +63,7 @@ inline double sum_pairwise(const double* x, std::int64_t n) {
     return sum_pairwise(x, n / 2) + sum_pairwise(x + n / 2, n - n / 2);
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE sgd_step sgd_step_of(const sgd_options& o, double learning_rate) noexcept {
     return {static_cast<float>(-learning_rate), static_cast<float>(o.momentum), static_cast<float>(o.weight_decay), o.nesterov};
@@ -86,23 +86,22 @@ GRAFT_INLINE adam_step adam_step_of(const adam_options& o, double learning_rate,
 GRAFT_INLINE void run_sgd(isa set, const sgd_step& step, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n,
                           executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) {
-        k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count);
-    });
+    parallel_for_pieces(pool, n, detail::optimizer_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.sgd(step, w + i, g + i, m ? m + i : nullptr, new_w + i, m ? new_m + i : nullptr, count); });
 }
 
 GRAFT_INLINE void run_adam(isa set, const adam_step& step, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m,
                            float* new_v, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) {
-        k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count);
-    });
+    parallel_for_pieces(pool, n, detail::optimizer_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.adam(step, w + i, g + i, m + i, v + i, new_w + i, new_m + i, new_v + i, count); });
 }
 
 GRAFT_INLINE void run_moving_average(isa set, double decay, const float* average, const float* w, float* new_average, std::int64_t n, executor& pool) {
     const optimizer_kernels& k = *training_kernels(set).optimizer;
     const float share = static_cast<float>(1 - decay);
-    parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
+    parallel_for_pieces(pool, n, detail::optimizer_grain,
+                        [&](std::int64_t i, std::int64_t count) { k.blend(share, average + i, w + i, new_average + i, count); });
 }
 
 GRAFT_INLINE std::int64_t global_norm_workspace_bytes(std::int64_t arrays, std::int64_t elements) {
@@ -136,6 +135,6 @@ GRAFT_INLINE void run_scale_by_norm(isa set, float norm, float max_norm, const f
     parallel_for_pieces(pool, n, detail::optimizer_grain, [&](std::int64_t i, std::int64_t count) { k.scale(factor, x + i, y + i, count); });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -24,8 +24,7 @@ struct adam_step {
 struct optimizer_kernels {
     /// m and new_m null: no momentum.
     void (*sgd)(const sgd_step&, const float* w, const float* g, const float* m, float* new_w, float* new_m, std::int64_t n);
-    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n);
+    void (*adam)(const adam_step&, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n);
     /// y = a + share * (b - a)
     void (*blend)(float share, const float* a, const float* b, float* y, std::int64_t n);
     void (*scale)(float factor, const float* x, float* y, std::int64_t n);
@@ -33,5 +32,5 @@ struct optimizer_kernels {
     double (*square_sum)(const float* x, std::int64_t n);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

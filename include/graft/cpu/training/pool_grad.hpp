@@ -19,7 +19,7 @@ void run_average_pool_grad(isa set, const pool_problem& problem, const float* dy
 /// Windows that are whole planes: dy is [n][c], or for blocks [n][ceil(c / W)][W].
 void run_global_average_pool_grad(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, const float* dy, float* dx, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -33,13 +33,14 @@ namespace cpu {
 namespace detail {
 
 // Planes, or blocks of channels, in tasks of some microseconds.
-template <class F> inline void over_planes(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
+template <class F>
+inline void over_planes(isa set, layout::kind l, std::int64_t n, std::int64_t c, std::int64_t pixels, executor& pool, const F& f) {
     const std::int64_t planes = planes_of(set, l, n, c), width = l == layout::blocked ? vector_width(set) : 1;
     const std::int64_t each = 8192 / (pixels * width + 1) + 1;
     if (pixels > 0) parallel_for(pool, (planes + each - 1) / each, [&](std::int64_t t) { f(t * each, std::min(each, planes - t * each)); });
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void run_max_pool_places(isa set, const pool_problem& p, const float* x, float* y, std::uint8_t* places, executor& pool) {
     const pool_grad_kernels& k = *training_kernels(set).pool_grad;
@@ -70,6 +71,6 @@ GRAFT_INLINE void run_global_average_pool_grad(isa set, layout::kind l, std::int
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -10,7 +10,7 @@ namespace cpu {
 struct pool_grad_args {
     pool_problem p;
     const float* dy = nullptr;
-    const std::uint8_t* places = nullptr; ///< max only
+    const std::uint8_t* places = nullptr;  ///< max only
     float* dx = nullptr;
 };
 
@@ -31,5 +31,5 @@ struct pool_grad_kernels {
     void (*global_average)(const float* dy, std::int64_t planes, std::int64_t pixels, bool blocked, float* dx);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

@@ -15,7 +15,7 @@ struct sum_problem {
     int rank = 0;
     std::int64_t extents[max_rank] = {}, x_strides[max_rank] = {}, y_strides[max_rank] = {};
     bool summed[max_rank] = {};
-    bool batch = false; ///< axis 0 is summed by the tree
+    bool batch = false;  ///< axis 0 is summed by the tree
     shards tree;
     int block_axis = -1;        ///< axis of blocks of channels, the lanes of which are the last axis; -1: none
     std::int64_t channels = 0;  ///< with a block axis: lanes past this many are neither read nor written
@@ -28,7 +28,7 @@ std::int64_t sum_workspace_bytes(isa set, const sum_problem& problem);
 /// Sums in double, rounded once at the end.
 void run_sum(isa set, const sum_problem& problem, const float* x, float* y, void* workspace, executor& pool);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -44,7 +44,7 @@ namespace detail {
 struct sum_walk {
     const sum_problem& p;
     const reduce_sum_kernels& kernel;
-    int kept[sum_problem::max_rank], others[sum_problem::max_rank]; // axes of the kept places; summed ones but the batch and `rows`
+    int kept[sum_problem::max_rank], others[sum_problem::max_rank];  // axes of the kept places; summed ones but the batch and `rows`
     int kept_count = 0, others_count = 0, rows_axis = -1;
     std::int64_t outer = 1, inner = 1, pieces = 1, repeats = 1;
     bool columns = false;
@@ -62,12 +62,12 @@ struct sum_walk {
             }
             if (p.batch && a == 0) continue;
             if (rows_axis >= 0) others[others_count++] = rows_axis;
-            rows_axis = a; // in the end the innermost
+            rows_axis = a;  // in the end the innermost
         }
         for (int i = 0; i < others_count; ++i) repeats *= p.extents[others[i]];
         if (p.batch) batch = p.extents[0];
         tasks = outer * pieces;
-        slots = p.batch && tasks < 64 ? std::min<std::int64_t>(p.tree.count, batch) : 0; // 0: a task sums all shards
+        slots = p.batch && tasks < 64 ? std::min<std::int64_t>(p.tree.count, batch) : 0;  // 0: a task sums all shards
     }
 
     std::int64_t slot(int s) const { return batch < p.tree.count ? p.tree.first(batch, s) : s; }
@@ -135,7 +135,7 @@ inline void sum_tree(int first, int count, int n, double* out, const Leaf& leaf)
     for (int j = 0; j < n; ++j) out[j] = static_cast<double>(static_cast<float>(out[j] + right[j]));
 }
 
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void add_axis(sum_problem& p, std::int64_t extent, std::int64_t x_stride, std::int64_t y_stride, bool summed, bool joinable) {
     if (extent == 1 && joinable) return;
@@ -187,14 +187,13 @@ GRAFT_INLINE void run_sum(isa set, const sum_problem& p, const float* x, float* 
     parallel_for(pool, (w.tasks + grain - 1) / grain, [&](std::int64_t group) {
         for (std::int64_t task = group * grain; task < std::min(w.tasks, (group + 1) * grain); ++task) {
             double sum[64];
-            detail::sum_tree(0, shards_used, w.lanes(task), sum, [&](int s, double* out) {
-                w.sum(x, task, p.batch ? p.tree.first(w.batch, s) : 0, p.batch ? p.tree.last(w.batch, s) : 1, out);
-            });
+            detail::sum_tree(0, shards_used, w.lanes(task), sum,
+                             [&](int s, double* out) { w.sum(x, task, p.batch ? p.tree.first(w.batch, s) : 0, p.batch ? p.tree.last(w.batch, s) : 1, out); });
             finish(task, sum);
         }
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

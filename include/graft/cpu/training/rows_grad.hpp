@@ -17,11 +17,12 @@ void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& 
 
 /// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each, in double and rounded once. The rows are
 /// those of `samples` samples, over which the sums are the tree.
-void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias, void* workspace, executor& pool);
+void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
+                               void* workspace, executor& pool);
 /// Bytes of workspace (alignment 64) for that; -1 where they overflow.
 std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::int64_t n, const shards& tree);
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -33,11 +34,13 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner, executor& pool) {
+GRAFT_INLINE void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::int64_t outer, std::int64_t n, std::int64_t inner,
+                                   executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
     if (outer <= 0 || n <= 0 || inner <= 0) return;
     if (inner == 1)
-        return detail::groups_of_rows(outer, n, pool, [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
+        return detail::groups_of_rows(outer, n, pool,
+                                      [&](std::int64_t first, std::int64_t rows) { k.softmax(dy + first * n, y + first * n, dx + first * n, rows, n); });
     detail::stripes_of_columns(outer, n, inner, pool, [&](std::int64_t o, std::int64_t first, std::int64_t count) {
         const std::int64_t at = o * n * inner + first;
         k.softmax_columns(dy + at, y + at, dx + at, n, inner, count);
@@ -53,7 +56,7 @@ inline normalized_rows_grad some_rows(normalized_rows_grad g, std::int64_t first
     g.rows = count;
     return g;
 }
-} // namespace detail
+}  // namespace detail
 
 GRAFT_INLINE void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
@@ -66,8 +69,8 @@ GRAFT_INLINE std::int64_t layer_norm_workspace_bytes(std::int64_t samples, std::
     return n > (std::int64_t(1) << 40) ? -1 : 2 * slots * n * 8;
 }
 
-GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias, void* workspace,
-                                            executor& pool) {
+GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
+                                            void* workspace, executor& pool) {
     const rows_grad_kernels& k = *training_kernels(set).rows_grad;
     const std::int64_t n = arrays.n, each = samples > 0 ? arrays.rows / samples : 0;
     if (n <= 0) return;
@@ -86,15 +89,17 @@ GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad&
         double *products = sums(s, 0) + first, *plain = sums(s, 1) + first;
         std::fill(products, products + count, 0.0);
         std::fill(plain, plain + count, 0.0);
-        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr, bias ? plain : nullptr);
+        k.layer_norm_sums(detail::some_rows(arrays, begin, tree.last(samples, s) * each - begin), first, count, scale ? products : nullptr,
+                          bias ? plain : nullptr);
     });
     parallel_for(pool, stripes, [&](std::int64_t t) {
         for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
             for (int which = 0; which < 2; ++which)
-                if (float* to = which ? bias : scale) to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
+                if (float* to = which ? bias : scale)
+                    to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
     });
 }
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif

@@ -11,9 +11,9 @@ namespace cpu {
 /// Rows of n that were normalised: x' = (x - mean) * inverse with a mean and an inverse for each.
 struct normalized_rows_grad {
     const float *dy, *x;
-    const float* mean;    ///< null: 0, and its gradient is left out (RMS norm)
+    const float* mean;  ///< null: 0, and its gradient is left out (RMS norm)
     const float* inverse;
-    const float* scale;   ///< null: 1
+    const float* scale;  ///< null: 1
     float* dx;
     std::int64_t rows, n;
 };
@@ -30,5 +30,5 @@ struct rows_grad_kernels {
     void (*layer_norm_sums)(const normalized_rows_grad&, std::int64_t first, std::int64_t count, double* scale, double* bias);
 };
 
-} // namespace cpu
+}  // namespace cpu
 GRAFT_END_NAMESPACE

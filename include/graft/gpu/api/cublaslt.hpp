@@ -21,10 +21,11 @@
     X(int, cublasLtMatmulPreferenceCreate, (void** preference)) \
     X(int, cublasLtMatmulPreferenceDestroy, (void* preference)) \
     X(int, cublasLtMatmulPreferenceSetAttribute, (void* preference, int attribute, const void* value, std::size_t bytes)) \
-    X(int, cublasLtMatmulAlgoGetHeuristic, (void* handle, void* operation, void* a, void* b, void* c, void* d, void* preference, \
-             int capacity, cublaslt::heuristic* found, int* count)) \
-    X(int, cublasLtMatmul, (void* handle, void* operation, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, \
-             const void* beta, const void* c, void* c_layout, void* d, void* d_layout, const cublaslt::algorithm* how, void* workspace, std::size_t workspace_bytes, void* stream))
+    X(int, cublasLtMatmulAlgoGetHeuristic, \
+      (void* handle, void* operation, void* a, void* b, void* c, void* d, void* preference, int capacity, cublaslt::heuristic* found, int* count)) \
+    X(int, cublasLtMatmul, \
+      (void* handle, void* operation, const void* alpha, const void* a, void* a_layout, const void* b, void* b_layout, const void* beta, const void* c, \
+       void* c_layout, void* d, void* d_layout, const cublaslt::algorithm* how, void* workspace, std::size_t workspace_bytes, void* stream))
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {

@@ -16,16 +16,16 @@
     X(int, cuDeviceGet, (int* device, int ordinal)) \
     X(int, cuDeviceGetName, (char* name, int bytes, int device)) \
     X(int, cuDeviceGetAttribute, (int* value, int attribute, int device)) \
-    X(int, cuDeviceTotalMem_v2, (std::size_t* bytes, int device)) \
-    X(int, cuDeviceGetUuid_v2, (driver::uuid* id, int device)) \
+    X(int, cuDeviceTotalMem_v2, (std::size_t * bytes, int device)) \
+    X(int, cuDeviceGetUuid_v2, (driver::uuid * id, int device)) \
     X(int, cuDeviceGetPCIBusId, (char* id, int bytes, int device)) \
     X(int, cuDevicePrimaryCtxRetain, (void** context, int device)) \
     X(int, cuDevicePrimaryCtxRelease_v2, (int device)) \
     X(int, cuCtxPushCurrent_v2, (void* context)) \
     X(int, cuCtxPopCurrent_v2, (void** context)) \
     X(int, cuCtxSynchronize, ()) \
-    X(int, cuMemGetInfo_v2, (std::size_t* free, std::size_t* total)) \
-    X(int, cuMemAlloc_v2, (std::uint64_t* address, std::size_t bytes)) \
+    X(int, cuMemGetInfo_v2, (std::size_t * free, std::size_t * total)) \
+    X(int, cuMemAlloc_v2, (std::uint64_t * address, std::size_t bytes)) \
     X(int, cuMemFree_v2, (std::uint64_t address)) \
     X(int, cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned flags)) \
     X(int, cuMemFreeHost, (void* memory)) \
@@ -52,8 +52,9 @@
     X(int, cuModuleGetFunction, (void** function, void* module, const char* name)) \
     X(int, cuFuncSetAttribute, (void* function, int attribute, int value)) \
     X(int, cuFuncGetAttribute, (int* value, int attribute, void* function)) \
-    X(int, cuLaunchKernel, (void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
-             unsigned block_z, unsigned shared_bytes, void* stream, void** parameters, void** extra)) \
+    X(int, cuLaunchKernel, \
+      (void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes, \
+       void* stream, void** parameters, void** extra)) \
     X(int, cuOccupancyMaxActiveBlocksPerMultiprocessor, (int* blocks, void* function, int threads, std::size_t shared_bytes)) \
     X(int, cuGraphInstantiateWithFlags, (void** executable, void* graph, unsigned long long flags)) \
     X(int, cuGraphLaunch, (void* executable, void* stream)) \

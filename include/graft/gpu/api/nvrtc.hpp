@@ -8,8 +8,8 @@
 #define GRAFT_NVRTC_FUNCTIONS(X) \
     X(int, nvrtcVersion, (int* major, int* minor)) \
     X(const char*, nvrtcGetErrorString, (int error)) \
-    X(int, nvrtcCreateProgram, (void** program, const char* source, const char* name, int header_count, const char* const* headers, \
-             const char* const* header_names)) \
+    X(int, nvrtcCreateProgram, \
+      (void** program, const char* source, const char* name, int header_count, const char* const* headers, const char* const* header_names)) \
     X(int, nvrtcDestroyProgram, (void** program)) \
     X(int, nvrtcCompileProgram, (void* program, int option_count, const char* const* options)) \
     X(int, nvrtcGetProgramLogSize, (void* program, std::size_t* bytes)) \

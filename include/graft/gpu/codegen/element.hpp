@@ -23,13 +23,13 @@ inline const op_row* fusion_row() {
 /// What a kernel computes: the body of a Fusion, or one node that is a body by itself.
 struct kernel_body {
     std::vector<node> nodes;
-    std::vector<tensor_view> values;          ///< by value id; `data` is there for constants
-    std::vector<value_id> inputs, outputs;    ///< as those of the query
-    std::vector<dtype> memory;                ///< type of each input in memory
-    std::vector<layout> order;                ///< layout of each input
-    std::vector<std::pair<int, int>> maker;   ///< by value id: the node that makes it and which output it is; -1 for inputs
+    std::vector<tensor_view> values;         ///< by value id; `data` is there for constants
+    std::vector<value_id> inputs, outputs;   ///< as those of the query
+    std::vector<dtype> memory;               ///< type of each input in memory
+    std::vector<layout> order;               ///< layout of each input
+    std::vector<std::pair<int, int>> maker;  ///< by value id: the node that makes it and which output it is; -1 for inputs
     const graft::limits* limit = nullptr;
-    std::vector<fault>* faults = nullptr;     ///< of the program that its kernels go into
+    std::vector<fault>* faults = nullptr;  ///< of the program that its kernels go into
 };
 
 /// Reads what a query asks for, for kernels that may have checks where the program is named that they go into. Null, or why no kernel can
@@ -99,7 +99,8 @@ public:
     /// Both conditions; an empty operand is one that always holds.
     operand both(const operand& a, const operand& b);
     /// condition ? inside() : otherwise, where what `inside` loads is read only if the condition holds.
-    template <class F> operand where(const operand& condition, const operand& otherwise, const F& inside) {
+    template <class F>
+    operand where(const operand& condition, const operand& otherwise, const F& inside) {
         const operand before = guard_;
         guard_ = both(guard_, condition);
         const operand x = inside();
@@ -155,7 +156,7 @@ private:
     std::vector<bool> loaded_;
     std::vector<std::string> offsets_;  // by input: the one offset that it is read at; "many" where there are others
     std::string text_[3];
-    std::map<std::string, named> names_;      // by type and expression
+    std::map<std::string, named> names_;       // by type and expression
     std::map<std::string, operand> computed_;  // by value, position and condition
     operand guard_;
     bool reports_ = false, asks_ = false;
@@ -174,9 +175,7 @@ struct rule_call {
     operand in(int i) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], broadcast_to(at, c.in[i].extents)); }
     operand in(int i, const position& where) const { return e.value(c.n.inputs[static_cast<std::size_t>(i)], where); }
     /// The one element of input i, or `otherwise` where it is left out.
-    operand scalar(int i, const operand& otherwise) const {
-        return c.has(i) ? in(i, walk(c.in[i].extents, layout::row_major, index())) : otherwise;
-    }
+    operand scalar(int i, const operand& otherwise) const { return c.has(i) ? in(i, walk(c.in[i].extents, layout::row_major, index())) : otherwise; }
     /// The compute type of input i.
     dtype type(int i = 0) const { return compute_type(c.in[i].type); }
     operand number(double x) const { return e.number(type(), x); }
@@ -187,9 +186,9 @@ struct rule_call {
 struct element_rule {
     const char* op;
     const char* domain;
-    unsigned reads;                         ///< see below
+    unsigned reads;  ///< see below
     operand (*build)(const rule_call&);
-    const char* text;                       ///< for `build`: what tells operators of one rule apart
+    const char* text;  ///< for `build`: what tells operators of one rule apart
 
     static constexpr unsigned same = 0;     ///< input elements at the output's position, broadcasting aside
     static constexpr unsigned moved = 1;    ///< at most one element of an input, at another position

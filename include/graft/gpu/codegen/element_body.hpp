@@ -212,7 +212,8 @@ GRAFT_INLINE operand element_emitter::both(const operand& a, const operand& b) {
 GRAFT_INLINE std::string element_emitter::report(const std::string& value, const fault& what) {
     if (!body_.faults) return refuse("it has a check where none can be told of"), std::string();
     std::vector<fault>& all = *body_.faults;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const fault& f) { return f.code == what.code && f.where == what.where && f.text == what.text && f.limit == what.limit; });
+    const auto same = std::find_if(
+        all.begin(), all.end(), [&](const fault& f) { return f.code == what.code && f.where == what.where && f.text == what.text && f.limit == what.limit; });
     const std::string number = std::to_string(same - all.begin());
     if (same == all.end()) all.push_back(what);
     reports_ = true;
@@ -261,7 +262,8 @@ GRAFT_INLINE operand element_emitter::load(int input, const position& at) {
         const std::string pack = "pack<" + element + ", " + lanes + ">";
         const std::string aligned = std::to_string(std::gcd<std::int64_t>(from.multiple, lanes_));
         const std::string name = define("p", pack, "load_" + pack.substr(0, pack.size() - 1) + ", " + aligned + ">" + arguments, where);
-        return convert({define("v", compute_name(body_.memory[k]), "compute(" + name + ".at[lane])", level::lane), compute_type(body_.memory[k]), level::lane}, type);
+        return convert({define("v", compute_name(body_.memory[k]), "compute(" + name + ".at[lane])", level::lane), compute_type(body_.memory[k]), level::lane},
+                       type);
     }
     if (from.consecutive) {
         const index one = each(from);
@@ -338,7 +340,8 @@ inline const char* read_fusion(const kernel_query& q, kernel_body& body) {
     const attribute* a = q.n.find("body");
     if (!a || !a->graph) return "a Fusion without a body";
     const graph& g = *a->graph;
-    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a Fusion whose body has other inputs or outputs";
+    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs)
+        return "a Fusion whose body has other inputs or outputs";
     body.nodes = g.nodes;
     body.inputs = g.inputs;
     body.outputs = g.outputs;

@@ -22,12 +22,12 @@ enum class level : std::uint8_t {
 
 /// An integer: part of a coordinate, or an offset.
 struct index {
-    std::string text = "0";                 ///< a name or a literal; where `consecutive`, the value of the pack's first element
+    std::string text = "0";  ///< a name or a literal; where `consecutive`, the value of the pack's first element
     gpu::level level = gpu::level::thread;
-    bool consecutive = false;               ///< grows by one from element to element of a pack
-    std::int64_t multiple = 0;              ///< `text` is a multiple of this (0: it is 0)
-    std::int64_t bound = 1;                 ///< it is in [0, bound) for every element; 0: not known
-    bool known = true;                      ///< it is the literal `number`
+    bool consecutive = false;   ///< grows by one from element to element of a pack
+    std::int64_t multiple = 0;  ///< `text` is a multiple of this (0: it is 0)
+    std::int64_t bound = 1;     ///< it is in [0, bound) for every element; 0: not known
+    bool known = true;          ///< it is the literal `number`
     std::int64_t number = 0;
 };
 

@@ -27,7 +27,8 @@ const char* index_definition(std::int64_t largest) noexcept;
 /// The text of an entry point: `inputs` (as element_emitter::parameters has them) and `outputs` are its parameters "in<k>" and "out<k>", in
 /// this order; they are put into the launch's arguments. `aliased`: outputs may lie over inputs, element by element. Constants in the statements that
 /// nothing uses are left out.
-std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements);
+std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased,
+                        const std::string& statements);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -62,7 +63,8 @@ inline void add_fault_parameters(std::string& parameters, launch& l, int which) 
 }
 }  // namespace detail
 
-GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased, const std::string& statements) {
+GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std::vector<int>& inputs, const std::vector<int>& outputs, bool aliased,
+                                     const std::string& statements) {
     const char* restricted = aliased ? "" : "__restrict__ ";
     std::string parameters;
     for (int i : inputs) {
@@ -77,13 +79,15 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
         parameters += std::string(parameters.empty() ? "" : ", ") + memory_name(q.out[o].type) + "* " + restricted + "out" + std::to_string(o);
         l.arguments.push_back({argument::from::output, o});
     }
-    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" +
+           without_unused(statements) + "}\n";
 }
 
 namespace detail {
 
 // Where the elements of output o go, from a walk in the order of another one.
-inline void emit_store(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y, std::string& packs, std::string& each, std::string& behind) {
+inline void emit_store(element_emitter& e, const kernel_query& q, int o, const position& at, const operand& y, std::string& packs, std::string& each,
+                       std::string& behind) {
     const std::string name = std::to_string(o), type = memory_name(q.out[o].type), lanes = std::to_string(e.lanes());
     const index to = e.offset(at, strides_of(q.out[o].extents, q.out_layout[o]));
     const std::string element = "stored<" + type + ">(" + y.text + ")";
@@ -92,7 +96,8 @@ inline void emit_store(element_emitter& e, const kernel_query& q, int o, const p
     } else if (to.consecutive) {
         packs += "        pack<" + type + ", " + lanes + "> q" + name + ";\n";
         each += "            q" + name + ".at[lane] = " + element + ";\n";
-        behind += "        store_pack<" + std::to_string(std::gcd<std::int64_t>(to.multiple, e.lanes())) + ">(out" + name + " + " + to.text + ", q" + name + ");\n";
+        behind +=
+            "        store_pack<" + std::to_string(std::gcd<std::int64_t>(to.multiple, e.lanes())) + ">(out" + name + " + " + to.text + ", q" + name + ");\n";
     } else
         each += "            out" + name + "[" + to.text + "] = " + element + ";\n";
 }
@@ -131,7 +136,8 @@ inline bool updates_safely(const kernel_query& q, int first, const element_emitt
 }
 
 // The kernel of outputs of the same extents; it walks as the first of them lies.
-inline const char* generate_outputs(const kernel_query& q, const kernel_body& body, const std::vector<int>& outputs, std::int64_t largest, bool only, program& p) {
+inline const char* generate_outputs(const kernel_query& q, const kernel_body& body, const std::vector<int>& outputs, std::int64_t largest, bool only,
+                                    program& p) {
     const int first = outputs[0];
     const shape& extents = q.out[first].extents;
     const std::int64_t total = extents.elements();
@@ -153,7 +159,8 @@ inline const char* generate_outputs(const kernel_query& q, const kernel_body& bo
     const std::int64_t step = std::int64_t(l.grid[0]) * loop_threads * lanes;
     std::string s = index_definition(std::max(largest, total + step)) + e.text(level::thread);
     const std::string scale = lanes > 1 ? " * " + std::to_string(lanes) : "";
-    s += "    for (index_t i = (index_t)(blockIdx.x * " + std::to_string(loop_threads) + " + threadIdx.x)" + scale + "; i < " + std::to_string(total) + "; i += " + std::to_string(step) + ") {\n";
+    s += "    for (index_t i = (index_t)(blockIdx.x * " + std::to_string(loop_threads) + " + threadIdx.x)" + scale + "; i < " + std::to_string(total) +
+         "; i += " + std::to_string(step) + ") {\n";
     s += e.text(level::pack) + packs;
     if (lanes > 1)
         s += "#pragma unroll\n        for (int lane = 0; lane < " + std::to_string(lanes) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";

@@ -19,10 +19,10 @@ inline const op_row* multi_tensor_row() {
 /// A node as the work on one of the tensors of such a kernel. Nodes whose texts are equal and whose `shared` inputs are the same values
 /// may go into one.
 struct tensor_loop {
-    std::string text;                ///< of the kernel, which knows neither how many tensors there are nor how large they are
-    std::vector<int> inputs, shared; ///< those that are read; of one element and the same for all tensors
+    std::string text;                 ///< of the kernel, which knows neither how many tensors there are nor how large they are
+    std::vector<int> inputs, shared;  ///< those that are read; of one element and the same for all tensors
     std::vector<int> outputs;
-    bool asks_for_faults = false;    ///< it looks whether one has been reported
+    bool asks_for_faults = false;  ///< it looks whether one has been reported
     std::int64_t elements = 0;
     int lanes = 1;
 
@@ -76,7 +76,8 @@ inline const char* emit_elements(element_emitter& e, const kernel_query& q, cons
     }
     if (!updates_safely(q, first, e, i)) return "an update of what it reads elsewhere";
     text = e.text(level::pack) + packs;
-    if (e.lanes() > 1) text += "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";
+    if (e.lanes() > 1)
+        text += "#pragma unroll\n        for (int lane = 0; lane < " + decimal(e.lanes()) + "; ++lane) {\n" + e.text(level::lane) + each + "        }\n";
     text += behind;
     return nullptr;
 }
@@ -84,17 +85,29 @@ inline const char* emit_elements(element_emitter& e, const kernel_query& q, cons
 inline std::string tensor_kernel(const kernel_query& q, const tensor_loop& t, const std::string& thread, const std::string& packs, const std::string& rest) {
     std::string addresses;
     std::size_t entry = 2;
-    for (int i : t.shared) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[" + std::to_string(entry++) + "];\n";
+    for (int i : t.shared)
+        addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[" +
+                     std::to_string(entry++) + "];\n";
     if (t.asks_for_faults) addresses += "    const unsigned long long* fault_seen = (const unsigned long long*)from.at[" + std::to_string(entry) + "];\n";
     entry = 1;
-    for (int i : t.inputs) addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
-    for (int o : t.outputs) addresses += "    " + std::string(memory_name(q.out[o].type)) + "* out" + decimal(o) + " = (" + memory_name(q.out[o].type) + "*)from.at[row + " + std::to_string(entry++) + "];\n";
-    const std::string body = without_unused(addresses + thread + fill(R"cuda(#pragma unroll 1
+    for (int i : t.inputs)
+        addresses += "    const " + std::string(memory_name(q.in[i].type)) + "* in" + decimal(i) + " = (const " + memory_name(q.in[i].type) +
+                     "*)from.at[row + " + std::to_string(entry++) + "];\n";
+    for (int o : t.outputs)
+        addresses += "    " + std::string(memory_name(q.out[o].type)) + "* out" + decimal(o) + " = (" + memory_name(q.out[o].type) + "*)from.at[row + " +
+                     std::to_string(entry++) + "];\n";
+    const std::string body = without_unused(addresses + thread +
+                                            fill(R"cuda(#pragma unroll 1
     for (index_t i = begin + (index_t)threadIdx.x * $lanes; i + $lanes <= end; i += $step) {
-)cuda", {{"lanes", decimal(t.lanes)}, {"step", decimal(std::int64_t(loop_threads) * t.lanes)}}) + packs + "    }\n" +
-                                            (t.lanes == 1 ? "" : fill(R"cuda(    if (n / $lanes * $lanes + (index_t)threadIdx.x < n && end == n) {
+)cuda",
+                                                 {{"lanes", decimal(t.lanes)}, {"step", decimal(std::int64_t(loop_threads) * t.lanes)}}) +
+                                            packs + "    }\n" +
+                                            (t.lanes == 1 ? ""
+                                                          : fill(R"cuda(    if (n / $lanes * $lanes + (index_t)threadIdx.x < n && end == n) {
         const index_t i = n / $lanes * $lanes + (index_t)threadIdx.x;
-)cuda", {{"lanes", decimal(t.lanes)}}) + rest + "    }\n"));
+)cuda",
+                                                                 {{"lanes", decimal(t.lanes)}}) +
+                                                                rest + "    }\n"));
     return fill(R"cuda(namespace graft {
 struct table { void* at[$most]; };
 extern "C" __global__ void __launch_bounds__($threads, $resident) graft_tensors(const table from) {
@@ -108,7 +121,13 @@ extern "C" __global__ void __launch_bounds__($threads, $resident) graft_tensors(
     const index_t n = (index_t)(where & ((1ull << $bits) - 1));
     const index_t begin = ((int)blockIdx.x - (int)(where >> $bits)) * chunk;
     const index_t end = n - begin < chunk ? n : begin + chunk;
-)cuda", {{"most", std::to_string(most_arguments)}, {"threads", decimal(loop_threads)}, {"resident", decimal(tensor_blocks)}, {"header", std::to_string(t.header())}, {"entries", std::to_string(t.entries())}, {"bits", decimal(tensor_size_bits)}}) +
+)cuda",
+                {{"most", std::to_string(most_arguments)},
+                 {"threads", decimal(loop_threads)},
+                 {"resident", decimal(tensor_blocks)},
+                 {"header", std::to_string(t.header())},
+                 {"entries", std::to_string(t.entries())},
+                 {"bits", decimal(tensor_size_bits)}}) +
            body + "}\n}  // namespace graft\n";
 }
 
@@ -151,7 +170,8 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
     const attribute* a = q.n.find("body");
     if (!a || !a->graph) return "a MultiTensor without a body";
     const graph& g = *a->graph;
-    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs) return "a MultiTensor whose body has other inputs or outputs";
+    if (static_cast<int>(g.inputs.size()) != q.inputs || static_cast<int>(g.outputs.size()) != q.outputs)
+        return "a MultiTensor whose body has other inputs or outputs";
     std::vector<std::int64_t> input(g.values.size(), -1), output(g.values.size(), -1);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) input[g.inputs[i]] = static_cast<std::int64_t>(i);
     for (std::size_t i = 0; i < g.outputs.size(); ++i) output[g.outputs[i]] = static_cast<std::int64_t>(i);
@@ -161,7 +181,8 @@ GRAFT_INLINE const char* generate_multi_tensor(const kernel_query& q, program& p
         if (const char* why = read_tensor_loop(detail::asked_in_graph(g, g.nodes[k], q.limit).on(q.on, q.options).query(), tensors[k])) return why;
         if (tensors[k].text != tensors[0].text) return "tensors that have not one kernel";
         for (int i : tensors[0].shared)
-            if (g.nodes[k].inputs[static_cast<std::size_t>(i)] != g.nodes[0].inputs[static_cast<std::size_t>(i)]) return "tensors that do not share their scalars";
+            if (g.nodes[k].inputs[static_cast<std::size_t>(i)] != g.nodes[0].inputs[static_cast<std::size_t>(i)])
+                return "tensors that do not share their scalars";
         total = checked_add(total, tensors[k].elements);
     }
     if (tensors.empty() || total < 0 || tensors.size() > tensors[0].most_tensors()) return "more tensors than its table has room for";

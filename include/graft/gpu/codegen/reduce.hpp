@@ -37,7 +37,7 @@ struct reducer {
     std::vector<field> fields;
     std::vector<dtype> elements;  ///< of x0, x1, ...
     std::string take, merge;
-    std::string helpers = "";     ///< functions that both call
+    std::string helpers = "";  ///< functions that both call
 };
 
 /// A node in the body of a Fusion: what is fused with it, and what it is by itself.
@@ -65,7 +65,8 @@ public:
     inline virtual std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const = 0;
     /// Says what follows from a result: its fields are in `s`, `at` is where it is, with extent 1 along what was reduced. Outputs of the
     /// node are added to `results`. Returns the statistics that `map` wants.
-    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const = 0;
+    inline virtual std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                               std::vector<reduction_result>& results) const = 0;
     /// The elements at `at` of the outputs in `mapped`.
     inline virtual std::vector<operand> map(element_emitter& e, const std::vector<operand>& known, const position& at) const {
         (void)e, (void)known, (void)at;
@@ -79,19 +80,19 @@ public:
     /// Whether somebody reads output o.
     bool writes(int o) const { return q.wants(o) && q.out[o].type != dtype::undefined; }
 
-    const kernel_query& q;        ///< the node
-    const kernel_query* whole;    ///< what the kernels are for: the node, or the Fusion around it
+    const kernel_query& q;      ///< the node
+    const kernel_query* whole;  ///< what the kernels are for: the node, or the Fusion around it
     kernel_body body;
     std::vector<value_id> inputs, outputs;  ///< of the node, in the body
-    shape extents;                ///< of what is summed up
+    shape extents;                          ///< of what is summed up
     layout order = layout::row_major;
-    std::uint32_t axes = 0;       ///< bit d: axis d is reduced
-    std::int64_t groups = 0;      ///< of axis 1, as `join_axes` has it; results have them as axis 1
-    std::size_t bytes = 4;        ///< of the narrowest tensor that is read in `order`
+    std::uint32_t axes = 0;   ///< bit d: axis d is reduced
+    std::int64_t groups = 0;  ///< of axis 1, as `join_axes` has it; results have them as axis 1
+    std::size_t bytes = 4;    ///< of the narrowest tensor that is read in `order`
     reducer by;
-    std::vector<int> finished;    ///< outputs of the node that `finish` makes
-    std::vector<int> mapped;      ///< outputs of the node that `map` makes: they have `extents`
-    std::vector<dtype> statistics;  ///< of what `finish` returns
+    std::vector<int> finished;                        ///< outputs of the node that `finish` makes
+    std::vector<int> mapped;                          ///< outputs of the node that `map` makes: they have `extents`
+    std::vector<dtype> statistics;                    ///< of what `finish` returns
     std::vector<int> stored_finished, stored_mapped;  ///< outputs of the kernels, and when they are stored
 
 private:

@@ -26,7 +26,9 @@ GRAFT_INLINE const char* reduction::read_fused(const fused_node& around) {
     bytes = 16;
     for (std::size_t i = 0; i < body.inputs.size(); ++i)
         if (body.values[body.inputs[i]].extents == extents && body.order[i] == order) bytes = std::min(bytes, size_of(body.memory[i]));
-    const auto made_by = [&](const std::vector<int>& of, value_id v) { return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; }); };
+    const auto made_by = [&](const std::vector<int>& of, value_id v) {
+        return std::any_of(of.begin(), of.end(), [&](int o) { return outputs[static_cast<std::size_t>(o)] == v; });
+    };
     for (int b = 0; b < whole->outputs; ++b) {
         const value_id v = body.outputs[static_cast<std::size_t>(b)];
         if (made_by(finished, v) || (mapped.empty() && !made_by(mapped, v) && whole->out[b].extents == q.out[0].extents))

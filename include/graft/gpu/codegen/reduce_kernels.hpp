@@ -27,7 +27,8 @@ GRAFT_INLINE std::string entry_point(const kernel_query& q, launch& l, const std
             add(std::string("const ") + memory_name(q.in[i].type) + "* in" + std::to_string(i), argument::from::input, i);
     for (int o : outputs) add(std::string(memory_name(q.out[o].type)) + "* out" + std::to_string(o), argument::from::output, o);
     for (const workspace_parameter& w : workspace) add(w.declaration, argument::from::workspace, w.offset);
-    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" + without_unused(statements) + "}\n";
+    return "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(l.block[0]) + ") " + l.entry + "(" + parameters + ") {\n" +
+           without_unused(statements) + "}\n";
 }
 
 namespace detail {
@@ -70,7 +71,8 @@ struct reduction_writer {
         for (std::size_t i = 0; i < x.size(); ++i) call += ", " + e.convert(x[i], r.by.elements[i]).text;
         const std::string text = e.text(level::pack) + "        ++taken;\n";
         if (p.lanes == 1) return text + "        " + call + ");\n";
-        return text + "#pragma unroll\n        for (int lane = 0; lane < " + decimal(p.lanes) + "; ++lane) {\n" + e.text(level::lane) + "            " + call + ");\n        }\n";
+        return text + "#pragma unroll\n        for (int lane = 0; lane < " + decimal(p.lanes) + "; ++lane) {\n" + e.text(level::lane) + "            " + call +
+               ");\n        }\n";
     }
     // Statements that store what follows from a result.
     std::string storing(element_emitter& e, const std::vector<reduction_result>& results) const {
@@ -181,9 +183,15 @@ inline const char* emit_rows(const reduction_writer& w) {
     const reduction_plan& p = w.p;
     element_emitter e(w.r.body, p.lanes);
     const index k = e.counter("k", p.joined.outputs, level::thread), base = spread(e, k, p.joined.kept), number = e.loop_index("r", p.joined.count);
-    const fillings names = {{"group", decimal(p.group)}, {"groups", decimal(reduction_threads / p.group)}, {"outputs", decimal(p.joined.outputs)},
-                            {"last_output", decimal(p.joined.outputs - 1)}, {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"lanes", decimal(p.lanes)},
-                            {"warps", decimal(reduction_threads / 32)}, {"step", decimal(std::int64_t(p.group) * p.lanes)}};
+    const fillings names = {{"group", decimal(p.group)},
+                            {"groups", decimal(reduction_threads / p.group)},
+                            {"outputs", decimal(p.joined.outputs)},
+                            {"last_output", decimal(p.joined.outputs - 1)},
+                            {"piece", decimal(p.piece)},
+                            {"count", decimal(p.joined.count)},
+                            {"lanes", decimal(p.lanes)},
+                            {"warps", decimal(reduction_threads / 32)},
+                            {"step", decimal(std::int64_t(p.group) * p.lanes)}};
     const std::string loop = fill("    for (index_t r = begin + member * $lanes; r < last; r += $step) {\n", names);
     std::string taking;
     if (p.joined.count) taking = "    int taken = 0;\n" + loop + w.taking(e, k, base, number) + "    }\n";
@@ -197,16 +205,19 @@ inline const char* emit_rows(const reduction_writer& w) {
     const index_t begin = (index_t)blockIdx.y * $piece;
     const index_t end = begin + $piece;
     const index_t last = !inside ? begin : end < $count ? end : $count;
-)cuda", names);
+)cuda",
+                                  names);
     const std::string states = fill(R"cuda(    __shared__ state shared[$warps];
     state s[$lanes];
 #pragma unroll
     for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
-)cuda", names);
+)cuda",
+                                    names);
     const std::string joining = fill(R"cuda(#pragma unroll
     for (int lane = 1; lane < $lanes; ++lane) merge(s[0], s[lane]);
     const state all = merged<$group>(s[0], shared);
-)cuda", names);
+)cuda",
+                                     names);
     w.add(reduction_launch("graft_rows", p.blocks, p.pieces), e, end.written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
           head + e.text(level::thread) + states + taking + joining + end.text);
     return nullptr;
@@ -219,11 +230,19 @@ inline const char* emit_columns(const reduction_writer& w) {
     first.level = level::thread;
     const index base = spread(e, first, p.joined.kept), number = e.counter("r", p.joined.count, level::pack);
     const std::int64_t rows = reduction_threads / p.columns;
-    const fillings names = {{"columns", decimal(p.columns)}, {"width", decimal(std::int64_t(p.columns) * p.lanes)}, {"lanes", decimal(p.lanes)}, {"outputs", decimal(p.joined.outputs)},
-                            {"piece", decimal(p.piece)}, {"count", decimal(p.joined.count)}, {"rows", decimal(rows)}, {"half", decimal(rows / 2)}, {"threads", decimal(reduction_threads)},
+    const fillings names = {{"columns", decimal(p.columns)},
+                            {"width", decimal(std::int64_t(p.columns) * p.lanes)},
+                            {"lanes", decimal(p.lanes)},
+                            {"outputs", decimal(p.joined.outputs)},
+                            {"piece", decimal(p.piece)},
+                            {"count", decimal(p.joined.count)},
+                            {"rows", decimal(rows)},
+                            {"half", decimal(rows / 2)},
+                            {"threads", decimal(reduction_threads)},
                             {"states", decimal(std::int64_t(reduction_threads) * p.lanes)}};
     std::string taking;
-    if (p.joined.count) taking = fill("    int taken = 0;\n    for (index_t r = begin + row; r < last; r += $rows) {\n", names) + w.taking(e, first, base, number) + "    }\n";
+    if (p.joined.count)
+        taking = fill("    int taken = 0;\n    for (index_t r = begin + row; r < last; r += $rows) {\n", names) + w.taking(e, first, base, number) + "    }\n";
     e.next_loop();
     const std::string inside = fill("k < $outputs", names);
     const std::string finishing = p.pieces > 1 ? fill("    if (k < $outputs) partial[(index_t)blockIdx.y * $outputs + k] = all;\n", names)
@@ -237,12 +256,14 @@ inline const char* emit_columns(const reduction_writer& w) {
     const index_t begin = (index_t)blockIdx.y * $piece;
     const index_t end = begin + $piece;
     const index_t last = end < $count ? end : $count;
-)cuda", names);
+)cuda",
+                                  names);
     const std::string states = fill(R"cuda(    __shared__ state shared[$states];
     state s[$lanes];
 #pragma unroll
     for (int lane = 0; lane < $lanes; ++lane) s[lane] = start();
-)cuda", names);
+)cuda",
+                                    names);
     const std::string joining = fill(R"cuda(#pragma unroll
     for (int lane = 0; lane < $lanes; ++lane) shared[lane * $threads + threadIdx.x] = s[lane];
     __syncthreads();
@@ -254,7 +275,8 @@ inline const char* emit_columns(const reduction_writer& w) {
     for (int j = (int)threadIdx.x; j < $width; j += $threads) {
     const index_t k = first_of_block + j;
     const state all = shared[j % $lanes * $threads + j / $lanes];
-)cuda", names);
+)cuda",
+                                     names);
     const std::vector<int> written = p.pieces > 1 ? std::vector<int>() : w.r.stored_finished;
     w.add(reduction_launch("graft_columns", p.blocks, p.pieces), e, written, w.workspace(p.pieces > 1, true, p.pieces == 1 && w.stores_statistics()),
           head + e.text(level::thread) + states + taking + joining + finishing + "    }\n");
@@ -264,14 +286,18 @@ inline const char* emit_columns(const reduction_writer& w) {
 // Adds up what the parts gave: 32 results side by side, 8 parts at a time.
 inline const char* emit_merge(const reduction_writer& w) {
     element_emitter e(w.r.body, 1);
-    const fillings names = {{"outputs", decimal(w.p.joined.outputs)}, {"pieces", decimal(w.p.pieces)}, {"threads", decimal(reduction_threads)}, {"rows", decimal(reduction_threads / 32)},
+    const fillings names = {{"outputs", decimal(w.p.joined.outputs)},
+                            {"pieces", decimal(w.p.pieces)},
+                            {"threads", decimal(reduction_threads)},
+                            {"rows", decimal(reduction_threads / 32)},
                             {"half", decimal(reduction_threads / 64)}};
     const std::string finishing = w.finishing(e, e.counter("k", w.p.joined.outputs, level::pack), "all", "row == 0 && inside");
     if (e.failure) return e.failure;
     const std::string head = fill(R"cuda(    const int row = (int)threadIdx.x / 32;
     const index_t k = (index_t)blockIdx.x * 32 + (int)threadIdx.x % 32;
     const bool inside = k < $outputs;
-)cuda", names);
+)cuda",
+                                  names);
     const std::string joining = fill(R"cuda(    __shared__ state shared[$threads];
     state s = start();
     if (inside)
@@ -283,7 +309,8 @@ inline const char* emit_merge(const reduction_writer& w) {
         __syncthreads();
     }
     const state all = shared[threadIdx.x];
-)cuda", names);
+)cuda",
+                                     names);
     w.add(reduction_launch("graft_merge", (w.p.joined.outputs + 31) / 32, 1), e, w.r.stored_finished, w.workspace(true, false, w.stores_statistics()),
           head + e.text(level::thread) + joining + finishing);
     return nullptr;
@@ -312,10 +339,13 @@ inline const char* emit_map(const reduction_writer& w) {
     w.mapping(e, statistics, walk(r.extents, r.order, i), packs, each, behind);
     if (e.failure) return e.failure;
     launch l = reduction_launch("graft_map", loop_blocks(r.q.on, total / e.lanes()), 1);
-    const fillings names = {{"threads", decimal(reduction_threads)}, {"lanes", decimal(e.lanes())}, {"total", decimal(total)},
+    const fillings names = {{"threads", decimal(reduction_threads)},
+                            {"lanes", decimal(e.lanes())},
+                            {"total", decimal(total)},
                             {"step", decimal(std::int64_t(l.grid[0]) * reduction_threads * e.lanes())}};
     const std::string loop = fill("    for (index_t i = (index_t)(blockIdx.x * $threads + threadIdx.x) * $lanes; i < $total; i += $step) {\n", names);
-    w.add(std::move(l), e, r.stored_mapped, w.workspace(false, false, true), e.text(level::thread) + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n");
+    w.add(std::move(l), e, r.stored_mapped, w.workspace(false, false, true),
+          e.text(level::thread) + loop + e.text(level::pack) + packs + lane_loop(e, each) + behind + "    }\n");
     return nullptr;
 }
 
@@ -342,7 +372,8 @@ GRAFT_INLINE const char* generate_reduction(const reduction& r, program& p) {
     p.in_place = maps_alone && total > 1 && q.in[0].type == q.out[0].type && q.in[0].extents == q.out[0].extents && q.in_layout[0] == q.out_layout[0];
     for (int k = 1; k < q.inputs; ++k)
         if (q.has(k) && q.shares_memory(k, 0)) p.in_place = false;
-    p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) + (p.launches.size() == 1 ? " launch" : " launches");
+    p.note = std::string(plan.joined.across ? "sums across" : "sums along") + " memory, " + std::to_string(p.launches.size()) +
+             (p.launches.size() == 1 ? " launch" : " launches");
     return nullptr;
 }
 

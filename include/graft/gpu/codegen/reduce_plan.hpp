@@ -64,12 +64,12 @@ inline index gather(element_emitter& e, const index& offset, const std::vector<r
 struct reduction_plan {
     reduction_axes joined;
     int lanes = 1;
-    int group = 1;             // threads of a result where reduced elements lie side by side
-    int columns = 1;           // threads side by side, where they do not; the others of a block go on below
-    std::int64_t pieces = 1;   // parts that are summed up by blocks of their own
-    std::int64_t piece = 1;    // elements of a part
-    std::int64_t blocks = 1;   // of one part
-    bool fused = false;        // one kernel sums up and maps
+    int group = 1;            // threads of a result where reduced elements lie side by side
+    int columns = 1;          // threads side by side, where they do not; the others of a block go on below
+    std::int64_t pieces = 1;  // parts that are summed up by blocks of their own
+    std::int64_t piece = 1;   // elements of a part
+    std::int64_t blocks = 1;  // of one part
+    bool fused = false;       // one kernel sums up and maps
     std::int64_t partial_bytes = 0, statistics_at = 0;
 };
 
@@ -166,7 +166,15 @@ template <int group> __device__ __forceinline__ state merged(state s, state* sha
     for (int w = 1; w < group / 32; ++w) merge(s, shared[w]);
     return s;
 }
-)cuda", {{"fields", fields}, {"helpers", by.helpers}, {"start", start}, {"parameters", parameters}, {"take", by.take}, {"merge", by.merge}, {"down", down}, {"first", first}});
+)cuda",
+                {{"fields", fields},
+                 {"helpers", by.helpers},
+                 {"start", start},
+                 {"parameters", parameters},
+                 {"take", by.take},
+                 {"merge", by.merge},
+                 {"down", down},
+                 {"first", first}});
 }
 
 }  // namespace detail

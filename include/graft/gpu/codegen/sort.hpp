@@ -14,7 +14,7 @@ namespace gpu {
 /// Lines of items, each sorted by itself into the workspace: ascending keys, equal ones by number. No two items of a line are equal, so
 /// that a sorting network gives one order, and the same bits every time.
 struct sorting {
-    std::int64_t count = 0;   ///< items of a line
+    std::int64_t count = 0;  ///< items of a line
     std::int64_t lines = 1;
     bool wide = false;        ///< keys of 64 bits; else of 32
     std::int64_t offset = 0;  ///< of the sorted items in the workspace, in bytes
@@ -155,8 +155,14 @@ template <int tile, int sorted, int wanted, bool mirrored> __device__ __forceinl
 
 GRAFT_INLINE void add_sort(const kernel_query& q, program& p, const sorting& s, const std::vector<int>& inputs, const std::string& making) {
     const std::int64_t padded = s.padded(), total = s.lines * padded, tile = std::min(s.tile(), detail::power_of_two(total));
-    const fillings names = {{"tile", decimal(tile)}, {"wanted", decimal(std::min(tile, padded))}, {"half", decimal(tile / 2)}, {"padded", decimal(padded)}, {"total", decimal(total)},
-                            {"count", decimal(s.count)}, {"threads", decimal(detail::sort_threads)}, {"making", making}};
+    const fillings names = {{"tile", decimal(tile)},
+                            {"wanted", decimal(std::min(tile, padded))},
+                            {"half", decimal(tile / 2)},
+                            {"padded", decimal(padded)},
+                            {"total", decimal(total)},
+                            {"count", decimal(s.count)},
+                            {"threads", decimal(detail::sort_threads)},
+                            {"making", making}};
     const std::vector<workspace_parameter> items = {{"item* items", s.offset}};
     const auto add = [&](const std::string& entry, std::int64_t blocks, const std::vector<int>& read, const std::string& text, bool again = false) {
         launch l;
@@ -168,7 +174,8 @@ GRAFT_INLINE void add_sort(const kernel_query& q, program& p, const sorting& s, 
         p.launches.push_back(std::move(l));
     };
     const std::int64_t tiles = (total + tile - 1) / tile;
-    add("graft_sort", tiles, inputs, fill(R"cuda(    __shared__ item s[$tile];
+    add("graft_sort", tiles, inputs,
+        fill(R"cuda(    __shared__ item s[$tile];
     const index_t tile_begin = (index_t)blockIdx.x * $tile;
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) {
         const index_t line = (tile_begin + t) / $padded;
@@ -181,7 +188,8 @@ $making        }
     sort_tile<$tile, 1, $wanted, true>(s);
     for (int t = (int)threadIdx.x; t < $tile; t += $threads)
         if (tile_begin + t < $total) items[tile_begin + t] = s[t];
-)cuda", names));
+)cuda",
+             names));
     // Longer lines are merged: comparisons farther apart than a tile through memory, the others in shared memory. A tile divides a line here.
     const std::string each = fill("    const index_t t = (index_t)blockIdx.x * $threads + (int)threadIdx.x;\n    if (t >= $comparisons) return;\n",
                                   {{"threads", decimal(detail::sort_threads)}, {"comparisons", decimal(total / 2)}});
@@ -190,12 +198,15 @@ $making        }
         add("graft_mirror" + decimal(size), blocks, {}, each + "    exchange_mirrored<index_t>(items, t, " + decimal(size) + ");\n");
         for (std::int64_t distance = size / 4; distance >= tile; distance /= 2)
             add("graft_step" + decimal(distance), blocks, {}, each + "    exchange_at<index_t>(items, t, " + decimal(distance) + ");\n", distance < size / 4);
-        add("graft_tiles", tiles, {}, fill(R"cuda(    __shared__ item s[$tile];
+        add("graft_tiles", tiles, {},
+            fill(R"cuda(    __shared__ item s[$tile];
     item* from = items + (index_t)blockIdx.x * $tile;
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) s[t] = from[t];
     sort_tile<$tile, $half, $tile, false>(s);
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) from[t] = s[t];
-)cuda", names), size > 2 * tile);
+)cuda",
+                 names),
+            size > 2 * tile);
     }
 }
 
@@ -204,7 +215,8 @@ GRAFT_INLINE void add_last_updates(const kernel_query& q, program& p, const upda
     p.workspace_bytes = u.rows * 4;
     detail::add_each(q, p, "graft_clear", u.rows, {}, {}, last, "    last[i] = -1;\n");
     // The largest number is the same in whichever order they come.
-    const std::string text = "    const index_t u = i;\n" + u.row + fill("    if (row >= 0 && row < $rows) atomicMax(last + row, (int)u);\n", {{"rows", decimal(u.rows)}});
+    const std::string text =
+        "    const index_t u = i;\n" + u.row + fill("    if (row >= 0 && row < $rows) atomicMax(last + row, (int)u);\n", {{"rows", decimal(u.rows)}});
     if (u.count) detail::add_each(q, p, "graft_last", u.count, u.inputs, {}, last, text);
 }
 
@@ -214,9 +226,13 @@ GRAFT_INLINE std::vector<workspace_parameter> add_sorted_updates(const kernel_qu
     p.source += sort_functions(false);
     detail::add_each(q, p, "graft_clear", u.rows, {}, {}, {{"int* first", 0}}, "    first[i] = -1;\n");
     const fillings names = {{"rows", decimal(u.rows)}, {"row", u.row}, {"each", decimal(s.count)}, {"padded", decimal(s.padded())}};
-    add_sort(q, p, s, u.inputs, fill("        const index_t u = line * $each + i;\n$row        if (row >= 0 && row < $rows) made = make_item((sort_key)row, (unsigned int)u);\n", names));
-    detail::add_each(q, p, "graft_first", u.items(), {}, {}, {{"const item* items", s.offset}, {"int* first", 0}},
-                     fill("    const sort_key row = key_of(items[i]);\n    if (row < $rows && (i % $padded == 0 || key_of(items[i - 1]) != row)) first[row] = (int)i;\n", names));
+    add_sort(q, p, s, u.inputs,
+             fill("        const index_t u = line * $each + i;\n$row        if (row >= 0 && row < $rows) made = make_item((sort_key)row, (unsigned int)u);\n",
+                  names));
+    detail::add_each(
+        q, p, "graft_first", u.items(), {}, {}, {{"const item* items", s.offset}, {"int* first", 0}},
+        fill("    const sort_key row = key_of(items[i]);\n    if (row < $rows && (i % $padded == 0 || key_of(items[i - 1]) != row)) first[row] = (int)i;\n",
+             names));
     return {{"const item* items", s.offset}, {"const int* first", 0}};
 }
 

@@ -100,8 +100,7 @@ GRAFT_INLINE std::string literal(dtype type, std::int64_t value) {
     case dtype::uint64: return std::to_string(static_cast<std::uint64_t>(value)) + "ull";
     case dtype::int64: return value == INT64_MIN ? "(-9223372036854775807ll - 1)" : std::to_string(value) + "ll";
     case dtype::uint32: return std::to_string(static_cast<std::uint32_t>(value)) + "u";
-    case dtype::int32:
-        return static_cast<std::int32_t>(value) == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(static_cast<std::int32_t>(value));
+    case dtype::int32: return static_cast<std::int32_t>(value) == INT32_MIN ? "(-2147483647 - 1)" : std::to_string(static_cast<std::int32_t>(value));
     case dtype::int8: return std::to_string(static_cast<std::int8_t>(value));
     case dtype::uint8: return std::to_string(static_cast<std::uint8_t>(value));
     case dtype::int16: return std::to_string(static_cast<std::int16_t>(value));

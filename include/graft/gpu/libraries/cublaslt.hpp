@@ -54,8 +54,8 @@ struct matrix_product {
     bool trans_a = false, trans_b = false;
     std::int64_t batch = 1, a_stride = 0, b_stride = 0;
     std::int64_t outer = 1, a_outer = 0, b_outer = 0;
-    double alpha = 1, beta = 0;                              ///< of C, which has D's shape
-    int a = 0, b = 1, c = -1, bias = -1;                     ///< inputs of the node; bias: n elements
+    double alpha = 1, beta = 0;                                ///< of C, which has D's shape
+    int a = 0, b = 1, c = -1, bias = -1;                       ///< inputs of the node; bias: n elements
     dtype type = dtype::undefined, result = dtype::undefined;  ///< of A and B; of C, D and bias
     activation act = activation::none;
 };
@@ -91,7 +91,7 @@ GRAFT_INLINE status cublaslt_object::create_operation(const api::cublaslt_functi
     return code ? cublaslt_failure(functions, code, "the description of a product") : status();
 }
 GRAFT_INLINE status cublaslt_object::create_layout(const api::cublaslt_functions& functions, int type, std::int64_t rows, std::int64_t columns,
-                                                    std::int64_t leading) {
+                                                   std::int64_t leading) {
     functions_ = &functions;
     destroy_ = functions.cublasLtMatrixLayoutDestroy;
     set_ = functions.cublasLtMatrixLayoutSetAttribute;
@@ -189,8 +189,9 @@ public:
             void* d = at(call.out[0], of_result);
             const void* c = p_.c < 0 ? d : at(call.in[p_.c], of_result);
             const void *left = at(call.in[p_.b], i * p_.b_outer * size), *right = at(call.in[p_.a], i * p_.a_outer * size);
-            const int code = f.cublasLtMatmul(call.with.cublaslt_handle, operation.raw(), by, left, layouts.left.raw(), right, layouts.right.raw(), plus, c, layouts.sum.raw(), d,
-                                              layouts.sum.raw(), &how_, at(call.workspace, 0), static_cast<std::size_t>(workspace_bytes), call.stream);
+            const int code =
+                f.cublasLtMatmul(call.with.cublaslt_handle, operation.raw(), by, left, layouts.left.raw(), right, layouts.right.raw(), plus, c,
+                                 layouts.sum.raw(), d, layouts.sum.raw(), &how_, at(call.workspace, 0), static_cast<std::size_t>(workspace_bytes), call.stream);
             if (code) return cublaslt_failure(f, code, "a product");
         }
         return {};
@@ -245,9 +246,8 @@ inline std::string product_text(const matrix_product& p, bool tf32) {
     char line[320];
     const auto n = [](std::int64_t v) { return static_cast<long long>(v); };
     std::snprintf(line, sizeof line, "product %lldx%lldx%lld%s%s batch %lld %lld %lld outer %lld %lld %lld %s to %s epilogue %d%s%s", n(p.m), n(p.n), n(p.k),
-                  p.trans_a ? " A'" : "", p.trans_b ? " B'" : "", n(p.batch), n(p.a_stride), n(p.b_stride), n(p.outer), n(p.a_outer), n(p.b_outer), name(p.type),
-                  name(p.result), cublaslt_epilogue(p),
-                  p.beta != 0 ? " adds" : "", p.type == dtype::float32 && !tf32 ? " full" : "");
+                  p.trans_a ? " A'" : "", p.trans_b ? " B'" : "", n(p.batch), n(p.a_stride), n(p.b_stride), n(p.outer), n(p.a_outer), n(p.b_outer),
+                  name(p.type), name(p.result), cublaslt_epilogue(p), p.beta != 0 ? " adds" : "", p.type == dtype::float32 && !tf32 ? " full" : "");
     return line;
 }
 

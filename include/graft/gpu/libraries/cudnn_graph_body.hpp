@@ -127,19 +127,22 @@ struct convolution_names {
 inline convolution_names convolution_names_of(convolution_direction direction) noexcept {
     namespace attribute = api::cudnn::attribute;
     if (direction == convolution_direction::forward)
-        return {api::cudnn::convolution_forward_descriptor, attribute::convolution_forward_x, attribute::convolution_forward_w, attribute::convolution_forward_y,
-                attribute::convolution_forward_convolution, attribute::convolution_forward_alpha, attribute::convolution_forward_beta};
+        return {api::cudnn::convolution_forward_descriptor, attribute::convolution_forward_x,           attribute::convolution_forward_w,
+                attribute::convolution_forward_y,           attribute::convolution_forward_convolution, attribute::convolution_forward_alpha,
+                attribute::convolution_forward_beta};
     if (direction == convolution_direction::backward_data)
-        return {api::cudnn::convolution_backward_data_descriptor, attribute::convolution_backward_data_dx, attribute::convolution_backward_data_w,
-                attribute::convolution_backward_data_dy, attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha,
+        return {api::cudnn::convolution_backward_data_descriptor, attribute::convolution_backward_data_dx,          attribute::convolution_backward_data_w,
+                attribute::convolution_backward_data_dy,          attribute::convolution_backward_data_convolution, attribute::convolution_backward_data_alpha,
                 attribute::convolution_backward_data_beta};
-    return {api::cudnn::convolution_backward_filter_descriptor, attribute::convolution_backward_filter_x, attribute::convolution_backward_filter_dw,
-            attribute::convolution_backward_filter_dy, attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha,
+    return {api::cudnn::convolution_backward_filter_descriptor, attribute::convolution_backward_filter_x,
+            attribute::convolution_backward_filter_dw,          attribute::convolution_backward_filter_dy,
+            attribute::convolution_backward_filter_convolution, attribute::convolution_backward_filter_alpha,
             attribute::convolution_backward_filter_beta};
 }
 }  // namespace detail
 
-GRAFT_INLINE status cudnn_graph::add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w, std::int64_t y) {
+GRAFT_INLINE status cudnn_graph::add_convolution(convolution_direction direction, const convolution_axes& axes, std::int64_t x, std::int64_t w,
+                                                 std::int64_t y) {
     namespace attribute = api::cudnn::attribute;
     namespace type = api::cudnn::attribute_type;
     cudnn_descriptor c, operation;

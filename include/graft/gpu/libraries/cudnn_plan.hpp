@@ -8,9 +8,9 @@ namespace gpu {
 
 /// What an engine must not do.
 struct engine_limits {
-    bool deterministic = false;    ///< leaves out engines that do not give the same bits every time
-    bool tensor_cores = true;      ///< false: full float32, no TF32
-    bool transforms = true;        ///< false: no Winograd and no FFT, whose sums of whole numbers are not exact
+    bool deterministic = false;  ///< leaves out engines that do not give the same bits every time
+    bool tensor_cores = true;    ///< false: full float32, no TF32
+    bool transforms = true;      ///< false: no Winograd and no FFT, whose sums of whole numbers are not exact
     std::int64_t workspace_bytes = 0;
 };
 
@@ -25,10 +25,10 @@ struct graph_binding {
 struct cudnn_plan {
     cudnn_descriptor config, plan;
     std::int64_t workspace_bytes = 0;
-    bool plain = false;     ///< keeps NaNs strictly, and is slow
-    bool compiled = false;  ///< its kernel is compiled when the plan is made, which takes a second or so
+    bool plain = false;      ///< keeps NaNs strictly, and is slow
+    bool compiled = false;   ///< its kernel is compiled when the plan is made, which takes a second or so
     void* handle = nullptr;  ///< that it was made with, and is run with
-    std::string choice;  ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
+    std::string choice;      ///< "<engine> <knob>=<value> ...", which `restore_plan` reads
 };
 
 /// Makes the plan of an engine configuration of a graph, with the handle that this is bound to; op.unsupported where the engine does not
@@ -41,8 +41,8 @@ status restore_plan(const libraries& with, const engine_limits& limits, const cu
 
 /// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
 /// library's favourite. op.unsupported where no engine takes the graph within the limits.
-result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits, const cudnn_graph& graph,
-                                                            std::vector<graph_binding> bindings, const std::string& problem);
+result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
+                                                            const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -61,7 +61,8 @@ namespace detail {
 /// Runs a plan on the tensors of a call.
 class cudnn_kernel final : public library_kernel {
 public:
-    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings, const std::vector<graph_scalar>& scalars) : plan_(std::move(plan)), bindings_(bindings), scalars_(scalars) {
+    cudnn_kernel(cudnn_plan plan, const std::vector<graph_binding>& bindings, const std::vector<graph_scalar>& scalars)
+        : plan_(std::move(plan)), bindings_(bindings), scalars_(scalars) {
         workspace_bytes = plan_.workspace_bytes;
         note = "cuDNN, engine " + plan_.choice;
     }
@@ -240,7 +241,8 @@ inline status read_plan(const api::cudnn_functions& f, const engine_limits& limi
     GRAFT_TRY(plan.plan.get(api::cudnn::attribute::execution_plan_workspace_bytes, api::cudnn::attribute_type::int64, 1, count, &plan.workspace_bytes));
     if (plan.workspace_bytes < 0 || plan.workspace_bytes > limits.workspace_bytes)
         return fail(errc::op_unsupported, "cuDNN",
-                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " + std::to_string(limits.workspace_bytes));
+                    "the engine needs " + std::to_string(plan.workspace_bytes) + " bytes of workspace, over the limit of " +
+                        std::to_string(limits.workspace_bytes));
     GRAFT_TRY(read_engine(f, plan.config, engine, notes, plan.compiled));
     if (const char* broken = broken_limit(limits, notes)) return fail(errc::op_unsupported, "cuDNN", broken);
     plan.plain = std::find(notes.begin(), notes.end(), api::cudnn::numerical_note::strict_nan) != notes.end();
@@ -331,7 +333,8 @@ GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& lim
 }
 
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem) {
+                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings,
+                                                                         const std::string& problem) {
     const library_choices& choices = with.choices;
     const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;
     if (choices.recall) {

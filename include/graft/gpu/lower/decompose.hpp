@@ -13,10 +13,10 @@ namespace gpu {
 
 /// A node that is written as others: what a row is given, and where it puts its answer.
 struct decomposition {
-    const op_context& c;          ///< the node
+    const op_context& c;  ///< the node
     emitter& build;
-    std::vector<value_id> in;     ///< its inputs as values of the emitter's graph; no_value: left out
-    std::vector<value_id> out;    ///< what the row has made for each output that is wanted
+    std::vector<value_id> in;   ///< its inputs as values of the emitter's graph; no_value: left out
+    std::vector<value_id> out;  ///< what the row has made for each output that is wanted
 
     /// Whether input i, or any of the inputs, has no elements.
     bool empty(int i) const { return c.has(i) && c.in[i].elements() == 0; }
@@ -30,7 +30,9 @@ struct decomposition {
         if (x == no_value || build.type(x) == type) return x;
         return build.apply("Cast", {x}, {integer_attribute("to", static_cast<std::int64_t>(type))});
     }
-    value_id transpose(value_id x, std::vector<std::int64_t> perm) const { return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))}); }
+    value_id transpose(value_id x, std::vector<std::int64_t> perm) const {
+        return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
+    }
     value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
         return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
@@ -59,7 +61,7 @@ struct decomposition_row {
     const char* op;
     const char* domain;
     const char* (*decompose)(decomposition&);
-    bool float32;  ///< what it makes keeps its type, whatever type was chosen for values between operators
+    bool float32;                                  ///< what it makes keeps its type, whatever type was chosen for values between operators
     bool (*applies)(const op_context&) = nullptr;  ///< which nodes it takes; the others have a kernel. Null: all
 };
 
@@ -145,7 +147,8 @@ GRAFT_INLINE std::vector<value_id> decomposition::apart(value_id x) const {
 GRAFT_INLINE value_id decomposition::together(const std::vector<value_id>& parts, std::int64_t axis) const {
     std::vector<value_id> joined;
     for (std::size_t from = 0; from < parts.size() && build.failure.ok(); from += at_once) {
-        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from), parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
+        const std::vector<value_id> some(parts.begin() + static_cast<std::ptrdiff_t>(from),
+                                         parts.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(parts.size(), from + at_once)));
         joined.push_back(some.size() > 1 ? build.apply("Concat", some, {integer_attribute("axis", axis)}) : some[0]);
     }
     return !build.failure.ok() || joined.empty() ? no_value : joined.size() > 1 ? together(joined, axis) : joined[0];
@@ -177,7 +180,8 @@ GRAFT_INLINE const char* decompose(const decomposition_row& row, const op_contex
         for (value_id id : body.inputs) taken |= id == made;
         for (value_id id : body.outputs) taken |= id == made;
         if (taken) made = build.apply("Identity", {made});
-        if (!build.failure.ok() || build.type(made) != c.out[o].type || build.extents(made) != c.out[o].extents) return "what it is made of gives another type or shape";
+        if (!build.failure.ok() || build.type(made) != c.out[o].type || build.extents(made) != c.out[o].extents)
+            return "what it is made of gives another type or shape";
         body.outputs.back() = made;
     }
     return nullptr;

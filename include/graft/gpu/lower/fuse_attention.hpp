@@ -15,7 +15,8 @@ namespace detail {
 // Runs behind the choice of types and before that of layouts. What cuDNN does not take stays as it is: it is asked first.
 class attention_fuser : public view_finder {
 public:
-    attention_fuser(graph& target, place_id on, dtype activations, const kernel_question& ask) : view_finder(target, on), activations_(activations), ask_(ask) {}
+    attention_fuser(graph& target, place_id on, dtype activations, const kernel_question& ask)
+        : view_finder(target, on), activations_(activations), ask_(ask) {}
 
     void run() {
         bool any = false;
@@ -49,7 +50,8 @@ private:
     // A node that passes its input's elements on in their order, rows of the last axis as they are.
     bool passes_rows(const node& n) {
         if (!n.domain.empty() || (n.op_type != "Cast" && n.op_type != "Identity" && n.op_type != "Reshape")) return false;
-        return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() && at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
+        return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() &&
+               at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
     }
     node* through_rows(value_id& id) {
         node* n = only_for_one(id);
@@ -193,7 +195,11 @@ private:
     static std::vector<attribute> attributes_of(const attention& a) {
         const auto place = [](const char* name, const strided_view& v) { return integers_attribute(name, {v.first, v.steps[0], v.steps[1], v.steps[2]}); };
         const shape &q = a.q.extents, &k = a.k.extents;
-        return {integers_attribute("extents", {q[0], q[1], k[1], q[2], k[2], q[3], a.v.extents[3]}), place("q", a.q), place("k", a.k), place("v", a.v), place("y", a.y),
+        return {integers_attribute("extents", {q[0], q[1], k[1], q[2], k[2], q[3], a.v.extents[3]}),
+                place("q", a.q),
+                place("k", a.k),
+                place("v", a.v),
+                place("y", a.y),
                 real_attribute("scale", static_cast<float>(a.scale))};
     }
     // Asked in a graph of its own: here the values do not have their types yet.

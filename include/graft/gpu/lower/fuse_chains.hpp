@@ -62,7 +62,8 @@ private:
     // Whether its kernel would be a loop over its output that can take more in. What is only another look at memory costs nothing alone.
     bool joins(const node& n) {
         if (n.place != on_ || !fusable(n) || (n.outputs.size() != 1 && !updates(n)) || !elements(n)) return false;
-        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout && at(n.inputs[0]).type == result(n).type);
+        return !((n.op->flags & op_flag::view) && n.inputs[0] != no_value && at(n.inputs[0]).layout == result(n).layout &&
+                 at(n.inputs[0]).type == result(n).type);
     }
     bool reduces(std::size_t i) {
         const node& n = g.nodes[i];
@@ -169,7 +170,9 @@ private:
         const bool outside = read_outside(y, root);
         for (std::size_t reader : readers_[y]) {
             if (group_[reader] != root) continue;
-            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view) : !reads_once(g.nodes[reader])) return false;
+            if (reader == reduction_[root] ? at(g.nodes[reader].inputs[0]).extents != at(y).extents || (g.nodes[reader].op->flags & op_flag::view)
+                                           : !reads_once(g.nodes[reader]))
+                return false;
         }
         if (elements(g.nodes[root]) > elements(n)) return false;
         // A part of it would be checked in part.
@@ -269,9 +272,9 @@ private:
     place_id on_;
     std::vector<std::vector<std::size_t>> readers_;  // by value
     std::map<std::size_t, kernel_shape> shapes_;
-    std::vector<value_id> roots_;                    // by value: whose memory it is
-    std::vector<std::size_t> changed_at_;            // by value: the node that makes the state that follows it
-    std::vector<char> leaves_, alone_;               // values that leave the graph; reductions that cannot be fused with anything
+    std::vector<value_id> roots_;                          // by value: whose memory it is
+    std::vector<std::size_t> changed_at_;                  // by value: the node that makes the state that follows it
+    std::vector<char> leaves_, alone_;                     // values that leave the graph; reductions that cannot be fused with anything
     std::vector<std::size_t> group_, inputs_, reduction_;  // the last two by the group's last node
     std::vector<std::vector<std::size_t>> members_;        // from the last node to the first
 };

@@ -110,7 +110,8 @@ private:
         if (n.place != on_) return false;
         for (value_id id : n.outputs)
             if (id != no_value && bytes(id) > most_bytes) return false;
-        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value && at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
+        const bool view = (n.op->flags & op_flag::view) && n.inputs[0] != no_value && n.outputs[0] != no_value &&
+                          at(n.inputs[0]).layout == at(n.outputs[0]).layout && at(n.inputs[0]).type == at(n.outputs[0]).type;
         if (view || (n.op != fusion_row() && find_generated(n.op_type.c_str(), n.domain.c_str()).generate != generate_loop)) return false;
         const limits limit;
         const device_traits any;
@@ -140,7 +141,8 @@ private:
     // Whether the one has to run behind the other: it reads what that makes, or changes state that it reads.
     static bool needs(const uses& one, const uses& other) { return meets(one.inputs, other.outputs) || meets(one.changed, other.read); }
 
-    template <class F> void close_if(const F& due) {
+    template <class F>
+    void close_if(const F& due) {
         for (std::size_t i = 0; i < open_.size();) {
             if (!due(open_[i])) {
                 ++i;
@@ -180,10 +182,14 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             tensor_loop t;
-            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[n.inputs[0]] || before_[n.outputs[0]] != no_value || !small(n, t)) continue;
+            if (!ops::row_of(n).is(op_flag::copies | op_flag::converts) || n.inputs[0] == no_value || !state_[n.inputs[0]] ||
+                before_[n.outputs[0]] != no_value || !small(n, t))
+                continue;
             const std::string kind = kind_of(n, t);
             std::size_t k = 0;
-            while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() || found[k].first.of.held + bytes(n.outputs[0]) > most_held)) ++k;
+            while (k < found.size() && (found[k].first.kind != kind || found[k].first.members.size() == t.most_tensors() ||
+                                        found[k].first.of.held + bytes(n.outputs[0]) > most_held))
+                ++k;
             if (k == found.size()) found.push_back({{kind, t.most_tensors(), {}, {}}, i});
             found[k].first.of.held += bytes(n.outputs[0]);
             found[k].first.members.push_back(std::move(n));
@@ -239,9 +245,9 @@ private:
     graph& g;
     place_id on_;
     std::vector<value_id> roots_, before_;  // by value: whose memory it is; the state that it follows
-    std::vector<char> state_, made_;       // by value: it is state as it was; a node makes it
-    std::vector<char> waits_;              // by node: an optimiser's, or read by those alone
-    std::vector<group> open_;              // none needs another
+    std::vector<char> state_, made_;        // by value: it is state as it was; a node makes it
+    std::vector<char> waits_;               // by node: an optimiser's, or read by those alone
+    std::vector<group> open_;               // none needs another
     std::int64_t held_ = 0;
 };
 

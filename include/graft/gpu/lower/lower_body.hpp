@@ -31,7 +31,10 @@ GRAFT_INLINE result<numbers> numbers_of(const device_options& options, const dev
         return n;
     }
     if (name == "tf32" || name == "bfloat16") {
-        if (on.major < 8) return fail(errc::device_unavailable, on.name, name + " needs compute capability 8.0; this device has " + std::to_string(on.major) + "." + std::to_string(on.minor) + ". It has float32 and float16");
+        if (on.major < 8)
+            return fail(errc::device_unavailable, on.name,
+                        name + " needs compute capability 8.0; this device has " + std::to_string(on.major) + "." + std::to_string(on.minor) +
+                            ". It has float32 and float16");
         if (name == "bfloat16") n.activations = dtype::bfloat16;
         return n;
     }
@@ -48,7 +51,8 @@ using graft::detail::rewriter;
 
 class lowerer : public rewriter {
 public:
-    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask) : rewriter(target, with.on), with_(with), used_(used), ask_(ask) {}
+    lowerer(graph& target, const lowering& with, const numbers& used, const kernel_question& ask)
+        : rewriter(target, with.on), with_(with), used_(used), ask_(ask) {}
 
     status run() {
         GRAFT_TRY(take_apart());
@@ -313,7 +317,9 @@ private:
         for (std::int64_t o = 0; o < outer; ++o) {
             load_as_double(from.type(), read.raw(), o * channels * inner, channels * inner, row.data());
             for (std::int64_t c = 0; c < channels; ++c)
-                for (std::int64_t i = 0; i < inner; ++i) turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] = row[static_cast<std::size_t>(c * inner + i)];
+                for (std::int64_t i = 0; i < inner; ++i)
+                    turned[static_cast<std::size_t>(lies == layout::channels_last ? i * channels + c : c * inner + i)] =
+                        row[static_cast<std::size_t>(c * inner + i)];
             store_from_double(type, made.raw(), o * channels * inner, channels * inner, turned.data());
         }
         if (with_.packed) with_.packed->add(from, key, made);
@@ -348,10 +354,12 @@ private:
         node activation;
         bool active = false;
         for (const attribute& a : n.attributes)
-            if (a.name == "activation" || a.name == "alpha" || a.name == "beta") activation.attributes.push_back(a), active |= a.name == "activation" && a.integer;
-        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(),
-                                          [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
-                           n.attributes.end());
+            if (a.name == "activation" || a.name == "alpha" || a.name == "beta")
+                activation.attributes.push_back(a), active |= a.name == "activation" && a.integer;
+        n.attributes.erase(
+            std::remove_if(n.attributes.begin(), n.attributes.end(),
+                           [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
+            n.attributes.end());
         n.inputs.resize(std::min<std::size_t>(n.inputs.size(), slot));
         value_id now = y;
         const std::string name = n.name;
@@ -419,16 +427,18 @@ private:
     const lowering& with_;
     const numbers& used_;
     const kernel_question& ask_;
-    std::vector<value_id> exact_;            // of operators that have been taken apart, and keep their type
-    std::vector<char> stays_;                // by value: its type and layout are not the lowering's to choose
-    std::vector<char> widened_;              // by value: it stands for one of the network's halves,
-    dtype half_ = dtype::float32;            // of this type
+    std::vector<value_id> exact_;  // of operators that have been taken apart, and keep their type
+    std::vector<char> stays_;      // by value: its type and layout are not the lowering's to choose
+    std::vector<char> widened_;    // by value: it stands for one of the network's halves,
+    dtype half_ = dtype::float32;  // of this type
     std::vector<copy> copies_;
 };
 
 }  // namespace detail
 
-GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask) { return detail::lowerer(g, with, used, ask).run(); }
+GRAFT_INLINE status lower_for_gpu(graph& g, const lowering& with, const numbers& used, const kernel_question& ask) {
+    return detail::lowerer(g, with, used, ask).run();
+}
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

@@ -26,7 +26,8 @@ public:
     // Layouts may be null: row-major. `memory` as in kernel_query.
     asked(const op_context& c, const layout* in, const layout* out, const device_traits& on, kernel_options options, const value_id* memory = nullptr)
         : in_(in ? std::vector<layout>(in, in + c.inputs) : std::vector<layout>(static_cast<std::size_t>(c.inputs))),
-          out_(out ? std::vector<layout>(out, out + c.outputs) : std::vector<layout>(static_cast<std::size_t>(c.outputs))), query_{c, nullptr, nullptr, on, options, memory} {
+          out_(out ? std::vector<layout>(out, out + c.outputs) : std::vector<layout>(static_cast<std::size_t>(c.outputs))), query_{c,  nullptr, nullptr,
+                                                                                                                                   on, options, memory} {
         point();
     }
     asked(const asked& other) : in_(other.in_), out_(other.out_), query_(other.query_) { point(); }
@@ -75,7 +76,9 @@ public:
         context_.reset(new op_context{n, views_[0].data(), static_cast<int>(views_[0].size()), views_[1].data(), static_cast<int>(views_[1].size()), limit});
     }
     const op_context& context() const { return *context_; }
-    asked on(const device_traits& traits, kernel_options options) const { return asked(*context_, layouts_[0].data(), layouts_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data()); }
+    asked on(const device_traits& traits, kernel_options options) const {
+        return asked(*context_, layouts_[0].data(), layouts_[1].data(), traits, options, memory_.empty() ? nullptr : memory_.data());
+    }
 
 private:
     std::vector<tensor_view> views_[2];

@@ -33,17 +33,21 @@ inline std::string activation_call(activation kind, bool slope) {
 
 // x of a real type in `text`, with one or two attributes behind it.
 inline operand emit_real(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0)}); }
-inline operand with_attribute(const rule_call& r, const char* name, float otherwise) { return r.e.make(r.type(), r.text, {r.in(0), r.attribute(name, otherwise)}); }
+inline operand with_attribute(const rule_call& r, const char* name, float otherwise) {
+    return r.e.make(r.type(), r.text, {r.in(0), r.attribute(name, otherwise)});
+}
 
 // What the operator's row says that it is.
 inline operand emit_by_row(const rule_call& r) {
     epilogue after;
-    return ops::row_of(r.c.n).traits.activates(r.c, after) ? activate(r.e, r.in(0), after.act, after.alpha, after.beta) : r.e.refuse("an activation that is not known");
+    return ops::row_of(r.c.n).traits.activates(r.c, after) ? activate(r.e, r.in(0), after.act, after.alpha, after.beta)
+                                                           : r.e.refuse("an activation that is not known");
 }
 inline operand emit_alpha_one(const rule_call& r) { return with_attribute(r, "alpha", 1.0f); }
 inline operand emit_selu(const rule_call& r) {
     const bool old = r.c.version() < 6;
-    const operand alpha = r.attribute("alpha", old ? 1.6732f : 1.67326319217681884765625f), gamma = r.attribute("gamma", old ? 1.0507f : 1.05070102214813232421875f);
+    const operand alpha = r.attribute("alpha", old ? 1.6732f : 1.67326319217681884765625f),
+                  gamma = r.attribute("gamma", old ? 1.0507f : 1.05070102214813232421875f);
     return r.e.make(r.type(), r.text, {r.in(0), alpha, gamma});
 }
 inline operand emit_swiglu(const rule_call& r) { return r.e.make(r.type(), r.text, {r.in(0), r.in(1), r.attribute("alpha", 1.0f)}); }
@@ -109,7 +113,8 @@ inline operand emit_clip_grad(const rule_call& r) {
 inline operand emit_activation_grad(const rule_call& r) {
     const std::int64_t kind = r.c.integer("activation", 0);
     if (kind < 0 || kind >= activation_count) return r.e.refuse("an activation that is not known");
-    const operand slope = r.e.make(r.type(), activation_call(static_cast<activation>(kind), true).c_str(), {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
+    const operand slope = r.e.make(r.type(), activation_call(static_cast<activation>(kind), true).c_str(),
+                                   {r.e.convert(r.in(1), r.type()), r.attribute("alpha", 0), r.attribute("beta", 0)});
     return r.e.make(r.type(), "% * %", {r.in(0), slope});
 }
 
@@ -118,7 +123,8 @@ inline operand emit_activation_grad(const rule_call& r) {
 GRAFT_INLINE operand activate(element_emitter& e, const operand& x, activation kind, float alpha, float beta) {
     if (kind == activation::none || !x) return x;
     if (static_cast<int>(kind) >= activation_count) return e.refuse("an activation that is not known");
-    return e.make(x.type, detail::activation_call(kind, false).c_str(), {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
+    return e.make(x.type, detail::activation_call(kind, false).c_str(),
+                  {x, e.number(x.type, static_cast<double>(alpha)), e.number(x.type, static_cast<double>(beta))});
 }
 GRAFT_INLINE operand activate(const rule_call& r, const operand& x) {
     const std::int64_t kind = r.c.integer("activation", 0);

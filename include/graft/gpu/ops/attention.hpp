@@ -204,7 +204,8 @@ inline const char* read_fused_attention(const kernel_query& q, fused_attention& 
     a.masked = q.has(3);
     if (!a.masked) return nullptr;
     const shape& m = q.in[3].extents;
-    const bool fits = m.rank() == 4 && (m[0] == 1 || m[0] == a.batch) && (m[1] == 1 || m[1] == a.q.heads) && m[2] == a.q.rows && m[3] >= a.k.rows && m[3] % attention_pack == 0;
+    const bool fits = m.rank() == 4 && (m[0] == 1 || m[0] == a.batch) && (m[1] == 1 || m[1] == a.q.heads) && m[2] == a.q.rows && m[3] >= a.k.rows &&
+                      m[3] % attention_pack == 0;
     return fits && q.in[3].type == type && is_row_major(m, q.in_layout[3]) ? nullptr : "its mask has another shape or type";
 }
 

@@ -19,7 +19,8 @@ namespace gpu {
 namespace detail {
 
 // One thread goes along each line. Integers are summed in their own bits, which wrap.
-template <bool product> const char* generate_cumulative(const kernel_query& q, program& p) {
+template <bool product>
+const char* generate_cumulative(const kernel_query& q, program& p) {
     const tensor_view& x = q.in[0];
     int axis = 0;
     kernel_body body;
@@ -31,12 +32,22 @@ template <bool product> const char* generate_cumulative(const kernel_query& q, p
     if (lines.outputs >= std::int64_t(1) << 38) return "more lines than a launch has blocks for";
     const bool exclusive = q.integer("exclusive", 0) != 0, reverse = q.integer("reverse", 0) != 0;
     element_emitter e(body, 1);
-    const index base = spread(e, e.counter("k", lines.outputs, level::thread), lines.kept), along = spread(e, e.counter("n", lines.count, level::pack), lines.reduced);
-    const std::string name = e.define("i", "index_t", e.add(base, along).text, level::pack), sum = memory_name(is_float(x.type) ? compute_type(x.type) : dtype::uint64);
+    const index base = spread(e, e.counter("k", lines.outputs, level::thread), lines.kept),
+                along = spread(e, e.counter("n", lines.count, level::pack), lines.reduced);
+    const std::string name = e.define("i", "index_t", e.add(base, along).text, level::pack),
+                      sum = memory_name(is_float(x.type) ? compute_type(x.type) : dtype::uint64);
     const operand v = e.value(body.inputs[0], walk(x.extents, q.out_layout[0], e.loop_index(name.c_str(), x.extents.elements())));
     if (e.failure) return e.failure;
-    const fillings names = {{"sum", sum}, {"sign", product ? "*" : "+"}, {"value", v.text}, {"i", name}, {"type", memory_name(x.type)}, {"computed", compute_name(x.type)},
-                            {"lines", decimal(lines.outputs)}, {"count", decimal(lines.count)}, {"start", product ? "1" : "0"}, {"n", reverse ? decimal(lines.count - 1) + " - step" : "step"}};
+    const fillings names = {{"sum", sum},
+                            {"sign", product ? "*" : "+"},
+                            {"value", v.text},
+                            {"i", name},
+                            {"type", memory_name(x.type)},
+                            {"computed", compute_name(x.type)},
+                            {"lines", decimal(lines.outputs)},
+                            {"count", decimal(lines.count)},
+                            {"start", product ? "1" : "0"},
+                            {"n", reverse ? decimal(lines.count - 1) + " - step" : "step"}};
     const std::string add = fill("        sum = sum $sign ($sum)$value;\n", names), store = fill("        out0[$i] = stored<$type>(($computed)sum);\n", names);
     const std::string head = fill("    const index_t k = (index_t)blockIdx.x * 64 + (int)threadIdx.x;\n    if (k >= $lines) return;\n", names);
     const std::string loop = fill("    $sum sum = $start;\n    for (index_t step = 0; step < $count; ++step) {\n        const index_t n = $n;\n", names);

@@ -17,16 +17,8 @@ namespace gpu {
 
 GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
     const decomposition_table families[] = {
-        attention_decompositions(),
-        causal_conv_decompositions(),
-        einsum_decompositions(),
-        linear_attention_decompositions(),
-        loss_decompositions(),
-        matmul_decompositions(),
-        quantize_decompositions(),
-        quantized_decompositions(),
-        recurrent_decompositions(),
-        signal_decompositions(),
+        attention_decompositions(), causal_conv_decompositions(), einsum_decompositions(),    linear_attention_decompositions(), loss_decompositions(),
+        matmul_decompositions(),    quantize_decompositions(),    quantized_decompositions(), recurrent_decompositions(),        signal_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (const auto& row : family)

@@ -53,18 +53,37 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
     if (grid[0] > INT32_MAX || grid[1] > 65535 || grid[2] > 65535) return "more pixels, maps or groups than a launch has blocks for";
     for (int d = 0; d < 3; ++d) l.grid[d] = static_cast<unsigned>(grid[d]);
     const fillings names = {
-        {"type", compute_name(q.out[0].type)}, {"stored", memory_name(q.out[0].type)}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)},
-        {"channels", decimal(w[1])}, {"per_offset", decimal(x[1] / plan.offset_group)}, {"out_h", decimal(o[2])}, {"out_w", decimal(o[3])}, {"height", decimal(x[2])}, {"width", decimal(x[3])},
-        {"columns", decimal(plan.kernel[1])}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
-        {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])},
-        {"weight", offset_text(w, q.in_layout[1], {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]), "k % " + decimal(plan.kernel[1])})},
+        {"type", compute_name(q.out[0].type)},
+        {"stored", memory_name(q.out[0].type)},
+        {"pixels", decimal(pixels)},
+        {"maps", decimal(maps)},
+        {"taps", decimal(taps)},
+        {"depth", decimal(w[1] * taps)},
+        {"channels", decimal(w[1])},
+        {"per_offset", decimal(x[1] / plan.offset_group)},
+        {"out_h", decimal(o[2])},
+        {"out_w", decimal(o[3])},
+        {"height", decimal(x[2])},
+        {"width", decimal(x[3])},
+        {"columns", decimal(plan.kernel[1])},
+        {"stride_h", decimal(plan.strides[0])},
+        {"stride_w", decimal(plan.strides[1])},
+        {"pad_h", decimal(plan.pads[0])},
+        {"pad_w", decimal(plan.pads[1])},
+        {"dilation_h", decimal(plan.dilations[0])},
+        {"dilation_w", decimal(plan.dilations[1])},
+        {"weight", offset_text(w, q.in_layout[1],
+                               {"group * " + decimal(maps) + " + m", "k / " + decimal(taps), "k % " + decimal(taps) + " / " + decimal(plan.kernel[1]),
+                                "k % " + decimal(plan.kernel[1])})},
         {"offset_h", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2", "oy", "ox"})},
         {"offset_w", offset_text(q.in[2].extents, q.in_layout[2], {"n", "(of * " + decimal(taps) + " + tap) * 2 + 1", "oy", "ox"})},
         {"element", offset_text(x, q.in_layout[0], {"n", "channel", "r", "q"})},
         {"bias", biased ? "load(in3 + group * " + decimal(maps) + " + m)" : std::string("0")},
         {"output", offset_text(o, q.out_layout[0], {"n", "group * " + decimal(maps) + " + m", "oy", "ox"})},
     };
-    const std::string mask = masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")" : std::string("1");
+    const std::string mask =
+        masked ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", "of * " + decimal(taps) + " + tap", "oy", "ox"}) + ")"
+               : std::string("1");
     p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
     const std::string text = fill(R"cuda(    __shared__ $type weights[16][65];
     __shared__ $type columns[16][65];
@@ -103,7 +122,10 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
                         const $type across = corner % 2 ? v - left : 1 - (v - left);
                         if (r >= 0 && r < $height && q >= 0 && q < $width) value += down * across * ($type)load(in0 + $element);
                     }
-                    value *= )cuda", names) + fill(mask.c_str(), names) + fill(R"cuda(;
+                    value *= )cuda",
+                                  names) +
+                             fill(mask.c_str(), names) +
+                             fill(R"cuda(;
                 }
             }
             columns[i / 64][i % 64] = value;
@@ -124,7 +146,8 @@ inline const char* generate_deform_conv(const kernel_query& q, program& p) {
             const index_t ox = pixel % $out_w;
             out0[$output] = stored<$stored>(sum[i][j] + ($type)$bias);
         }
-)cuda", names);
+)cuda",
+                                  names);
     p.source += fill(deform_product, names) + entry_point(q, l, inputs, {0}, std::vector<workspace_parameter>(), text) + "}  // namespace graft\n";
     p.launches.push_back(std::move(l));
     p.note = "a product with columns that are sampled";

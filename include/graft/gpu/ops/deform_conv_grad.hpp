@@ -50,7 +50,9 @@ private:
         per_offset = channels() / plan.offset_group;
         constexpr std::int64_t most_elements = std::int64_t(1) << 38, farthest = std::int64_t(1) << 28;
         for (int d = 0; d < 2; ++d)
-            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest || x[2 + d] > farthest) return "places that are too far away";
+            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest ||
+                x[2 + d] > farthest)
+                return "places that are too far away";
         samples = q.in[3].elements() / 2;
         const std::int64_t columns = checked_mul(checked_mul(pixels, taps), channels());
         if (largest > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
@@ -69,7 +71,9 @@ private:
     // Without samples every gradient is zero.
     void clear() {
         for (int i = 0; i < q.outputs; ++i)
-            if (writes(i)) add_each(q, p, ("graft_deform_clear" + decimal(i)).c_str(), q.out[i].elements(), {}, {i}, {}, "    out" + decimal(i) + "[i] = stored<" + memory_name(q.out[i].type) + ">(0.0f);\n");
+            if (writes(i))
+                add_each(q, p, ("graft_deform_clear" + decimal(i)).c_str(), q.out[i].elements(), {}, {i}, {},
+                         "    out" + decimal(i) + "[i] = stored<" + memory_name(q.out[i].type) + ">(0.0f);\n");
     }
 
     void name_all() {
@@ -78,16 +82,43 @@ private:
         const std::string tap = "(g * " + decimal(taps) + " + tap)";
         const auto map = "group * " + decimal(maps) + " + m";
         const auto offsets = [&](layout order, const char* behind) { return offset_text(offset, order, {"n", tap + behind, pixel, column}); };
-        const auto weight = [&](layout order) { return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w}); };
+        const auto weight = [&](layout order) {
+            return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w});
+        };
         const bool dy_last = is_channels_last(o, q.in_layout[0]);
         names = {
-            {"type", computed()}, {"pixels", decimal(pixels)}, {"maps", decimal(maps)}, {"taps", decimal(taps)}, {"depth", decimal(w[1] * taps)}, {"within", decimal(w[1])}, {"channels", decimal(channels())},
-            {"groups", decimal(plan.offset_group)}, {"per_offset", decimal(per_offset)}, {"images", decimal(images())}, {"height", decimal(x[2])}, {"width", decimal(x[3])}, {"out_w", decimal(o[3])},
-            {"columns", kernel_w}, {"stride_h", decimal(plan.strides[0])}, {"stride_w", decimal(plan.strides[1])}, {"pad_h", decimal(plan.pads[0])}, {"pad_w", decimal(plan.pads[1])},
-            {"dilation_h", decimal(plan.dilations[0])}, {"dilation_w", decimal(plan.dilations[1])}, {"offsets", memory_name(q.in[3].type)}, {"align", decimal(type == dtype::float64 ? 8 : 16)},
-            {"offset_h", offsets(q.in_layout[3], " * 2")}, {"offset_w", offsets(q.in_layout[3], " * 2 + 1")}, {"weight", weight(q.in_layout[2])},
-            {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})}, {"picture", picture_last() ? "in1" : "picture"}, {"at_once", decimal(at_once)},
-            {"slice_map", dy_last ? "i % 16" : "i / 64"}, {"slice_pixel", dy_last ? "i / 16" : "i % 64"}, {"tile_map", dy_last ? "i % 64" : "i / 16"}, {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
+            {"type", computed()},
+            {"pixels", decimal(pixels)},
+            {"maps", decimal(maps)},
+            {"taps", decimal(taps)},
+            {"depth", decimal(w[1] * taps)},
+            {"within", decimal(w[1])},
+            {"channels", decimal(channels())},
+            {"groups", decimal(plan.offset_group)},
+            {"per_offset", decimal(per_offset)},
+            {"images", decimal(images())},
+            {"height", decimal(x[2])},
+            {"width", decimal(x[3])},
+            {"out_w", decimal(o[3])},
+            {"columns", kernel_w},
+            {"stride_h", decimal(plan.strides[0])},
+            {"stride_w", decimal(plan.strides[1])},
+            {"pad_h", decimal(plan.pads[0])},
+            {"pad_w", decimal(plan.pads[1])},
+            {"dilation_h", decimal(plan.dilations[0])},
+            {"dilation_w", decimal(plan.dilations[1])},
+            {"offsets", memory_name(q.in[3].type)},
+            {"align", decimal(type == dtype::float64 ? 8 : 16)},
+            {"offset_h", offsets(q.in_layout[3], " * 2")},
+            {"offset_w", offsets(q.in_layout[3], " * 2 + 1")},
+            {"weight", weight(q.in_layout[2])},
+            {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})},
+            {"picture", picture_last() ? "in1" : "picture"},
+            {"at_once", decimal(at_once)},
+            {"slice_map", dy_last ? "i % 16" : "i / 64"},
+            {"slice_pixel", dy_last ? "i / 16" : "i % 64"},
+            {"tile_map", dy_last ? "i % 64" : "i / 16"},
+            {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
             {"mask", masked() ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", tap, pixel, column}) + ")" : std::string("1")},
             {"begin", at_once < images() ? "*begun" : "0"},
         };
@@ -98,17 +129,23 @@ private:
     bool picture_last() const { return is_channels_last(x, q.in_layout[1]); }
 
     const char* add_kernels() {
-        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX) return "more pictures, groups or channels than a launch has blocks for";
+        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX)
+            return "more pictures, groups or channels than a launch has blocks for";
         name_all();
         add_sampling();
         std::vector<workspace_parameter> sorted;
         if (writes(0)) {
             // Each picture's groups by themselves: no two have a pixel in common.
-            const updates to{4 * samples, images() * plan.offset_group * x[2] * x[3], {3}, fill(R"cuda(        const sample one = sample_of(u / 4, in3);
+            const updates to{4 * samples,
+                             images() * plan.offset_group * x[2] * x[3],
+                             {3},
+                             fill(R"cuda(        const sample one = sample_of(u / 4, in3);
         const index_t y = one.row + (int)(u % 4) / 2;
         const index_t x = one.column + (int)(u % 4) % 2;
         const long long row = y >= 0 && y < $height && x >= 0 && x < $width ? ((long long)(u / (4 * $taps * $pixels)) * $height + y) * $width + x : -1ll;
-)cuda", names), images() * plan.offset_group};
+)cuda",
+                                  names),
+                             images() * plan.offset_group};
             if (!to.fit() || to.rows > most_rows || to.count > most_rows) return "more samples or pixels than are counted";
             sorted = add_sorted_updates(q, p, to);
             items = to.items();
@@ -122,11 +159,10 @@ private:
         return nullptr;
     }
 
-    void add_sampling() {
-        p.source += fill(deform_sampling, names) + fill(deform_product, names);
-    }
+    void add_sampling() { p.source += fill(deform_sampling, names) + fill(deform_product, names); }
 
-    void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs, const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
+    void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs,
+             const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
         launch l;
         l.entry = entry;
         l.block[0] = 256;
@@ -140,8 +176,13 @@ private:
     void add_picture() {
         picture = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
         const std::int64_t plane = x[2] * x[3], wide = (plane + 31) / 32, high = (channels() + 31) / 32;  // a block a tile
-        const fillings own = {{"stored", memory_name(q.in[1].type)}, {"plane", decimal(plane)}, {"wide", decimal(wide)}, {"high", decimal(high)}, {"channels", decimal(channels())}};
-        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}}, fill(R"cuda(    __shared__ $stored tile[32][33];
+        const fillings own = {{"stored", memory_name(q.in[1].type)},
+                              {"plane", decimal(plane)},
+                              {"wide", decimal(wide)},
+                              {"high", decimal(high)},
+                              {"channels", decimal(channels())}};
+        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}},
+            fill(R"cuda(    __shared__ $stored tile[32][33];
     const index_t block = blockIdx.x;
     const index_t n = block / ($wide * $high);
     const index_t first_channel = block / $wide % $high * 32;
@@ -151,7 +192,10 @@ private:
     __syncthreads();
     for (int i = (int)threadIdx.x; i < 1024; i += 256)
         if (first_channel + i % 32 < $channels && first_pixel + i / 32 < $plane) picture[(n * $plane + first_pixel + i / 32) * $channels + first_channel + i % 32] = tile[i % 32][i / 32];
-)cuda", own).c_str(), false);
+)cuda",
+                 own)
+                .c_str(),
+            false);
     }
     void read_picture(std::vector<int>& inputs, std::vector<workspace_parameter>& workspace) const {
         if (picture_last())
@@ -177,14 +221,23 @@ private:
         std::vector<workspace_parameter> workspace{look, partial};
         read_picture(inputs, workspace);
         add("graft_deform_weight", tiles, pieces, plan.group, inputs, {}, workspace, deform_weight, false);
-        const fillings own = {{"type", computed()}, {"depth", decimal(depth)}, {"pieces", decimal(pieces)}, {"count", decimal(w.elements())}, {"within", decimal(w[1])}, {"stored", memory_name(q.out[1].type)},
-                              {"to", offset_text(w, q.out_layout[1], {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]), "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
-        add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}}, fill(R"cuda(    const index_t m = i / $depth;
+        const fillings own = {{"type", computed()},
+                              {"depth", decimal(depth)},
+                              {"pieces", decimal(pieces)},
+                              {"count", decimal(w.elements())},
+                              {"within", decimal(w[1])},
+                              {"stored", memory_name(q.out[1].type)},
+                              {"to", offset_text(w, q.out_layout[1],
+                                                 {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]),
+                                                  "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
+        add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}},
+                 fill(R"cuda(    const index_t m = i / $depth;
     const index_t k = i % $depth;
     $type sum = 0;
     for (int piece = 0; piece < $pieces; ++piece) sum += partial[(index_t)piece * $count + i];
     out1[$to] = stored<$stored>(sum);
-)cuda", own));
+)cuda",
+                      own));
         return nullptr;
     }
 
@@ -193,11 +246,13 @@ private:
         const std::int64_t depth = w[1] * taps, columns = pixels * taps * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset));
         int lanes = type == dtype::float64 ? 2 : 4;
         while (per_offset % lanes) lanes /= 2;
-        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256, (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
+        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256,
+                                        (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
         for (std::int64_t b : blocks)
             if (b > INT32_MAX) return "more pixels than a launch has blocks for";
         if (images() / at_once > most_launches) return "more pictures than it goes through one by one";
-        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}}, made{{computed() + "* back", back[0].offset}};
+        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}},
+            made{{computed() + "* back", back[0].offset}};
         const std::int64_t begun = room_for(4);
         if (at_once < images()) {
             counted = {{"const int* begun", begun}};
@@ -228,18 +283,24 @@ private:
     }
     std::string store_picture(int lanes) const {
         const std::string stored = memory_name(q.out[0].type);
-        const auto to = [&](const char* channel) { return offset_text(x, q.out_layout[0], {"n", channel, "at / " + decimal(x[3]) + " % " + decimal(x[2]), "at % " + decimal(x[3])}); };
+        const auto to = [&](const char* channel) {
+            return offset_text(x, q.out_layout[0], {"n", channel, "at / " + decimal(x[3]) + " % " + decimal(x[2]), "at % " + decimal(x[3])});
+        };
         const std::string each = "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) ";
         if (!is_channels_last(x, q.out_layout[0])) return each + "out0[" + to("channel + lane") + "] = stored<" + stored + ">(sum[lane]);\n";
-        return "    pack<" + stored + ", " + decimal(lanes) + "> whole;\n" + each + "whole.at[lane] = stored<" + stored + ">(sum[lane]);\n    store_pack<" + decimal(lanes) + ">(out0 + " + to("channel") + ", whole);\n";
+        return "    pack<" + stored + ", " + decimal(lanes) + "> whole;\n" + each + "whole.at[lane] = stored<" + stored + ">(sum[lane]);\n    store_pack<" +
+               decimal(lanes) + ">(out0 + " + to("channel") + ", whole);\n";
     }
     std::string store_places() const {
         const std::string tap = "(g * $taps + tap)", row = "pixel / $out_w", column = "pixel % $out_w";
         std::string s;
         if (writes(2))
             for (const char* axis : {"h", "v"})
-                s += "    out2[" + offset_text(q.in[3].extents, q.out_layout[2], {"n", tap + (*axis == 'h' ? " * 2" : " * 2 + 1"), row, column}) + "] = stored<" + memory_name(q.out[2].type) + ">(by_" + axis + " * $mask);\n";
-        if (writes(3)) s += "    out3[" + offset_text(q.in[4].extents, q.out_layout[3], {"n", tap, row, column}) + "] = stored<" + memory_name(q.out[3].type) + ">(by_mask);\n";
+                s += "    out2[" + offset_text(q.in[3].extents, q.out_layout[2], {"n", tap + (*axis == 'h' ? " * 2" : " * 2 + 1"), row, column}) +
+                     "] = stored<" + memory_name(q.out[2].type) + ">(by_" + axis + " * $mask);\n";
+        if (writes(3))
+            s += "    out3[" + offset_text(q.in[4].extents, q.out_layout[3], {"n", tap, row, column}) + "] = stored<" + memory_name(q.out[3].type) +
+                 ">(by_mask);\n";
         return s;
     }
 

@@ -45,7 +45,8 @@ template <class T> __device__ __forceinline__ void load_corners($type (&v)[4], c
 }
 )cuda";
 // The part of a 64 x 64 product that 16 of its depth give: a thread has 4 of 4.
-constexpr const char* deform_product = R"cuda(__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
+constexpr const char* deform_product =
+    R"cuda(__device__ __forceinline__ void add_slice($type (&sum)[4][4], const $type (&left)[16][65], const $type (&right)[16][65], int thread) {
 #pragma unroll
     for (int k = 0; k < 16; ++k) {
         $type a[4];

@@ -44,7 +44,8 @@ namespace detail {
 // strip twice the outputs, so that a pixel that was loaded and widened is used more often.
 
 constexpr int depthwise_threads = 256;
-constexpr std::int64_t most_depthwise_stride = 4, longest_depthwise_row = 7, most_depthwise_taps = 384, most_depthwise_step = 1 << 16, depthwise_shared_bytes = 48 << 10;
+constexpr std::int64_t most_depthwise_stride = 4, longest_depthwise_row = 7, most_depthwise_taps = 384, most_depthwise_step = 1 << 16,
+                       depthwise_shared_bytes = 48 << 10;
 
 // Null where the kernels take the node, else why not.
 inline const char* read_depthwise(const kernel_query& q, conv_problem& p) {
@@ -56,7 +57,8 @@ inline const char* read_depthwise(const kernel_query& q, conv_problem& p) {
     if (p.w[last + 2] > longest_depthwise_row || p.axes.stride[last] > most_depthwise_stride) return "a wide kernel or stride";
     if (p.w.product(2, p.w.rank()) > most_depthwise_taps) return "a filter of too many elements";
     for (int a = 0; a <= last; ++a)
-        if (std::max({p.axes.stride[a], p.axes.dilation[a], p.axes.pad_begin[a], p.axes.pad_end[a]}) > most_depthwise_step) return "a wide stride, dilation or pad";
+        if (std::max({p.axes.stride[a], p.axes.dilation[a], p.axes.pad_begin[a], p.axes.pad_end[a]}) > most_depthwise_step)
+            return "a wide stride, dilation or pad";
     return p.x.elements() > most_pool_elements || p.y.elements() > most_pool_elements ? "more elements than a launch has blocks for" : nullptr;
 }
 
@@ -105,7 +107,8 @@ struct depthwise_plan {
         return all;
     }
     // Statements that load each pixel of a row once and `use` it. `at` in the text is the offset of pixel 0, `first` its coordinate.
-    template <class F> std::string row(const F& use) const {
+    template <class F>
+    std::string row(const F& use) const {
         const std::int64_t width = from[last + 2], stride = p.axes.stride[last];
         const bool back = p.direction == convolution_direction::backward_data;
         const std::int64_t least = back ? 0 : -p.axes.pad_begin[last], most = back ? (strips() - 1) * strip / stride : (strips() - 1) * strip * stride + least;
@@ -118,8 +121,9 @@ struct depthwise_plan {
             std::string inside;
             if (least + pixel < 0) inside = "first >= " + decimal(-pixel);
             if (most + pixel >= width) inside += (inside.empty() ? "first < " : " && first < ") + decimal(width - pixel);
-            text += "        {\n            const values x = widened(load_pack<" + std::string(memory_name(p.type)) + ", " + decimal(lanes) + ", " + decimal(lanes) + ">(in0 + (at + " +
-                    decimal(pixel * channels) + ")" + (inside.empty() ? "" : ", " + inside) + "));\n" + uses + "        }\n";
+            text += "        {\n            const values x = widened(load_pack<" + std::string(memory_name(p.type)) + ", " + decimal(lanes) + ", " +
+                    decimal(lanes) + ">(in0 + (at + " + decimal(pixel * channels) + ")" + (inside.empty() ? "" : ", " + inside) + "));\n" + uses +
+                    "        }\n";
             uses.clear();
         }
         return text;
@@ -152,7 +156,8 @@ private:
             if (!least || cost <= least) least = cost, strip = length;
         }
         // Too little work for a device: shorter strips give more threads.
-        while (strip >= 2 * step && strips() * to[0] * to.product(2, last + 2) * packs < std::int64_t(depthwise_threads) * q.on.multiprocessors) strip = strip / (2 * step) * step;
+        while (strip >= 2 * step && strips() * to[0] * to.product(2, last + 2) * packs < std::int64_t(depthwise_threads) * q.on.multiprocessors)
+            strip = strip / (2 * step) * step;
     }
 };
 
@@ -185,7 +190,8 @@ template <int apart> __device__ __forceinline__ void spread(pack<float, $quad>* 
         fours[four * apart] = part;
     }
 }
-)cuda", {{"lanes", decimal(d.lanes)}, {"quad", decimal(d.quad)}});
+)cuda",
+                {{"lanes", decimal(d.lanes)}, {"quad", decimal(d.quad)}});
 }
 
 // The loops over the filter's rows: y<d> is the coordinate that a row is read at, r<d> the tap, o<d> the output's coordinate.
@@ -198,8 +204,13 @@ inline depthwise_rows_text filter_rows(const depthwise_plan& d) {
     for (int a = 0; a < d.last; ++a) {
         const std::int64_t stride = d.p.axes.stride[a], dilation = d.p.axes.dilation[a];
         const bool skips = back && stride > 1 && dilation == 1;  // only every so many taps meet an element
-        fillings names = {{"n", decimal(a)}, {"stride", decimal(stride)}, {"dilation", decimal(dilation)}, {"pad", decimal(d.p.axes.pad_begin[a])}, {"taps", decimal(d.p.w[a + 2])},
-                          {"extent", decimal(d.from[a + 2])}, {"step", decimal(skips ? stride : 1)}};
+        fillings names = {{"n", decimal(a)},
+                          {"stride", decimal(stride)},
+                          {"dilation", decimal(dilation)},
+                          {"pad", decimal(d.p.axes.pad_begin[a])},
+                          {"taps", decimal(d.p.w[a + 2])},
+                          {"extent", decimal(d.from[a + 2])},
+                          {"step", decimal(skips ? stride : 1)}};
         names.emplace_back("begin", skips ? fill("(int)((o$n + $pad) % $stride)", names) : "0");
         names.emplace_back("misses", stride > 1 && !skips ? fill(" || shifted$n % $stride", names) : "");
         text.open += fill(skips || d.p.w[a + 2] > 3 ? "#pragma unroll 1\n" : "#pragma unroll\n", names);

@@ -34,9 +34,18 @@ $activated                y.at[lane] = stored<$type>($y$behind);
             }
             store_pack<$lanes>(out0 + to, y);
         }
-)cuda", {{"strip", decimal(d.strip)}, {"cut", width % d.strip ? fill("            if (o$n + t >= $width) break;\n", {{"n", decimal(d.last)}, {"width", decimal(width)}}) : ""},
-         {"at", at}, {"channels", decimal(d.channels)}, {"added", added}, {"type", memory_name(d.q.out[0].type)}, {"lanes", decimal(d.lanes)},
-         {"before", before ? " + compute(added.at[lane])" : ""}, {"activated", e.text(level::lane)}, {"y", y.text}, {"behind", behind ? " + compute(added.at[lane])" : ""}});
+)cuda",
+                {{"strip", decimal(d.strip)},
+                 {"cut", width % d.strip ? fill("            if (o$n + t >= $width) break;\n", {{"n", decimal(d.last)}, {"width", decimal(width)}}) : ""},
+                 {"at", at},
+                 {"channels", decimal(d.channels)},
+                 {"added", added},
+                 {"type", memory_name(d.q.out[0].type)},
+                 {"lanes", decimal(d.lanes)},
+                 {"before", before ? " + compute(added.at[lane])" : ""},
+                 {"activated", e.text(level::lane)},
+                 {"y", y.text},
+                 {"behind", behind ? " + compute(added.at[lane])" : ""}});
     return nullptr;
 }
 
@@ -48,7 +57,9 @@ inline std::string staged_filters(const depthwise_plan& d, const fillings& names
         if (group * $width + of < $channels) filter[(i % $taps * $quads + of % $lanes / $quad) * $columns + of / $lanes].at[of % $quad] = compute(in1[(index_t)group * $width * $taps + i]);
     }
     __syncthreads();
-)cuda", names) + fill("    if (column >= $packs - group * $columns) return;\n", {{"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}});
+)cuda",
+                names) +
+           fill("    if (column >= $packs - group * $columns) return;\n", {{"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}});
 }
 
 inline const char* generate_depthwise(const kernel_query& q, program& p) {
@@ -68,29 +79,51 @@ inline const char* generate_depthwise(const kernel_query& q, program& p) {
     const std::int64_t blocks = (items + d.positions - 1) / d.positions;
     if (blocks > INT32_MAX / d.groups) return "more elements than a launch has blocks for";
 
-    const fillings names = {{"quad", decimal(d.quad)}, {"quads", decimal(d.lanes / d.quad)}, {"lanes", decimal(d.lanes)}, {"columns", decimal(d.columns)}, {"threads", decimal(d.threads())},
-                            {"taps", decimal(d.taps)}, {"channels", decimal(d.channels)}, {"width", decimal(d.columns * d.lanes)}, {"staged", decimal(d.columns * d.lanes * d.taps)},
-                            {"fours", decimal(d.taps * d.columns * (d.lanes / d.quad))}, {"groups", decimal(d.groups)}, {"positions", decimal(d.positions)}, {"items", decimal(items)},
-                            {"strips", decimal(d.strips())}, {"strip", decimal(d.strip)}, {"rows", decimal(rows)}, {"row_groups", decimal(row_groups)}, {"down", decimal(down)},
-                            {"height", decimal(d.to[down + 2])}, {"last", decimal(d.last)}, {"kernel", decimal(d.kernel)}, {"extent", decimal(d.from[d.last + 2])},
-                            {"stride", decimal(d.p.axes.stride[d.last])}, {"pad", decimal(d.p.axes.pad_begin[d.last])}};
+    const fillings names = {{"quad", decimal(d.quad)},
+                            {"quads", decimal(d.lanes / d.quad)},
+                            {"lanes", decimal(d.lanes)},
+                            {"columns", decimal(d.columns)},
+                            {"threads", decimal(d.threads())},
+                            {"taps", decimal(d.taps)},
+                            {"channels", decimal(d.channels)},
+                            {"width", decimal(d.columns * d.lanes)},
+                            {"staged", decimal(d.columns * d.lanes * d.taps)},
+                            {"fours", decimal(d.taps * d.columns * (d.lanes / d.quad))},
+                            {"groups", decimal(d.groups)},
+                            {"positions", decimal(d.positions)},
+                            {"items", decimal(items)},
+                            {"strips", decimal(d.strips())},
+                            {"strip", decimal(d.strip)},
+                            {"rows", decimal(rows)},
+                            {"row_groups", decimal(row_groups)},
+                            {"down", decimal(down)},
+                            {"height", decimal(d.to[down + 2])},
+                            {"last", decimal(d.last)},
+                            {"kernel", decimal(d.kernel)},
+                            {"extent", decimal(d.from[d.last + 2])},
+                            {"stride", decimal(d.p.axes.stride[d.last])},
+                            {"pad", decimal(d.p.axes.pad_begin[d.last])}};
     const bool back = problem.direction == convolution_direction::backward_data;
     std::string text = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
     const int group = (int)(blockIdx.x % $groups);
-)cuda", names) + staged_filters(d, names);
+)cuda",
+                            names) +
+                       staged_filters(d, names);
     text += fill(R"cuda(    const index_t item = (index_t)(blockIdx.x / $groups) * $positions + (int)threadIdx.x / $columns;
     if (item >= $items) return;
     const index_t channel = ((index_t)group * $columns + column) * $lanes;
     const index_t o$last = item % $strips * $strip;
     const index_t row_group = item / $strips;
     const index_t top = row_group % $row_groups * $rows;
-)cuda", names);
+)cuda",
+                 names);
     std::string n = fill("row_group / $row_groups", names);
     if (d.last == 2) {
         text += "    const index_t o0 = " + n + " % " + decimal(d.to[2]) + ";\n";
         n += " / " + decimal(d.to[2]);
     }
-    text += "    const index_t n = " + n + ";\n" + fill(back ? "    const index_t first = o$last / $stride;\n" : "    const index_t first = o$last * $stride - $pad;\n", names);
+    text += "    const index_t n = " + n + ";\n" +
+            fill(back ? "    const index_t first = o$last / $stride;\n" : "    const index_t first = o$last * $stride - $pad;\n", names);
     if (problem.bias >= 0)
         text += fill("    const values bias = widened(load_pack<$type, $lanes, $lanes>(in$bias + channel));\n",
                      {{"type", memory_name(q.in[problem.bias].type)}, {"lanes", decimal(d.lanes)}, {"bias", decimal(problem.bias)}});
@@ -102,7 +135,8 @@ inline const char* generate_depthwise(const kernel_query& q, program& p) {
         const index_t o$down = top + step;
         if (o$down >= $height) break;
         values sum[$strip] = {};
-)cuda", names);
+)cuda",
+                 names);
     if (problem.bias >= 0) text += fill("#pragma unroll\n        for (int t = 0; t < $strip; ++t) sum[t] = bias;\n", names);
     text += loops.open + "        const index_t at = (" + loops.at + fill(" * $extent + first) * $channels + channel;\n", names);
     text += fill("        const pack<float, $quad>* factors = filter + $tap * $line + column;\n",

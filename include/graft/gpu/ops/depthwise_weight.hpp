@@ -37,12 +37,19 @@ inline std::string weight_row(const depthwise_plan& d, const weight_gradient_pla
     if (w.parts * w.rows != w.filter_rows) text += "        if (tap_row >= " + decimal(w.filter_rows) + ") break;\n";
     for (int a = 0; a < d.last; ++a) {
         const std::int64_t below = d.p.w.product(a + 3, d.last + 2);
-        text += fill("        const index_t y$n = o$n * $stride - $pad + tap_row / $below % $taps * $dilation;\n        if (y$n < 0 || y$n >= $extent) break;\n",
-                     {{"n", decimal(a)}, {"stride", decimal(d.p.axes.stride[a])}, {"pad", decimal(d.p.axes.pad_begin[a])}, {"below", decimal(below)}, {"taps", decimal(d.p.w[a + 2])},
-                      {"dilation", decimal(d.p.axes.dilation[a])}, {"extent", decimal(d.from[a + 2])}});
+        text +=
+            fill("        const index_t y$n = o$n * $stride - $pad + tap_row / $below % $taps * $dilation;\n        if (y$n < 0 || y$n >= $extent) break;\n",
+                 {{"n", decimal(a)},
+                  {"stride", decimal(d.p.axes.stride[a])},
+                  {"pad", decimal(d.p.axes.pad_begin[a])},
+                  {"below", decimal(below)},
+                  {"taps", decimal(d.p.w[a + 2])},
+                  {"dilation", decimal(d.p.axes.dilation[a])},
+                  {"extent", decimal(d.from[a + 2])}});
         at = fill("($before * $extent + y$n)", {{"before", at}, {"extent", decimal(d.from[a + 2])}, {"n", decimal(a)}});
     }
-    text += fill("        const index_t at = ($at * $extent + first) * $channels + channel;\n", {{"at", at}, {"extent", decimal(d.from[d.last + 2])}, {"channels", decimal(d.channels)}});
+    text += fill("        const index_t at = ($at * $extent + first) * $channels + channel;\n",
+                 {{"at", at}, {"extent", decimal(d.from[d.last + 2])}, {"channels", decimal(d.channels)}});
     text += d.row([&](const strip_meeting& m) { return "take(sum[" + decimal(r * d.kernel + m.tap) + "], x, g" + decimal(m.output) + ");"; });
     return text + "        } while (false);\n";
 }
@@ -55,7 +62,8 @@ inline std::string weight_strips(const depthwise_plan& d, const weight_gradient_
         for (index_t item = begin + position; item < end; item += $positions) {
         const index_t o$last = item % $strips * $strip;
         const index_t row_of_all = item / $strips;
-)cuda", names);
+)cuda",
+                            names);
     std::string n = "row_of_all", at = "n";
     for (int a = d.last - 1; a >= 0; --a) {
         text += "        const index_t o" + decimal(a) + " = " + n + " % " + decimal(d.to[a + 2]) + ";\n";
@@ -67,7 +75,10 @@ inline std::string weight_strips(const depthwise_plan& d, const weight_gradient_
     const std::int64_t width = d.to[d.last + 2];
     for (int t = 0; t < d.strip; ++t)
         text += fill("        const values g$t = widened(load_pack<$type, $lanes, $lanes>(in1 + (of_strip + $offset)$inside));\n",
-                     {{"t", decimal(t)}, {"type", memory_name(d.p.type)}, {"lanes", decimal(d.lanes)}, {"offset", decimal(t * d.channels)},
+                     {{"t", decimal(t)},
+                      {"type", memory_name(d.p.type)},
+                      {"lanes", decimal(d.lanes)},
+                      {"offset", decimal(t * d.channels)},
                       {"inside", (d.strips() - 1) * d.strip + t >= width ? ", o" + decimal(d.last) + " < " + decimal(width - t) : ""}});
     for (int r = 0; r < w.rows; ++r) text += weight_row(d, w, r);
     return text + "        }\n    }\n";
@@ -81,7 +92,8 @@ inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradi
 #pragma unroll
         for (int tap = 0; tap < $kernel; ++tap) spread<$threads>(own + tap * $line, sum[r * $kernel + tap]);
         __syncthreads();
-)cuda", names);
+)cuda",
+                 names);
     for (int left = d.positions; left > 1; left = (left + 1) / 2) {
         const int half = (left + 1) / 2;
         fillings level = names;
@@ -91,7 +103,8 @@ inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradi
             for (int i = 0; i < $fours; ++i)
                 for (int k = 0; k < $quad; ++k) own[i * $threads].at[k] += own[i * $threads + $away].at[k];
         __syncthreads();
-)cuda", level);
+)cuda",
+                     level);
     }
     text += fill("        const int tap_row = $part + r;\n", {{"part", w.parts > 1 ? "part * " + decimal(w.rows) : "0"}});
     text += fill(R"cuda(        if (position == 0 && column < $packs - group * $columns && tap_row < $filter_rows) {
@@ -102,7 +115,8 @@ inline std::string weight_block_sums(const depthwise_plan& d, const weight_gradi
         }
         __syncthreads();
     }
-)cuda", names);
+)cuda",
+                 names);
     return text;
 }
 
@@ -125,7 +139,12 @@ inline void add_slices(const kernel_query& q, const depthwise_plan& d, const wei
         __syncthreads();
     }
     if (row == 0 && k < $weights) out0[k % $channels * $taps + k / $channels] = stored<$type>(shared[threadIdx.x]);
-)cuda", {{"weights", decimal(d.taps * d.channels)}, {"slices", decimal(w.slices)}, {"channels", decimal(d.channels)}, {"taps", decimal(d.taps)}, {"type", memory_name(q.out[0].type)}});
+)cuda",
+                                  {{"weights", decimal(d.taps * d.channels)},
+                                   {"slices", decimal(w.slices)},
+                                   {"channels", decimal(d.channels)},
+                                   {"taps", decimal(d.taps)},
+                                   {"type", memory_name(q.out[0].type)}});
     p.source += entry_point(q, l, {}, {0}, {{"const float* partial", 0}}, text);
     p.launches.push_back(std::move(l));
 }
@@ -138,11 +157,29 @@ inline const char* generate_depthwise_weight(const kernel_query& q, program& p) 
     const weight_gradient_plan w(d);
     const std::int64_t line = std::int64_t(d.lanes / d.quad) * d.threads(), weights = d.taps * d.channels;
     if (weights > most_pool_elements / 32 || d.groups * w.parts * w.slices > INT32_MAX) return "more weights than a launch has blocks for";
-    const fillings names = {{"sums", decimal(w.rows * d.kernel)}, {"packs", decimal(d.packs)}, {"columns", decimal(d.columns)}, {"slice", decimal(w.slice)}, {"items", decimal(w.items)},
-                            {"positions", decimal(d.positions)}, {"strips", decimal(d.strips())}, {"strip", decimal(d.strip)}, {"last", decimal(d.last)}, {"quad", decimal(d.quad)},
-                            {"stride", decimal(problem.axes.stride[d.last])}, {"pad", decimal(problem.axes.pad_begin[d.last])}, {"shared", decimal(d.kernel * line)}, {"line", decimal(line)},
-                            {"rows", decimal(w.rows)}, {"kernel", decimal(d.kernel)}, {"threads", decimal(d.threads())}, {"filter_rows", decimal(w.filter_rows)}, {"taps", decimal(d.taps)},
-                            {"channels", decimal(d.channels)}, {"lanes", decimal(d.lanes)}, {"groups", decimal(d.groups)}, {"parts", decimal(w.parts)},
+    const fillings names = {{"sums", decimal(w.rows * d.kernel)},
+                            {"packs", decimal(d.packs)},
+                            {"columns", decimal(d.columns)},
+                            {"slice", decimal(w.slice)},
+                            {"items", decimal(w.items)},
+                            {"positions", decimal(d.positions)},
+                            {"strips", decimal(d.strips())},
+                            {"strip", decimal(d.strip)},
+                            {"last", decimal(d.last)},
+                            {"quad", decimal(d.quad)},
+                            {"stride", decimal(problem.axes.stride[d.last])},
+                            {"pad", decimal(problem.axes.pad_begin[d.last])},
+                            {"shared", decimal(d.kernel * line)},
+                            {"line", decimal(line)},
+                            {"rows", decimal(w.rows)},
+                            {"kernel", decimal(d.kernel)},
+                            {"threads", decimal(d.threads())},
+                            {"filter_rows", decimal(w.filter_rows)},
+                            {"taps", decimal(d.taps)},
+                            {"channels", decimal(d.channels)},
+                            {"lanes", decimal(d.lanes)},
+                            {"groups", decimal(d.groups)},
+                            {"parts", decimal(w.parts)},
                             {"fours", decimal(d.kernel * (d.lanes / d.quad))}};
     const std::string head = fill(R"cuda(    const int column = (int)threadIdx.x % $columns;
     const int position = (int)threadIdx.x / $columns;
@@ -150,13 +187,15 @@ inline const char* generate_depthwise_weight(const kernel_query& q, program& p) 
     const int part = (int)(blockIdx.x / $groups % $parts);
     const int slice = (int)(blockIdx.x / $groups / $parts);
     const index_t channel = ((index_t)group * $columns + column) * $lanes;
-)cuda", names);
+)cuda",
+                                  names);
     begin_program(p, std::max(d.largest_index(), w.slices * weights + d.threads()));
     launch l;
     l.entry = "graft_depthwise_weight";
     l.block[0] = static_cast<unsigned>(d.threads());
     l.grid[0] = static_cast<unsigned>(d.groups * w.parts * w.slices);
-    p.source += depthwise_values(d) + entry_point(q, l, {0, 1}, {}, {{"float* partial", 0}}, head + weight_strips(d, w, names) + weight_block_sums(d, w, names));
+    p.source +=
+        depthwise_values(d) + entry_point(q, l, {0, 1}, {}, {{"float* partial", 0}}, head + weight_strips(d, w, names) + weight_block_sums(d, w, names));
     p.launches.push_back(std::move(l));
     add_slices(q, d, w, p);
     p.workspace_bytes = w.slices * weights * 4;

@@ -25,7 +25,8 @@ constexpr std::int64_t most_regions = std::int64_t(1) << 24;
 // Regions of RoiAlign as ops::read_region has them, computed once, in double: a sample more or less would show. grid_h is -1 where the
 // reference refuses the region.
 inline std::string region_type(const std::string& real) {
-    return "struct region { int batch, grid_h, grid_w; " + real + " top, left, bin_h, bin_w; };\n" + fill(R"cuda(// A sample's place along an axis: the element before it, the one behind, and how far it is from the first.
+    return "struct region { int batch, grid_h, grid_w; " + real + " top, left, bin_h, bin_w; };\n" +
+           fill(R"cuda(// A sample's place along an axis: the element before it, the one behind, and how far it is from the first.
 struct sample_axis { bool inside; index_t low, high; $real rest; };
 __device__ __forceinline__ sample_axis sampled($real at, index_t extent) {
     sample_axis a;
@@ -39,7 +40,8 @@ __device__ __forceinline__ sample_axis sampled($real at, index_t extent) {
     return a;
 }
 __device__ __forceinline__ $real sample_place($real begin, index_t bin, $real size, int i, int grid) { return begin + ($real)bin * size + (($real)i + ($real)0.5) * size / ($real)grid; }
-)cuda", {{"real", real}});
+)cuda",
+                {{"real", real}});
 }
 // Adds the kernel that reads regions: `images` [N, C, H, W], `bins` [regions, C, h, w]; regions are input `of`, batch indices the one behind.
 inline const char* add_regions(const kernel_query& q, const kernel_body& body, const shape& images, const shape& bins, bool half, int of, program& p) {
@@ -50,9 +52,11 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     for (int k = 0; k < 4; ++k) corner[k] = e.value(body.inputs[static_cast<std::size_t>(of)], at_axes(rois, {n, index_of(k)}));
     const operand batch = e.value(body.inputs[static_cast<std::size_t>(of) + 1], at_axes(q.in[of + 1].extents, {n}));
     if (e.failure) return e.failure;
-    const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32), each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
+    const std::int64_t ratio = q.integer("sampling_ratio", 0), budget = checked_mul(q.limit.loop_iterations, 32),
+                       each = std::max<std::int64_t>(1, images[1] * bins[2] * bins[3]);
     const std::string where = graft::location(q.n), no_batch = e.report(batch.text, {errc::op_index, where, ops::batch_out_of_range, images[0]});
-    const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}), too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
+    const std::string too_large = e.report("i", {errc::op_value, where, ops::region_too_large, 0, true}),
+                      too_many = e.report("i", {errc::op_limit, where, "region %lld would take too many samples a bin", 0, true});
     const std::string text = fill(R"cuda(    const double left = (double)$from_x * $scale - $offset;
     const double top = (double)$from_y * $scale - $offset;
     const double given_w = (double)$to_x * $scale - $offset - left;
@@ -80,16 +84,31 @@ inline const char* add_regions(const kernel_query& q, const kernel_body& body, c
     r.bin_h = ($real)bin_h;
     r.bin_w = ($real)bin_w;
     regions[i] = r;
-)cuda", {{"from_x", corner[0].text}, {"from_y", corner[1].text}, {"to_x", corner[2].text}, {"to_y", corner[3].text}, {"batch", batch.text}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
-         {"offset", half ? "0.5" : "0.0"}, {"half", half ? "true" : "false"}, {"columns", decimal(bins[3])}, {"rows", decimal(bins[2])}, {"ratio", decimal(ratio)}, {"images", decimal(images[0])},
-         {"no_batch", no_batch}, {"too_large", too_large}, {"too_many", too_many},
-         {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))}, {"real", compute_name(q.in[of].type)}});
+)cuda",
+                                  {{"from_x", corner[0].text},
+                                   {"from_y", corner[1].text},
+                                   {"to_x", corner[2].text},
+                                   {"to_y", corner[3].text},
+                                   {"batch", batch.text},
+                                   {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
+                                   {"offset", half ? "0.5" : "0.0"},
+                                   {"half", half ? "true" : "false"},
+                                   {"columns", decimal(bins[3])},
+                                   {"rows", decimal(bins[2])},
+                                   {"ratio", decimal(ratio)},
+                                   {"images", decimal(images[0])},
+                                   {"no_batch", no_batch},
+                                   {"too_large", too_large},
+                                   {"too_many", too_many},
+                                   {"most", decimal(std::min<std::int64_t>(budget < 0 ? INT32_MAX : budget / each, INT32_MAX))},
+                                   {"real", compute_name(q.in[of].type)}});
     add_each(q, p, "graft_regions", rois[0], e.parameters(), {}, {{"region* regions", 0}}, e.text(level::thread) + text);
     p.workspace_bytes = rois[0] * 48;
     return nullptr;
 }
 inline const char* begin_regions(const kernel_query& q, const shape& images, const shape& bins, int of, program& p) {
-    if (q.in[of].extents[0] > most_regions || images.elements() > std::int64_t(1) << 38 || bins.elements() > std::int64_t(1) << 38) return "more regions or elements than are counted";
+    if (q.in[of].extents[0] > most_regions || images.elements() > std::int64_t(1) << 38 || bins.elements() > std::int64_t(1) << 38)
+        return "more regions or elements than are counted";
     p.source = std::string("namespace graft {\n") + index_definition(2 * std::max(images.elements(), bins.elements()) + (std::int64_t(1) << 24));
     return nullptr;
 }
@@ -114,10 +133,22 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
         v[i] = k.e.value(body.inputs[0], at_axes(s, {batch, c, y, x}));
     }
     if (k.e.failure) return k.e.failure;
-    const fillings names = {{"real", real}, {"lanes", decimal(k.lanes)}, {"n", n.text}, {"h", h.text}, {"w", w.text}, {"height", decimal(s[2])}, {"width", decimal(s[3])},
-                            {"a", v[0].text}, {"b", v[1].text}, {"c", v[2].text}, {"d", v[3].text}, {"loads", k.e.text(level::pack)}};
+    const fillings names = {{"real", real},
+                            {"lanes", decimal(k.lanes)},
+                            {"n", n.text},
+                            {"h", h.text},
+                            {"w", w.text},
+                            {"height", decimal(s[2])},
+                            {"width", decimal(s[3])},
+                            {"a", v[0].text},
+                            {"b", v[1].text},
+                            {"c", v[2].text},
+                            {"d", v[3].text},
+                            {"loads", k.e.text(level::pack)}};
     const std::string take = average ? fill("if (inside) s[lane] += wa * $a + wb * $b + wc * $c + wd * $d;", names)
-                                     : fill("const $real value = inside ? largest(wa * $a, wb * $b, wc * $c, wd * $d) : ($real)0;\n        s[lane] = begun && !(value > s[lane]) ? s[lane] : value;", names);
+                                     : fill("const $real value = inside ? largest(wa * $a, wb * $b, wc * $c, wd * $d) : ($real)0;\n        s[lane] = begun && "
+                                            "!(value > s[lane]) ? s[lane] : value;",
+                                            names);
     if (!average)
         p.source += fill(R"cuda(__device__ __forceinline__ $real largest($real a, $real b, $real c, $real d) {
     $real m = -infinity<$real>();
@@ -126,7 +157,8 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
     m = c > m ? c : m;
     return d > m ? d : m;
 }
-)cuda", names);
+)cuda",
+                         names);
     std::string text = fill(R"cuda(    const region r = regions[$n];
     const index_t batch = r.batch;
     $real s[$lanes] = {};
@@ -140,10 +172,12 @@ inline const char* generate_roi_align(const kernel_query& q, program& p) {
             const $real wb = (1 - y.rest) * x.rest;
             const $real wc = y.rest * (1 - x.rest);
             const $real wd = y.rest * x.rest;
-$loads)cuda", names);
+$loads)cuda",
+                            names);
     text += k.each(take) + "            begun = true;\n        }\n";
     k.e.next_loop();
-    text += k.each(fill("s[lane] = r.grid_h < 0 ? not_a_number<$real>() : begun ? s[lane]$share : ($real)0;", {{"real", real}, {"share", average ? " / (" + real + ")(r.grid_h * r.grid_w)" : ""}}));
+    text += k.each(fill("s[lane] = r.grid_h < 0 ? not_a_number<$real>() : begun ? s[lane]$share : ($real)0;",
+                        {{"real", real}, {"share", average ? " / (" + real + ")(r.grid_h * r.grid_w)" : ""}}));
     k.finish(p, text, {{"const region* regions", 0}});
     p.source += "}  // namespace graft\n";
     p.note = "samples gathered by bins";
@@ -175,7 +209,8 @@ __device__ __forceinline__ bool reaches($real begin, $real length, index_t own) 
     const $real high = length < 0 ? begin : begin + length;
     return low <= ($real)(own + 2) && high >= ($real)(own - 2);
 }
-)cuda", {{"real", real}});
+)cuda",
+                                         {{"real", real}});
     if (o.elements())
         if (const char* why = add_regions(q, body, s, o, ops::regions_start_half(q, 16), 1, p)) return why;
     row_kernel k(q, body, all_but_channels, size_of(q.out[0].type));
@@ -204,8 +239,19 @@ $none        }
 $loads$take            }
         }
     }
-)cuda", {{"real", real}, {"regions", decimal(o[0])}, {"n", n.text}, {"y", y.text}, {"x", x.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])}, {"height", decimal(s[2])}, {"width", decimal(s[3])},
-         {"none", none}, {"loads", loads}, {"take", take}});
+)cuda",
+                     {{"real", real},
+                      {"regions", decimal(o[0])},
+                      {"n", n.text},
+                      {"y", y.text},
+                      {"x", x.text},
+                      {"rows", decimal(o[2])},
+                      {"columns", decimal(o[3])},
+                      {"height", decimal(s[2])},
+                      {"width", decimal(s[3])},
+                      {"none", none},
+                      {"loads", loads},
+                      {"take", take}});
     }
     k.finish(p, text, o.elements() ? std::vector<workspace_parameter>{{"const region* regions", 0}} : std::vector<workspace_parameter>());
     p.source += "}  // namespace graft\n";
@@ -224,7 +270,8 @@ inline const char* generate_max_roi_pool(const kernel_query& q, program& p) {
     const index n = k.e.axis(k.at, 0), c = k.e.axis(k.at, 1), h = k.e.axis(k.at, 2), w = k.e.axis(k.at, 3);
     std::string corner[5], head;
     for (int i = 0; i < 5; ++i) corner[i] = k.e.value(body.inputs[1], at_axes(rois, {n, index_of(i)})).text;
-    const operand v = k.e.value(body.inputs[0], at_axes(s, {k.e.counter("batch", s[0], level::pack), c, k.e.counter("y", s[2], level::pack), k.e.counter("x", s[3], level::pack)}));
+    const operand v = k.e.value(
+        body.inputs[0], at_axes(s, {k.e.counter("batch", s[0], level::pack), c, k.e.counter("y", s[2], level::pack), k.e.counter("x", s[3], level::pack)}));
     if (k.e.failure) return k.e.failure;
     p.source += R"cuda(// Halves away from zero.
 __device__ __forceinline__ double nearest(double x) { return with_sign(floor(abs(x) + 0.5), x); }
@@ -240,9 +287,25 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
 )cuda";
     const std::string where = graft::location(q.n), too_large = k.e.report(n.text, {errc::op_value, where, ops::region_too_large, 0, true});
     const std::string no_batch = k.e.report(n.text, {errc::op_index, where, ops::region_batch_out_of_range, s[0], true});
-    const fillings names = {{"too_large", too_large}, {"no_batch", no_batch}, {"real", real}, {"lanes", decimal(k.lanes)}, {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))}, {"images", decimal(s[0])}, {"of", corner[0]},
-                            {"left", corner[1]}, {"top", corner[2]}, {"right", corner[3]}, {"bottom", corner[4]}, {"h", h.text}, {"w", w.text}, {"rows", decimal(o[2])}, {"columns", decimal(o[3])},
-                            {"height", decimal(s[2])}, {"width", decimal(s[3])}, {"loads", k.e.text(level::pack)}, {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
+    const fillings names = {{"too_large", too_large},
+                            {"no_batch", no_batch},
+                            {"real", real},
+                            {"lanes", decimal(k.lanes)},
+                            {"scale", literal(dtype::float64, static_cast<double>(q.real("spatial_scale", 1)))},
+                            {"images", decimal(s[0])},
+                            {"of", corner[0]},
+                            {"left", corner[1]},
+                            {"top", corner[2]},
+                            {"right", corner[3]},
+                            {"bottom", corner[4]},
+                            {"h", h.text},
+                            {"w", w.text},
+                            {"rows", decimal(o[2])},
+                            {"columns", decimal(o[3])},
+                            {"height", decimal(s[2])},
+                            {"width", decimal(s[3])},
+                            {"loads", k.e.text(level::pack)},
+                            {"take", k.each("s[lane] = maximum(s[lane], " + v.text + ");")}};
     k.e.next_loop();
     const std::string text = fill(R"cuda(    const double left = nearest((double)$left * $scale);
     const double top = nearest((double)$top * $scale);
@@ -260,7 +323,9 @@ __device__ __forceinline__ index_t bin_end(double start, double end, index_t i, 
     const index_t x0 = taken ? bin_begin(left, right, $w, $columns, $width) : 0;
     const index_t x1 = taken ? bin_end(left, right, $w, $columns, $width) : 0;
     $real s[$lanes];
-)cuda", names) + k.each(fill("s[lane] = !taken ? not_a_number<$real>() : y1 > y0 && x1 > x0 ? -infinity<$real>() : ($real)0;", names)) +
+)cuda",
+                                  names) +
+                             k.each(fill("s[lane] = !taken ? not_a_number<$real>() : y1 > y0 && x1 > x0 ? -infinity<$real>() : ($real)0;", names)) +
                              fill("    for (index_t y = y0; y < y1; ++y)\n        for (index_t x = x0; x < x1; ++x) {\n$loads$take        }\n", names);
     k.finish(p, text, {});
     p.source += "}  // namespace graft\n";

@@ -43,7 +43,8 @@ __device__ __forceinline__ $sum block_sum($sum x, $sum* shared) {
     for (int w = 1; w < $warps; ++w) x += shared[w];
     return x;
 }
-)cuda", {{"sum", sum}, {"piece", decimal(norm_piece)}, {"threads", decimal(reduction_threads)}, {"warps", decimal(reduction_threads / 32)}});
+)cuda",
+                {{"sum", sum}, {"piece", decimal(norm_piece)}, {"threads", decimal(reduction_threads)}, {"warps", decimal(reduction_threads / 32)}});
 }
 
 // Blocks take pieces of the tensors in their order; a last block adds up what they give.
@@ -85,13 +86,19 @@ inline const char* generate_global_norm(const kernel_query& q, program& p) {
     launch l;
     l.entry = "graft_norm";
     l.block[0] = reduction_threads;
-    p.source += entry_point(q, l, {}, {0}, {{"const " + sum + "* partial", 0}}, fill(R"cuda(    __shared__ $sum shared[$warps];
+    p.source += entry_point(q, l, {}, {0}, {{"const " + sum + "* partial", 0}},
+                            fill(R"cuda(    __shared__ $sum shared[$warps];
     $sum sum = 0;
     for (long long i = threadIdx.x; i < $blocks; i += $threads) sum += partial[i];
     sum = block_sum(sum, shared);
     if (threadIdx.x == 0) out0[0] = stored<$type>(($computed)sqrt(sum));
-)cuda", {{"sum", sum}, {"warps", warps}, {"blocks", decimal(blocks)}, {"threads", decimal(reduction_threads)},
-         {"type", memory_name(q.out[0].type)}, {"computed", compute_name(q.out[0].type)}}));
+)cuda",
+                                 {{"sum", sum},
+                                  {"warps", warps},
+                                  {"blocks", decimal(blocks)},
+                                  {"threads", decimal(reduction_threads)},
+                                  {"type", memory_name(q.out[0].type)},
+                                  {"computed", compute_name(q.out[0].type)}}));
     p.launches.push_back(std::move(l));
     p.source += "}  // namespace graft\n";
     p.workspace_bytes = std::max<std::int64_t>(blocks, 1) * (wide ? 8 : 4);

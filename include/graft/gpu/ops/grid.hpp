@@ -26,7 +26,8 @@ namespace detail {
 // in the grid's.
 class grid_axis {
 public:
-    grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed) : e(emitter), p(plan), extent(n), type(computed) {
+    grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed)
+        : e(emitter), p(plan), extent(n), type(computed) {
         const double size = static_cast<double>(n);
         const dtype given = normalised.type;
         operand x = p.align_corners ? e.make(given, ("(% + 1) / 2 * " + literal(given, size - 1)).c_str(), {normalised})
@@ -37,9 +38,11 @@ public:
         x = e.make(type, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known, x, x});
         unmoved = x;
         if (p.mode == ops::grid_mode::nearest) x = e.make(type, "round(%)", {x});
-        if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic) x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
+        if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
+            x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
         if (p.padding == ops::grid_padding::reflection) x = mirrored(x);
-        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(), {x, x, x});
+        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(),
+                   {x, x, x});
         const operand whole = e.make(type, "floor(%)", {x});
         rest = e.make(type, "% - %", {x, whole});
         first = e.as_index(whole, 0);
@@ -70,13 +73,15 @@ public:
     operand slope(int k) {
         const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
         if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type, 0);
-        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low), pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
+        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low),
+                          pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
         operand moves = known, by = e.number(type, p.align_corners ? (size - 1) / 2 : size / 2);
         if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
             moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type, size - 1)).c_str(), {known, unmoved, unmoved});
         if (p.padding == ops::grid_padding::reflection) {
             const operand over = e.make(type, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved, unmoved, unmoved});
-            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(), {over, over});
+            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(),
+                        {over, over});
         } else
             moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type, size + 4)).c_str(), {moves, unmoved, unmoved});
         operand d;
@@ -87,7 +92,8 @@ public:
         else {
             minus = k >= 2 ? "-" : "";
             const operand t = k == 0 ? e.make(type, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type, "1 - %", {r}) : e.make(type, "2 - %", {r});
-            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)" : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
+            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)"
+                                                       : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
             d = e.make(type, ("% * (" + steep + ")").c_str(), {by, t, t});
         }
         return e.make(type, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
@@ -99,12 +105,15 @@ private:
         const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
         if (high <= low) return e.number(type, low);
         const std::string below = literal(type, low), above = literal(type, high), twice = literal(type, 2 * (high - low)), range = literal(type, high - low);
-        const operand over = e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
+        const operand over =
+            e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
         const operand in = e.make(type, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
         return e.make(type, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
     }
     // With a = -0.75: the kernel of Keys between its first and second zero, and inside of them.
-    operand outer(const operand& t) { return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t}); }
+    operand outer(const operand& t) {
+        return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t});
+    }
     operand inner(const operand& t) { return e.make(type, ("(" + literal(type, 1.25) + " * % - " + literal(type, 2.25) + ") * % * % + 1").c_str(), {t, t, t}); }
     operand chosen(const index& k, const std::vector<operand>& of) {
         if (k.known) return of[static_cast<std::size_t>(k.number)];
@@ -128,7 +137,8 @@ inline dtype sample_type(dtype x, dtype grid) {
     return is_float(x) || size_of(x) <= 2 ? dtype::float32 : dtype::float64;
 }
 // The axes of the sample whose position in the output is `at` (its channel does not matter).
-inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const position& at, dtype type) {
+inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_plan& p, value_id grid, const shape& extents, const shape& x, const position& at,
+                                          dtype type) {
     std::vector<grid_axis> axes;
     std::vector<int> of{0};
     for (int d = 0; d < p.spatial; ++d) of.push_back(2 + d);
@@ -142,7 +152,8 @@ inline std::vector<grid_axis> sample_axes(element_emitter& e, const ops::grid_pl
     return axes;
 }
 // f(where in x, the weights along the axes, whether that is inside) of every tap.
-template <class F> void for_taps(std::vector<grid_axis>& axes, const position& at, const shape& x, element_emitter& e, const F& f) {
+template <class F>
+void for_taps(std::vector<grid_axis>& axes, const position& at, const shape& x, element_emitter& e, const F& f) {
     int count = 1;
     for (grid_axis& a : axes) count *= a.taps();
     for (int t = 0; t < count; ++t) {
@@ -169,7 +180,8 @@ inline operand emit_grid_sample(const rule_call& r) {
     if (axes.empty()) return {};
     operand y;
     for_taps(axes, r.at, x, e, [&](const position& at, const std::vector<int>& k, const operand& inside) {
-        const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0), [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
+        const operand v = e.where(inside, e.number(p.mode == ops::grid_mode::nearest ? from : type, 0),
+                                  [&] { return p.mode == ops::grid_mode::nearest ? r.in(0, at) : e.convert(r.in(0, at), type); });
         operand w;
         for (std::size_t d = 0; d < axes.size(); ++d) w = product(e, w, axes[d].weight(index_of(k[d])));
         const operand term = w ? e.make(type, "% * %", {w, v}) : v;
@@ -212,7 +224,8 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
     lead.push_back(all_taps);
     const std::int64_t count = checked_mul(points.elements(), all_taps), rows = pixels.elements();
     const updates sized{count, rows, {}, "", x[0]};
-    if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38) return "more samples or pixels than are counted";
+    if (count < 0 || count > most_rows || !sized.fit() || rows > most_rows || x.elements() > std::int64_t(1) << 38)
+        return "more samples or pixels than are counted";
     made.source = std::string("namespace graft {\n") + index_definition(4 * std::max({most_sorted, x.elements(), dy.elements(), grid.elements()}));
 
     // The sample of number u, in a position whose channel is `channel`; and its tap's number along axis d.
@@ -236,7 +249,8 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
         if (axes.empty()) return e.failure;
         operand inside;
         std::string row = "(long long)" + e.axis(at, 0).text;
-        for (int d = 0; d < p.spatial; ++d) row = "(" + row + ") * " + decimal(x[2 + d]) + " + " + axes[static_cast<std::size_t>(d)].element(tap(e, u, d), inside).text;
+        for (int d = 0; d < p.spatial; ++d)
+            row = "(" + row + ") * " + decimal(x[2 + d]) + " + " + axes[static_cast<std::size_t>(d)].element(tap(e, u, d), inside).text;
         if (e.failure) return e.failure;
         const std::string text = e.text(level::thread) + "    const long long row = " + (inside ? inside.text + " ? " + row + " : -1ll" : row) + ";\n";
         workspace = add_sorted_updates(q, made, {count, rows, e.parameters(), text, x[0]});  // each picture's by themselves
@@ -254,13 +268,16 @@ inline const char* generate_sampled_gradient(const kernel_query& q, const kernel
         operand w;
         for (int d = 0; d < p.spatial; ++d) w = product(k.e, w, own[static_cast<std::size_t>(d)].weight(tap(k.e, one, d)));
         const operand v = k.e.convert(k.e.value(body.inputs[0], from), type);
-        const fillings names = {{"row", k.row.text}, {"count", decimal(sized.items())}, {"take", k.e.text(level::pack) + k.each("s[lane] += " + (w ? w.text + " * " : std::string()) + v.text + ";")}};
+        const fillings names = {{"row", k.row.text},
+                                {"count", decimal(sized.items())},
+                                {"take", k.e.text(level::pack) + k.each("s[lane] += " + (w ? w.text + " * " : std::string()) + v.text + ";")}};
         text += fill(R"cuda(    for (int p = first[$row]; p >= 0 && p < $count; ++p) {
         const item one = items[p];
         if (key_of(one) != (sort_key)$row) break;
         const index_t u = (index_t)number_of(one);
 $take    }
-)cuda", names);
+)cuda",
+                     names);
     }
     if (k.e.failure) return k.e.failure;
     k.finish(made, text, workspace);
@@ -304,12 +321,14 @@ public:
         for (operand& s : sums) s = e.make(type, "% * %", {s, dy});
         return sums;
     }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         std::vector<int> of{0};
         for (int d = 0; d < plan.spatial; ++d) of.push_back(2 + d);
         of.push_back(-1);
         for (int d = 0; d < plan.spatial; ++d)
-            results.push_back({1, s[static_cast<std::size_t>(d)], with_axis(with_axes(at, of), plan.spatial + 1, index_of(plan.spatial - 1 - d), plan.spatial)});
+            results.push_back(
+                {1, s[static_cast<std::size_t>(d)], with_axis(with_axes(at, of), plan.spatial + 1, index_of(plan.spatial - 1 - d), plan.spatial)});
         return {};
     }
     const ops::grid_plan& plan;
@@ -331,7 +350,8 @@ inline const char* generate_grid_sample_grad(const kernel_query& q, program& p) 
         if (const char* why = slopes.begin(nullptr)) return why;
         if (const char* why = generate_reduction(slopes, other)) return why;
         const std::string wide = "typedef long long index_t";
-        if (!p.source.empty() && (p.source.find(wide) == std::string::npos) != (other.source.find(wide) == std::string::npos)) return "more elements than its two kernels count alike";
+        if (!p.source.empty() && (p.source.find(wide) == std::string::npos) != (other.source.find(wide) == std::string::npos))
+            return "more elements than its two kernels count alike";
         const std::string open = "namespace graft {\n", close = "}  // namespace graft\n";
         if (!p.source.empty()) {  // both in one namespace
             p.source.resize(p.source.size() - close.size());

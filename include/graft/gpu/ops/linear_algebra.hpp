@@ -50,10 +50,22 @@ inline const char* generate_det(const kernel_query& q, program& p) {
     const std::int64_t blocks = std::min((count + at_once - 1) / at_once, most_blocks);
     const std::vector<std::int64_t> strides = strides_of(x, q.in_layout[0]);
     const fillings names = {
-        {"n", decimal(n)}, {"all", decimal(n * n)}, {"count", decimal(count)}, {"threads", decimal(threads)}, {"at_once", decimal(at_once)}, {"step", decimal(blocks * at_once)},
-        {"memory", n > most_shared ? "double* a = matrices + (index_t)blockIdx.x * " + decimal(n * n) + ";" : "__shared__ double shared[" + decimal(at_once * n * n) + "];\n    double* a = shared + threadIdx.x / " + decimal(threads) + " * " + decimal(n * n) + ";"},
-        {"wait", n <= 32 ? "__syncwarp()" : "__syncthreads()"}, {"from", leading_offset(x, q.in_layout[0], x.rank() - 2, "m")}, {"to", leading_offset(y, q.out_layout[0], y.rank(), "m")},
-        {"row", decimal(strides[strides.size() - 2])}, {"column", decimal(strides.back())}, {"stored", memory_name(q.out[0].type)}, {"type", compute_name(q.out[0].type)},
+        {"n", decimal(n)},
+        {"all", decimal(n * n)},
+        {"count", decimal(count)},
+        {"threads", decimal(threads)},
+        {"at_once", decimal(at_once)},
+        {"step", decimal(blocks * at_once)},
+        {"memory", n > most_shared ? "double* a = matrices + (index_t)blockIdx.x * " + decimal(n * n) + ";"
+                                   : "__shared__ double shared[" + decimal(at_once * n * n) + "];\n    double* a = shared + threadIdx.x / " + decimal(threads) +
+                                         " * " + decimal(n * n) + ";"},
+        {"wait", n <= 32 ? "__syncwarp()" : "__syncthreads()"},
+        {"from", leading_offset(x, q.in_layout[0], x.rank() - 2, "m")},
+        {"to", leading_offset(y, q.out_layout[0], y.rank(), "m")},
+        {"row", decimal(strides[strides.size() - 2])},
+        {"column", decimal(strides.back())},
+        {"stored", memory_name(q.out[0].type)},
+        {"type", compute_name(q.out[0].type)},
     };
     launch l;
     l.entry = "graft_det";
@@ -64,7 +76,8 @@ inline const char* generate_det(const kernel_query& q, program& p) {
         p.workspace_bytes = blocks * n * n * 8;
         workspace.push_back({"double* matrices", 0});
     }
-    p.source += entry_point(q, l, {0}, {0}, workspace, fill(R"cuda(    $memory
+    p.source += entry_point(q, l, {0}, {0}, workspace,
+                            fill(R"cuda(    $memory
     const int own = (int)threadIdx.x % $threads;
     for (index_t next = (index_t)blockIdx.x * $at_once; next < $count; next += $step) {
         const index_t m = next + (int)threadIdx.x / $threads;
@@ -99,7 +112,8 @@ inline const char* generate_det(const kernel_query& q, program& p) {
         if (own == 0 && m < $count) out0[$to] = stored<$stored>(($type)(singular ? 0.0 : product));
         $wait;
     }
-)cuda", names));
+)cuda",
+                                 names));
     p.source += "}  // namespace graft\n";
     p.launches.push_back(std::move(l));
     p.note = "elimination with pivots";

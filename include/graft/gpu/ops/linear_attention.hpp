@@ -32,7 +32,8 @@ inline const char* decompose_linear_attention(decomposition& d) {
     const double given = static_cast<double>(c.real("scale", 0)), scale = given == 0 ? 1 / std::sqrt(static_cast<double>(p.k_size)) : given;
     // Each step of an input as [batch, heads, ...], in float32.
     const auto steps = [&](int i, shape heads) {
-        const value_id x = d.transpose(e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), {p.batch, p.length, c.in[i].extents[2]}), {1, 0, 2});
+        const value_id x =
+            d.transpose(e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), {p.batch, p.length, c.in[i].extents[2]}), {1, 0, 2});
         std::vector<value_id> all = d.apart(x);
         heads.insert(0, p.batch);
         for (value_id& now : all) now = e.reshape(now, heads);

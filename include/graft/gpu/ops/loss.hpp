@@ -43,7 +43,8 @@ inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
     const operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
     operand fits = inside;
-    if (r.c.has_attribute("ignore_index")) fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});
+    if (r.c.has_attribute("ignore_index"))
+        fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});
     node loss;
     loss.name = r.c.n.name;
     loss.op_type = r.c.string("loss", "");

@@ -185,7 +185,8 @@ inline result<std::unique_ptr<library_kernel>> make_product_of(const kernel_quer
     matrix_product p;
     if (const char* refused = Read(q, p)) return fail(errc::op_unsupported, graft::location(q.n), refused);
     if (!with.cublaslt)
-        return fail(errc::device_unavailable, graft::location(q.n), "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
+        return fail(errc::device_unavailable, graft::location(q.n),
+                    "cuBLASLt is not loaded: install the CUDA libraries; `graft doctor` tells where they are looked for");
     return make_product(q, with, p);
 }
 

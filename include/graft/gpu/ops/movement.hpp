@@ -151,7 +151,8 @@ inline operand emit_pad(const rule_call& r) {
     operand inside;
     const char mode = r.c.string("mode", "constant")[0];
     for (int d = 0; d < x.rank(); ++d)
-        if (border.begin[d] || border.end[d]) from = moved_along(from, d, pad_source(r.e, r.e.axis(r.at, d), mode, border.begin[d], border.end[d], x[d], inside), x);
+        if (border.begin[d] || border.end[d])
+            from = moved_along(from, d, pad_source(r.e, r.e.axis(r.at, d), mode, border.begin[d], border.end[d], x[d], inside), x);
     if (x.elements() == 0) return fill;
     return r.e.where(inside, fill, [&] { return r.in(0, from); });
 }
@@ -219,7 +220,8 @@ inline operand emit_one_hot(const rule_call& r) {
     std::vector<int> others;
     for (int d = 0; d < rank; ++d)
         if (d != axis) others.push_back(d);
-    const operand k = cast(r.e, r.in(0, with_axes(r.at, others)), r.c.in[0].type, dtype::int64), depth = r.e.number(dtype::int64, static_cast<double>(r.at.extents[axis]));
+    const operand k = cast(r.e, r.in(0, with_axes(r.at, others)), r.c.in[0].type, dtype::int64),
+                  depth = r.e.number(dtype::int64, static_cast<double>(r.at.extents[axis]));
     const char* text = r.c.in[0].type == dtype::uint64 ? "% == %" : "% == % || % + % == %";
     const operand i = r.e.as_value(r.e.axis(r.at, axis));
     const operand chosen = r.e.make(dtype::boolean, text, {k, i, k, depth, i});

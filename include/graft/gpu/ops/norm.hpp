@@ -31,12 +31,14 @@ inline reducer moments_reducer(dtype type) {
     r.take = fill(R"cuda(const $type off = x0 - s.mean;
     s.n = ($type)taken;
     s.mean += off * (($type)1 / s.n);
-    s.squares += off * (x0 - s.mean);)cuda", {{"type", t}});
+    s.squares += off * (x0 - s.mean);)cuda",
+                  {{"type", t}});
     r.merge = fill(R"cuda(if (b.n == 0) return;
     const $type n = a.n + b.n, off = b.mean - a.mean, share = b.n / n;
     a.squares += b.squares + off * off * a.n * share;
     a.mean += off * share;
-    a.n = n;)cuda", {{"type", t}});
+    a.n = n;)cuda",
+                   {{"type", t}});
     return r;
 }
 
@@ -59,12 +61,14 @@ public:
     inline operand inverse_root(element_emitter& e, const operand& variance) const {
         return e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, ops::epsilon_of(q))});
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         if (kind == norm_kind::lp) {
             const operand norm = q.integer("p", 2) == 1 ? s[0] : e.make(type, "sqrt(%)", {s[0]});
             return {norm};
         }
-        if (kind == norm_kind::root_mean_square) return {inverse_root(e, e.make(type, "% / %", {s[0], e.number(type, static_cast<double>(std::max<std::int64_t>(count, 1)))}))};
+        if (kind == norm_kind::root_mean_square)
+            return {inverse_root(e, e.make(type, "% / %", {s[0], e.number(type, static_cast<double>(std::max<std::int64_t>(count, 1)))}))};
         const operand variance = e.make(type, "% > 0 ? % / % : %", {s[0], s[2], s[0], e.number(type, 0)});
         if (kind == norm_kind::mean_variance) return {s[1], e.make(type, "sqrt(%) + %", {variance, e.number(type, 1e-9)})};
         const operand inverse = inverse_root(e, variance);
@@ -109,7 +113,8 @@ inline const char* generate_group_norm(const kernel_query& q, const fused_node* 
     return generate_normalisation(r, around, p);
 }
 // LayerNormalization, RMSNormalization
-template <norm_kind kind> const char* generate_row_norm(const kernel_query& q, const fused_node* around, program& p) {
+template <norm_kind kind>
+const char* generate_row_norm(const kernel_query& q, const fused_node* around, program& p) {
     normalisation r(q, kind);
     int axis = 0;
     if (!q.axis(q.integer("axis", -1), r.extents.rank(), axis).ok()) return "its axis does not fit its input";
@@ -147,8 +152,9 @@ inline operand emit_batch_norm(const rule_call& r) {
     else
         axes.push_back(r.at.extents.rank() > 1 ? 1 : -1);
     const position channel = with_axes(r.at, axes);
-    const operand x = r.in(0), scale = r.e.convert(r.in(1, channel), type), shift = r.e.convert(r.in(2, channel), type), mean = r.e.convert(r.in(3, channel), type),
-                  variance = r.e.convert(r.in(4, channel), type), factor = r.e.make(type, "% / sqrt(% + %)", {scale, variance, r.number(ops::epsilon_of(r.c))});
+    const operand x = r.in(0), scale = r.e.convert(r.in(1, channel), type), shift = r.e.convert(r.in(2, channel), type),
+                  mean = r.e.convert(r.in(3, channel), type), variance = r.e.convert(r.in(4, channel), type),
+                  factor = r.e.make(type, "% / sqrt(% + %)", {scale, variance, r.number(ops::epsilon_of(r.c))});
     return r.e.make(type, "(% - %) * % + %", {x, mean, factor, shift});
 }
 
@@ -156,7 +162,8 @@ constexpr std::int64_t widest_lrn = 64;  ///< neighbours that are written down o
 
 // LRN: the squares of the neighbouring channels.
 inline operand emit_lrn(const rule_call& r) {
-    const std::int64_t size = r.c.integer("size", 1), channels = r.c.in[0].extents[1], before = std::min((size - 1) / 2, channels), after = std::min(size - 1 - (size - 1) / 2, channels);
+    const std::int64_t size = r.c.integer("size", 1), channels = r.c.in[0].extents[1], before = std::min((size - 1) / 2, channels),
+                       after = std::min(size - 1 - (size - 1) / 2, channels);
     if (before + after >= widest_lrn) return r.e.refuse("it looks at more neighbouring channels than are written down one by one");
     const operand own = r.in(0);
     operand sum = r.e.make(own.type, "% * %", {own, own});

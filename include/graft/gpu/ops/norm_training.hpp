@@ -58,7 +58,8 @@ public:
         statistics = {type, type};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         const double n = static_cast<double>(total), momentum = decimal_of(q.real("momentum", 0.9f)), epsilon = decimal_of(q.real("epsilon", 1e-5f));
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
@@ -68,7 +69,8 @@ public:
             const operand updated = e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)});
             return q.integer("without_faults", 0) ? e.make(type, "% ? % : %", {e.fault_seen(), old, updated}) : updated;
         };
-        const operand mean = running(3, s[1]), spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
+        const operand mean = running(3, s[1]),
+                      spread_out = running(4, total > 1 ? e.make(type, "% * %", {variance, e.number(type, n / (n - 1))}) : e.number(type, 0));
         store(e, 1, at, mean, results);
         store(e, 2, at, spread_out, results);
         store(e, 3, at, s[1], results);
@@ -105,11 +107,13 @@ public:
         const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
         return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         store(e, 1, at, s[1], results);
         store(e, 2, at, s[0], results);
         // dX = factor * g + constant + slope * (X - mean)
-        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}), n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
+        const operand inverse = channel(e, 4, at), factor = e.make(type, "% * %", {channel(e, 2, at), inverse}),
+                      n = e.number(type, static_cast<double>(std::max<std::int64_t>(total, 1)));
         return {factor, e.make(type, "-% * % / %", {factor, s[0], n}), e.make(type, "-% * % * % / %", {factor, inverse, s[1], n})};
     }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
@@ -180,19 +184,22 @@ public:
         const position row = broadcast_to(at, q.in[3].extents);
         return {value(e, 0, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean(e, row), value(e, 3, row)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         std::vector<int> kept;
         for (int d = axis; d < extents.rank(); ++d) kept.push_back(d);
         for (int o : finished) results.push_back({o, e.convert(s[o ? 0 : 1], q.out[o].type), with_axes(at, kept)});
         return {};
     }
 };
-template <class Reduction> const char* generate_row_norm_gradient(const kernel_query& q, const fused_node* around, program& p) {
+template <class Reduction>
+const char* generate_row_norm_gradient(const kernel_query& q, const fused_node* around, program& p) {
     Reduction r(q);
     if (const char* why = r.read(around, Reduction::over_rows)) return why;
     return generate_reduction(r, p);
 }
-template <class Reduction> const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
+template <class Reduction>
+const char* generate_batch_norm(const kernel_query& q, const fused_node* around, program& p) {
     Reduction r(q);
     if (const char* why = r.read(around)) return why;
     return generate_reduction(r, p);

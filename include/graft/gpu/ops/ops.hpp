@@ -37,7 +37,9 @@ namespace gpu {
 namespace detail {
 
 // One operator that is a reduction.
-inline const char* generate_reduction_alone(const kernel_query& q, program& p) { return find_reduction(q.n.op_type.c_str(), q.n.domain.c_str())->generate(q, nullptr, p); }
+inline const char* generate_reduction_alone(const kernel_query& q, program& p) {
+    return find_reduction(q.n.op_type.c_str(), q.n.domain.c_str())->generate(q, nullptr, p);
+}
 
 // The bodies that lowering makes: of rules alone, or with one reduction among them.
 inline const char* generate_fusion(const kernel_query& q, program& p) {
@@ -68,19 +70,8 @@ GRAFT_INLINE const reduction_row* find_reduction(const char* op, const char* dom
 }
 GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
     const generated_table families[] = {
-        detail::fusion_rows(),
-        cast_rows(),
-        cumulative_rows(),
-        depthwise_rows(),
-        deform_conv_rows(),
-        detection_rows(),
-        global_norm_rows(),
-        grid_rows(),
-        linear_algebra_rows(),
-        pool_rows(),
-        scatter_rows(),
-        selection_rows(),
-        unfold_rows(),
+        detail::fusion_rows(), cast_rows(),           cumulative_rows(), depthwise_rows(), deform_conv_rows(), detection_rows(), global_norm_rows(),
+        grid_rows(),           linear_algebra_rows(), pool_rows(),       scatter_rows(),   selection_rows(),   unfold_rows(),
     };
     for (const generated_table& family : families)
         for (const auto& row : family)

@@ -70,7 +70,8 @@ inline operand emit_adam(const rule_call& r) {
     if (r.output == 2) return if_finite(r, 6, square, v);
     const operand counted = e.make(dtype::int64, "% < 1 ? 1 : %", {r.scalar(5, {}), r.scalar(5, {})});
     const operand step = e.convert(counted, type);
-    const operand size = e.make(type, "% / %", {rate, bias_correction(r, beta1, step)}), correction = e.make(type, "sqrt(%)", {bias_correction(r, beta2, step)});
+    const operand size = e.make(type, "% / %", {rate, bias_correction(r, beta1, step)}),
+                  correction = e.make(type, "sqrt(%)", {bias_correction(r, beta2, step)});
     const operand root = e.make(type, "sqrt(%) / % + %", {square, correction, meant(r, "epsilon", 1e-8)});
     return if_finite(r, 6, e.make(type, "% - % * % / %", {w, size, mean, root}), before);
 }

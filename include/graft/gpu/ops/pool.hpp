@@ -47,7 +47,8 @@ struct window_kernel {
         for (int d = 0; d < w.rank; ++d) {
             const ops::window_axis& a = w.axis[d];
             const std::string n = decimal(d), counted = padded_counts ? "_counted" + n : n;
-            const fillings names = {{"n", n}, {"own", coordinate(d)}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}, {"dilation", decimal(a.dilation)}};
+            const fillings names = {
+                {"n", n}, {"own", coordinate(d)}, {"stride", decimal(a.stride)}, {"pad", decimal(a.pad_begin)}, {"dilation", decimal(a.dilation)}};
             bounds += fill("    const index_t start$n = $own * $stride - $pad;\n", names) + taps(a, n, n, 0, 0);
             if (padded_counts) bounds += taps(a, n, counted, a.pad_begin, a.pad_end);
             product += (d ? " * " : "") + fill("(last$n - first$n)", {{"n", counted}});
@@ -61,18 +62,26 @@ struct window_kernel {
     void loop_over_windows() {
         for (int d = 0; d < w.rank; ++d) {
             const ops::window_axis& a = w.axis[d];
-            const fillings names = {{"n", decimal(d)}, {"own", coordinate(d)}, {"pad", decimal(a.pad_begin)}, {"reach", decimal(a.span() - 1)}, {"stride", decimal(a.stride)},
-                                    {"up", decimal(a.stride - 1)}, {"output", decimal(a.output)}, {"dilation", decimal(a.dilation)}};
+            const fillings names = {{"n", decimal(d)},
+                                    {"own", coordinate(d)},
+                                    {"pad", decimal(a.pad_begin)},
+                                    {"reach", decimal(a.span() - 1)},
+                                    {"stride", decimal(a.stride)},
+                                    {"up", decimal(a.stride - 1)},
+                                    {"output", decimal(a.output)},
+                                    {"dilation", decimal(a.dilation)}};
             bounds += fill(R"cuda(    const index_t shifted$n = $own + $pad;
     const index_t before$n = shifted$n - $reach;
     const index_t first$n = before$n > 0 ? (before$n + $up) / $stride : 0;
     const index_t behind$n = shifted$n / $stride + 1;
     const index_t last$n = behind$n < $output ? behind$n : $output;
-)cuda", names);
+)cuda",
+                           names);
             open += fill(R"cuda(    for (index_t x$n = first$n; x$n < last$n; ++x$n) {
     const index_t inside$n = shifted$n - x$n * $stride;
     const index_t t$n = inside$n / $dilation;
-)cuda", names);
+)cuda",
+                         names);
             if (a.dilation > 1) open += fill("    if (inside$n % $dilation) continue;\n", names);
             close += "    }\n";
         }
@@ -144,8 +153,14 @@ private:
     const index_t last$name = behind_last$name < $kernel ? behind_last$name : $kernel;
     const index_t from_first$name = start$n >= $least ? 0 : ($least - start$n + $up) / $dilation;
     const index_t first$name = from_first$name < last$name ? from_first$name : last$name;
-)cuda", {{"n", n}, {"name", name}, {"end", decimal(a.input + after)}, {"least", decimal(-before)}, {"up", decimal(a.dilation - 1)}, {"dilation", decimal(a.dilation)},
-         {"kernel", decimal(a.kernel)}});
+)cuda",
+                    {{"n", n},
+                     {"name", name},
+                     {"end", decimal(a.input + after)},
+                     {"least", decimal(-before)},
+                     {"up", decimal(a.dilation - 1)},
+                     {"dilation", decimal(a.dilation)},
+                     {"kernel", decimal(a.kernel)}});
     }
 };
 
@@ -201,7 +216,9 @@ inline const char* generate_pool(const kernel_query& q, program& p, pool_kind ki
         y = "any ? s[lane] / " + typed + "count : " + typed + "0";
     } else {
         const std::string by = literal(x.type, static_cast<double>(power)), root = literal(x.type, 1 / static_cast<double>(power));
-        take = power == 1 ? "s[lane] += abs(" + v.text + ");" : power == 2 ? "s[lane] += " + v.text + " * " + v.text + ";" : "s[lane] += pow(abs(" + v.text + "), " + by + ");";
+        take = power == 1   ? "s[lane] += abs(" + v.text + ");"
+               : power == 2 ? "s[lane] += " + v.text + " * " + v.text + ";"
+                            : "s[lane] += pow(abs(" + v.text + "), " + by + ");";
         y = power == 1 ? "s[lane]" : power == 2 ? "sqrt(s[lane])" : "pow(s[lane], " + root + ")";
     }
     start += "#pragma unroll\n    for (int lane = 0; lane < " + lanes + "; ++lane) s[lane] = 0;\n";
@@ -214,13 +231,17 @@ inline const char* generate_pool(const kernel_query& q, program& p, pool_kind ki
     }
     if (places) {
         const std::string own_channel = k.own[1].text + (k.own[1].consecutive ? " + lane" : "");
-        end += k.store(1, "((long long)" + k.own[0].text + " * " + decimal(x.extents[1]) + " + " + own_channel + ") * " + decimal(w.inputs()) + " + pixels[lane]");
+        end +=
+            k.store(1, "((long long)" + k.own[0].text + " * " + decimal(x.extents[1]) + " + " + own_channel + ") * " + decimal(w.inputs()) + " + pixels[lane]");
         outputs.push_back(1);
     }
     k.finish(p, "graft_pool", start, inside, end, outputs, {});
     return end_program(p, "windows gathered by their outputs");
 }
-template <pool_kind kind> const char* generate_pool_of(const kernel_query& q, program& p) { return generate_pool(q, p, kind); }
+template <pool_kind kind>
+const char* generate_pool_of(const kernel_query& q, program& p) {
+    return generate_pool(q, p, kind);
+}
 
 // AveragePool over the whole picture is a mean.
 inline const char* generate_average_pool(const kernel_query& q, program& p) {
@@ -247,9 +268,12 @@ public:
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override {
         const operand x = in(e, 0, at);
-        return {power == 2 ? e.make(x.type, "% * %", {x, x}) : power == 1 ? e.make(x.type, "abs(%)", {x}) : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
+        return {power == 2   ? e.make(x.type, "% * %", {x, x})
+                : power == 1 ? e.make(x.type, "abs(%)", {x})
+                             : e.make(x.type, "pow(abs(%), %)", {x, e.number(x.type, power)})};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         operand y = s[0];
         if (power == 2)
             y = e.make(y.type, "sqrt(%)", {y});
@@ -292,8 +316,11 @@ inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
     pack<$tap_type, $lanes> taps;
     bool begun = false;
     for (int lane = 0; lane < $lanes; ++lane) taps.at[lane] = $taps;
-)cuda", names);
-        const std::string inside = k.e.text(level::pack) + k.each(fill("if (!begun || $value > s[lane]) s[lane] = $value, taps.at[lane] = ($tap_type)$tap;", names)) + "    begun = true;\n";
+)cuda",
+                                       names);
+        const std::string inside = k.e.text(level::pack) +
+                                   k.each(fill("if (!begun || $value > s[lane]) s[lane] = $value, taps.at[lane] = ($tap_type)$tap;", names)) +
+                                   "    begun = true;\n";
         k.finish(p, "graft_largest", start, inside, fill("    store_pack<$lanes>(chosen + i, taps);\n", names), {}, {{tap_type + "* chosen", 0}});
         p.workspace_bytes = y.elements() * (taps < 255 ? 1 : 4);
     }
@@ -310,7 +337,8 @@ inline const char* generate_max_pool_grad(const kernel_query& q, program& p) {
         loaded = fill("    const pack<$type, $lanes> taps = load_pack<$type, $lanes, $lanes>(chosen + $from);\n", names);
         chosen = "taps.at[lane]";
     }
-    const std::string inside = k.e.text(level::pack) + loaded + "    const index_t own_tap = " + k.tap() + ";\n" + k.each("if (" + chosen + " == own_tap) s[lane] += " + dy.text + ";");
+    const std::string inside = k.e.text(level::pack) + loaded + "    const index_t own_tap = " + k.tap() + ";\n" +
+                               k.each("if (" + chosen + " == own_tap) s[lane] += " + dy.text + ";");
     const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
     k.finish(p, "graft_gather", start, inside, end, {0}, {{"const " + tap_type + "* chosen", 0}});
     return end_program(p, "gathered by the input's elements");
@@ -331,7 +359,8 @@ inline const char* generate_average_pool_grad(const kernel_query& q, program& p)
     k.loop_over_windows();
     const operand dy = k.e.value(body.inputs[0], k.there(y));
     if (k.e.failure) return k.e.failure;
-    const std::string inside = k.count_there(q.integer("count_include_pad", 0) != 0) + k.e.text(level::pack) + k.each("s[lane] += " + dy.text + " / (" + type + ")count;");
+    const std::string inside =
+        k.count_there(q.integer("count_include_pad", 0) != 0) + k.e.text(level::pack) + k.each("s[lane] += " + dy.text + " / (" + type + ")count;");
     const std::string start = "    " + type + " s[" + lanes + "] = {};\n", end = k.store(0, "s[lane]");
     k.finish(p, "graft_gather", start, inside, end, {0}, {});
     return end_program(p, "gathered by the input's elements");

@@ -30,7 +30,8 @@ struct quantization {
 inline quantization read_quantization(const rule_call& r, dtype real, dtype whole, bool divisor) {
     quantization made;
     ops::quantization_layout q;
-    if (real != dtype::float32 || r.c.in[1].type != dtype::float32 || !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
+    if (real != dtype::float32 || r.c.in[1].type != dtype::float32 ||
+        !(whole == dtype::uint8 || whole == dtype::int8 || whole == dtype::uint16 || whole == dtype::int16))
         made.refused = "its types are not float32 and integers of 8 or 16 bits";
     else if (!ops::plan_quantization(r.c, q).ok() || q.blocked)
         made.refused = "its scales lie in blocks";
@@ -61,7 +62,8 @@ inline operand emit_quantize(const rule_call& r) {
     if (q.refused) return r.e.refuse(q.refused);
     double low = 0, high = 0;
     ops::quantized_range(type, low, high);
-    const operand y = r.e.make(dtype::float32, "round(% / %) + %", {r.in(0), q.scale, q.zero}), least = r.e.number(dtype::float32, low), most = r.e.number(dtype::float32, high);
+    const operand y = r.e.make(dtype::float32, "round(% / %) + %", {r.in(0), q.scale, q.zero}), least = r.e.number(dtype::float32, low),
+                  most = r.e.number(dtype::float32, high);
     return cast(r.e, r.e.make(dtype::float32, "% >= % ? % : % > % ? % : %", {y, most, most, y, least, y, least}), dtype::float32, type);
 }
 inline operand emit_dequantize(const rule_call& r) {

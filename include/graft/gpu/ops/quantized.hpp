@@ -116,9 +116,7 @@ inline const char* integer_convolution(const decomposition& d, int x_at, int x_z
     }
     return nullptr;
 }
-inline const char* decompose_conv_integer(decomposition& d) {
-    return d.any_empty() ? "it is empty" : integer_convolution(d, 0, 2, 1, 3, d.out[0]);
-}
+inline const char* decompose_conv_integer(decomposition& d) { return d.any_empty() ? "it is empty" : integer_convolution(d, 0, 2, 1, 3, d.out[0]); }
 inline const char* decompose_qlinear_conv(decomposition& d) {
     const op_context& c = d.c;
     emitter& e = d.build;
@@ -176,7 +174,9 @@ inline const char* decompose_qlinear_matmul(decomposition& d) {
     if (!scales_can_be_used(c, {1, 4, 6}, 6)) return "one of its scales is zero or not a number";
     value_id sums = no_value;
     if (const char* why = integer_product(d, 0, 2, 3, 5, sums)) return why;
-    const auto parameter = [&](int i, bool by_row) { return e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), matrix_parameter_extents(c, i, by_row)); };
+    const auto parameter = [&](int i, bool by_row) {
+        return e.reshape(d.cast(d.in[static_cast<std::size_t>(i)], dtype::float32), matrix_parameter_extents(c, i, by_row));
+    };
     const value_id scale = e.div(e.mul(parameter(1, true), parameter(4, false)), parameter(6, true));
     d.out[0] = requantized(d, sums, scale, parameter(7, true), c.out[0].type);
     return nullptr;

@@ -28,7 +28,8 @@ inline operand dropout_bits(const rule_call& r) {
     const std::string first = before.text + " + (unsigned long long)" + number.text;
     const std::string lanes = number.consecutive ? std::to_string(e.lanes()) : "1";
     const level where = number.level < level::pack ? level::pack : number.level;
-    const std::string drawn = e.define("p", "pack<unsigned long long, " + lanes + ">", "random_numbers<" + lanes + ">(" + seed + ", (unsigned long long)" + step.text + ", " + first + ")", where);
+    const std::string drawn = e.define("p", "pack<unsigned long long, " + lanes + ">",
+                                       "random_numbers<" + lanes + ">(" + seed + ", (unsigned long long)" + step.text + ", " + first + ")", where);
     const level element = number.consecutive ? level::lane : where;
     return {e.define("v", "unsigned long long", drawn + (number.consecutive ? ".at[lane]" : ".at[0]"), element), dtype::uint64, element};
 }
@@ -39,7 +40,8 @@ inline operand emit_dropout(const rule_call& r) {
     const auto least = static_cast<std::int64_t>(std::ceil(ratio * 9007199254740992.0));
     const dtype type = r.output ? dtype::float32 : r.type();
     const operand kept = r.e.number(type, static_cast<double>(static_cast<float>(1 / (1 - ratio))));
-    const operand mask = least == 0 ? kept : r.e.make(type, ("% >= " + literal(dtype::uint64, least) + " ? % : %").c_str(), {dropout_bits(r), kept, r.e.number(type, 0)});
+    const operand mask =
+        least == 0 ? kept : r.e.make(type, ("% >= " + literal(dtype::uint64, least) + " ? % : %").c_str(), {dropout_bits(r), kept, r.e.number(type, 0)});
     return r.output ? mask : r.e.make(type, "% * %", {r.in(0), mask});
 }
 // ONNX's Dropout where it drops nothing; its mask is all ones.

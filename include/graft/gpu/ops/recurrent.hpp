@@ -164,9 +164,9 @@ private:
     const op_context& c;
     ops::recurrent_plan p;
     dtype type_ = dtype::float32, sums_ = dtype::float32;
-    const ops::recurrent_activation* f_ = nullptr;                          // of the direction
+    const ops::recurrent_activation* f_ = nullptr;                              // of the direction
     value_id weight_ = no_value, state_bias_ = no_value, peephole_ = no_value;  // of the direction
-    std::vector<value_id> all_, hidden_, cell_;                              // by direction
+    std::vector<value_id> all_, hidden_, cell_;                                 // by direction
 };
 inline const char* decompose_recurrent(decomposition& d) { return recurrent_writer(d).write(); }
 
@@ -174,7 +174,8 @@ inline const char* decompose_recurrent(decomposition& d) { return recurrent_writ
 
 GRAFT_INLINE decomposition_table recurrent_decompositions() {
     using detail::decompose_recurrent;
-    static constexpr decomposition_row rows[] = {{"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
+    static constexpr decomposition_row rows[] = {
+        {"RNN", "", decompose_recurrent, true}, {"GRU", "", decompose_recurrent, true}, {"LSTM", "", decompose_recurrent, true}};
     return rows;
 }
 

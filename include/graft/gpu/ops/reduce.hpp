@@ -35,10 +35,12 @@ inline reducer log_sum_exp_reducer(dtype type) {
         s.sum = scaled(s.sum, s.highest - x0) + 1;
         s.highest = x0;
     } else
-        s.sum += exp(x0 - s.highest);)cuda", names);
+        s.sum += exp(x0 - s.highest);)cuda",
+                  names);
     r.merge = fill(R"cuda(const $type highest = b.highest > a.highest ? b.highest : a.highest;
     a.sum = scaled(a.sum, a.highest - highest) + scaled(b.sum, b.highest - highest);
-    a.highest = highest;)cuda", names);
+    a.highest = highest;)cuda",
+                   names);
     r.helpers = fill("__device__ __forceinline__ $type scaled($type sum, $type by) { return sum < infinity<$type>() ? sum * exp(by) : sum; }\n", names);
     return r;
 }
@@ -96,15 +98,18 @@ public:
             x = is_float(x.type) ? e.make(x.type, "abs(%)", {x}) : is_unsigned(q.in[0].type) ? x : e.make(x.type, "% >> 63 ? 0 - % : %", {x, x, x});
         return {x};
     }
-    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         operand y = s[0];
         const dtype type = q.out[0].type;
         switch (kind) {
         case ops::reduction::mean:
             if (is_float(y.type))  // of nothing 0, times no number
-                y = total ? e.make(y.type, "% / %", {y, e.number(y.type, static_cast<double>(total))}) : e.make(y.type, "% * %", {y, e.number(y.type, std::nan(""))});
+                y = total ? e.make(y.type, "% / %", {y, e.number(y.type, static_cast<double>(total))})
+                          : e.make(y.type, "% * %", {y, e.number(y.type, std::nan(""))});
             else if (total)
-                y = e.make(order_type(type), type == dtype::uint64 ? "% / %" : "(long long)% / (long long)%", {y, {literal(dtype::int64, total), dtype::int64, level::thread}});
+                y = e.make(order_type(type), type == dtype::uint64 ? "% / %" : "(long long)% / (long long)%",
+                           {y, {literal(dtype::int64, total), dtype::int64, level::thread}});
             break;
         case ops::reduction::l2: y = e.make(y.type, "sqrt(%)", {y}); break;
         case ops::reduction::log_sum: y = e.make(y.type, "log(%)", {y}); break;
@@ -139,7 +144,10 @@ inline const char* generate_reduce(const kernel_query& q, const fused_node* arou
     r.output_axes = kept_axes(r.extents, q.integer("keepdims", 1) == 1 ? 0 : axes);
     return generate_plain(r, around, p);
 }
-template <ops::reduction kind> const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) { return generate_reduce(q, around, p, kind); }
+template <ops::reduction kind>
+const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) {
+    return generate_reduce(q, around, p, kind);
+}
 
 // graft.SumTo
 inline const char* generate_sum_to(const kernel_query& q, const fused_node* around, program& p) {
@@ -157,7 +165,8 @@ inline const char* generate_sum_to(const kernel_query& q, const fused_node* arou
 }
 
 // GlobalAveragePool, GlobalMaxPool: over all axes behind the channels
-template <ops::reduction kind> const char* generate_global_pool(const kernel_query& q, const fused_node* around, program& p) {
+template <ops::reduction kind>
+const char* generate_global_pool(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     std::uint32_t axes = 0;
     for (int d = 2; d < x.rank(); ++d) axes |= 1u << d;
@@ -184,16 +193,19 @@ public:
         const bool last = q.integer("select_last_index", 0) != 0;
         by.helpers = std::string("__device__ __forceinline__ bool precedes(const state& a, const state& b) {\n    if (a.at < 0 || b.at < 0) return b.at >= 0;\n"
                                  "    const bool no_number = a.best != a.best;\n    if (no_number != (b.best != b.best)) return !no_number;\n"
-                                 "    if (no_number || a.best == b.best) return b.at ") + (last ? ">" : "<") + " a.at;\n    return b.best " + (smallest ? "<" : ">") + " a.best;\n}\n";
+                                 "    if (no_number || a.best == b.best) return b.at ") +
+                     (last ? ">" : "<") + " a.at;\n    return b.best " + (smallest ? "<" : ">") + " a.best;\n}\n";
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at, std::vector<reduction_result>& results) const override {
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
         results.push_back({0, s[1], with_axes(at, output_axes)});
         return {};
     }
     std::vector<int> output_axes;
 };
-template <bool smallest> const char* generate_choice(const kernel_query& q, const fused_node* around, program& p) {
+template <bool smallest>
+const char* generate_choice(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     int axis = 0;
     if (!q.axis(q.integer("axis", 0), x.rank(), axis).ok()) return "its axis does not fit its input";

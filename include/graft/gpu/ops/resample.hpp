@@ -111,7 +111,9 @@ struct resampling {
                 weight = e.make(type, (define_table(e, type, weights) + "[%]").c_str(), {at});
             }
             if (gaps)  // nothing is read where nothing is added, as it might be infinite
-                term = e.where(e.make(dtype::boolean, "% != 0", {weight}), e.number(type, 0), [&] { return e.make(type, "% * %", {weight, sum(which + 1, there)}); });
+                term = e.where(e.make(dtype::boolean, "% != 0", {weight}), e.number(type, 0), [&] {
+                    return e.make(type, "% * %", {weight, sum(which + 1, there)});
+                });
             else
                 term = ones ? sum(which + 1, there) : e.make(type, "% * %", {weight, sum(which + 1, there)});
             y = y ? e.make(type, "% + %", {y, term}) : term;

@@ -39,19 +39,8 @@ namespace gpu {
 
 GRAFT_INLINE rule_list all_rules() {
     static const rule_table tables[] = {
-        activation_rules(),
-        elementwise_rules(),
-        gather_rules(),
-        grid_rules(),
-        legacy_rules(),
-        loss_rules(),
-        movement_rules(),
-        norm_rules(),
-        optimizer_rules(),
-        quantize_rules(),
-        random_rules(),
-        resample_rules(),
-        scatter_rules(),
+        activation_rules(), elementwise_rules(), gather_rules(),   grid_rules(),   legacy_rules(),   loss_rules(),    movement_rules(),
+        norm_rules(),       optimizer_rules(),   quantize_rules(), random_rules(), resample_rules(), scatter_rules(),
     };
     return tables;
 }

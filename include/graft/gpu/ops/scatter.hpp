@@ -60,7 +60,9 @@ public:
         std::string packed, body, behind;
         e.next_loop();
         emit_store(e, q, 0, at, {lanes > 1 ? "s[lane]" : "s[0]", compute_type(q.out[0].type), level::lane}, packed, body, behind);
-        const std::string store = lanes == 1 ? behind : packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" + e.text(level::lane) + body + "    }\n" + behind;
+        const std::string store = lanes == 1 ? behind
+                                             : packed + "#pragma unroll\n    for (int lane = 0; lane < " + decimal(lanes) + "; ++lane) {\n" +
+                                                   e.text(level::lane) + body + "    }\n" + behind;
         launch l;
         l.entry = "graft_written";
         l.block[0] = loop_threads;
@@ -104,7 +106,8 @@ inline const char* generate_scattering(const kernel_query& q, const kernel_body&
     const dtype type = q.out[0].type;
     const bool sorted = s.by != ops::scatter_reduction::none;
     if (total == 0) return nullptr;
-    if (s.to.rows > most_rows || s.to.count > most_rows || (sorted && !s.to.fit()) || total > std::int64_t(1) << 38) return "more updates or rows than are counted";
+    if (s.to.rows > most_rows || s.to.count > most_rows || (sorted && !s.to.fit()) || total > std::int64_t(1) << 38)
+        return "more updates or rows than are counted";
     if (sorted && type == dtype::boolean) return "it reduces truth values";
     std::int64_t largest = std::max(most_sorted, s.to.count);
     for (int i = 0; i < q.inputs; ++i)
@@ -136,7 +139,8 @@ inline const char* generate_scattering(const kernel_query& q, const kernel_body&
         if (key_of(one) != (sort_key)$row) break;
         const index_t u = (index_t)number_of(one);
 $take    }
-)cuda", names)
+)cuda",
+                              names)
                        : fill("    const int found = last[$row];\n    if (found >= 0) {\n        const index_t u = found;\n$take    }\n", names);
     }
     if (k.e.failure) return k.e.failure;
@@ -241,8 +245,9 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     }
     const operand behind = circular ? e.make(dtype::int64, ("(% - % % " + extent + " + " + extent + ") % " + extent).c_str(), {along, first})
                                     : e.make(dtype::int64, "% - %", {along, first});
-    const operand written = circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
-                                     : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
+    const operand written =
+        circular ? e.make(dtype::boolean, ("% >= 0 && % < " + length).c_str(), {first, behind})
+                 : e.make(dtype::boolean, ("% >= 0 && % <= " + decimal(n - taken) + " && % >= 0 && % < " + length).c_str(), {first, first, behind, behind});
     const index t = e.as_index(e.make(dtype::int64, "% ? % : 0", {written, behind}), taken);
     position from = r.at;
     from.extents = update;

@@ -22,7 +22,9 @@ namespace detail {
 // A key that orders unsigned as the elements do: -0 equals 0, NaN is the largest and equal to itself.
 inline std::string order_function(dtype type) {
     const bool wide = size_of(compute_type(type)) == 8;
-    const fillings names = {{"type", compute_name(type)}, {"key", wide ? "unsigned long long" : "unsigned int"}, {"top", wide ? "0x8000000000000000ull" : "0x80000000u"},
+    const fillings names = {{"type", compute_name(type)},
+                            {"key", wide ? "unsigned long long" : "unsigned int"},
+                            {"top", wide ? "0x8000000000000000ull" : "0x80000000u"},
                             {"whole", wide ? "long long" : "int"}};
     if (is_float(type))
         return fill(R"cuda(__device__ __forceinline__ $key ordered($type x) {
@@ -30,7 +32,8 @@ inline std::string order_function(dtype type) {
     const $key bits = bits_as<$key>(x == 0 ? ($type)0 : x);
     return bits & $top ? ~bits : bits | $top;
 }
-)cuda", names);
+)cuda",
+                    names);
     if (is_unsigned(type)) return fill("__device__ __forceinline__ $key ordered($type x) { return x; }\n", names);
     return fill("__device__ __forceinline__ $key ordered($type x) { return ($key)($whole)x ^ $top; }\n", names);
 }
@@ -51,7 +54,12 @@ inline sorted_lines add_rounds(const kernel_query& q, program& p, sorting s, std
         if (round == 0) second = bytes;
         to = round % 2 ? second : 0;
         if (round < 2) p.workspace_bytes = to + bytes;
-        const fillings names = {{"tile", decimal(tile)}, {"pieces", decimal(pieces)}, {"k", decimal(k)}, {"kept", decimal(kept)}, {"count", decimal(count)}, {"threads", decimal(sort_threads)},
+        const fillings names = {{"tile", decimal(tile)},
+                                {"pieces", decimal(pieces)},
+                                {"k", decimal(k)},
+                                {"kept", decimal(kept)},
+                                {"count", decimal(count)},
+                                {"threads", decimal(sort_threads)},
                                 {"making", round == 0 ? making : fill("            made = taken[line * $count + i];\n", {{"count", decimal(count)}})}};
         launch l;
         l.entry = "graft_round" + decimal(round);
@@ -60,7 +68,8 @@ inline sorted_lines add_rounds(const kernel_query& q, program& p, sorting s, std
         std::vector<workspace_parameter> workspace;
         if (round) workspace.push_back({"const item* taken", from});
         workspace.push_back({"item* items", to});
-        p.source += entry_point(q, l, round ? std::vector<int>() : inputs, {}, workspace, fill(R"cuda(    __shared__ item s[$tile];
+        p.source += entry_point(q, l, round ? std::vector<int>() : inputs, {}, workspace,
+                                fill(R"cuda(    __shared__ item s[$tile];
     const index_t line = (index_t)blockIdx.x / $pieces;
     const index_t piece = (index_t)blockIdx.x % $pieces;
     for (int t = (int)threadIdx.x; t < $tile; t += $threads) {
@@ -72,7 +81,8 @@ $making        }
     }
     sort_tile<$tile, 1, $tile, true>(s);
     for (int t = (int)threadIdx.x; t < $k; t += $threads) items[line * $kept + piece * $k + t] = s[t];
-)cuda", names));
+)cuda",
+                                     names));
         p.launches.push_back(std::move(l));
         from = to;
         count = kept;
@@ -111,7 +121,8 @@ inline const char* generate_top_k(const kernel_query& q, program& p) {
     }
     const operand element = making.value(body.inputs[0], at_axes(x.extents, axes));
     if (making.failure) return making.failure;
-    const std::string item = making.text(level::thread) + "            made = make_item(" + (q.integer("largest", 1) ? "~" : "") + "ordered(" + element.text + "), (unsigned int)i);\n";
+    const std::string item = making.text(level::thread) + "            made = make_item(" + (q.integer("largest", 1) ? "~" : "") + "ordered(" + element.text +
+                             "), (unsigned int)i);\n";
     sorted_lines sorted{0, s.padded()};
     if (rounds)
         sorted = add_rounds(q, p, s, k, making.parameters(), item);

@@ -26,7 +26,8 @@ struct transform {
     bool inverse = false, onesided = false;
 
     const char* refuse() const {
-        if (n > longest_transform || checked_mul(used * parts, bins * out_parts) > most_transform_elements) return "a transform that is too long to be a product";
+        if (n > longest_transform || checked_mul(used * parts, bins * out_parts) > most_transform_elements)
+            return "a transform that is too long to be a product";
         return used ? nullptr : "it is empty";
     }
     // How much of part q of bin k the part p of number t is: x[t] times a root of one, of which a real answer has the real part.

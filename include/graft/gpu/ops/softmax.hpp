@@ -21,7 +21,8 @@ namespace detail {
 
 class softmax_reduction : public reduction {
 public:
-    inline softmax_reduction(const kernel_query& query, bool take_logarithm) : reduction(query), logarithm(take_logarithm), type(compute_type(query.in[0].type)) {
+    inline softmax_reduction(const kernel_query& query, bool take_logarithm)
+        : reduction(query), logarithm(take_logarithm), type(compute_type(query.in[0].type)) {
         extents = q.in[0].extents;
         order = q.in_layout[0];
         bytes = size_of(q.in[0].type);
@@ -55,7 +56,9 @@ public:
         statistics = {type};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at), value(e, 1, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[0]}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
+        return {s[0]};
+    }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
     }
@@ -80,19 +83,20 @@ public:
         statistics = {dtype::int64};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {in(e, 0, at), number(e, at)}; }
-    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override { return {s[1]}; }
+    inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
+        return {s[1]};
+    }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
         return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
     }
 
 private:
-    operand number(element_emitter& e, const position& at) const {
-        return e.as_value(e.offset(at, strides_among(extents, axes)));
-    }
+    operand number(element_emitter& e, const position& at) const { return e.as_value(e.offset(at, strides_among(extents, axes))); }
     dtype type;
 };
 
-template <class Reduction> const char* generate_softmax(Reduction& r, const fused_node* around, program& p) {
+template <class Reduction>
+const char* generate_softmax(Reduction& r, const fused_node* around, program& p) {
     const kernel_query& q = r.q;
     const int rank = q.in[0].extents.rank();
     const bool flat = q.version() < 13;
@@ -104,7 +108,8 @@ template <class Reduction> const char* generate_softmax(Reduction& r, const fuse
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
 }
-template <bool logarithm> const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
+template <bool logarithm>
+const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
     softmax_reduction r(q, logarithm);
     return generate_softmax(r, around, p);
 }

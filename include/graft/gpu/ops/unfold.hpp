@@ -47,7 +47,8 @@ inline const char* generate_max_unpool(const kernel_query& q, program& p) {
     std::int64_t inner = 1;
     const std::vector<std::int64_t> strides = strides_of(out, layout::row_major);
     for (int d = x.rank() - 1; d >= 0; inner *= unpooled[d--])
-        if (unpooled[d] > 1) to.sum += " + " + rest.text + " / " + decimal(inner) + " % " + decimal(unpooled[d]) + " * " + decimal(strides[static_cast<std::size_t>(d)]);
+        if (unpooled[d] > 1)
+            to.sum += " + " + rest.text + " / " + decimal(inner) + " % " + decimal(unpooled[d]) + " * " + decimal(strides[static_cast<std::size_t>(d)]);
     if (to.e.failure) return to.e.failure;
     s.to = to.finish(x.elements(), s.to.rows);
     return generate_scattering(q, body, s, p);

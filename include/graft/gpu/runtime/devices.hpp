@@ -15,8 +15,8 @@ struct device_info {
     int ordinal = 0;    ///< as the driver numbers what CUDA_VISIBLE_DEVICES leaves: N of "cuda:N"
     int physical = -1;  ///< as nvidia-smi numbers it, from NVML; without that, what CUDA_VISIBLE_DEVICES says; -1: not known
     std::string name;
-    std::string uuid;       ///< "GPU-...", the same in every process; "" where the driver does not tell
-    std::string pci_bus_id; ///< "0000:65:00.0"
+    std::string uuid;          ///< "GPU-...", the same in every process; "" where the driver does not tell
+    std::string pci_bus_id;    ///< "0000:65:00.0"
     int major = 0, minor = 0;  ///< compute capability
     int multiprocessors = 0;
     std::int64_t memory_bytes = 0;

@@ -18,10 +18,10 @@ status driver_status(const api::driver_functions& driver, int result, const std:
 bool is_lost(int result) noexcept;
 
 // Ends the function with the status of a driver's call that failed.
-#define GRAFT_GPU_TRY(driver, call, where, what)                                                                  \
-    do {                                                                                                          \
-        const int graft_gpu_result = (driver).call;                                                               \
-        if (graft_gpu_result) return ::graft::gpu::driver_status((driver), graft_gpu_result, (where), (what));    \
+#define GRAFT_GPU_TRY(driver, call, where, what) \
+    do { \
+        const int graft_gpu_result = (driver).call; \
+        if (graft_gpu_result) return ::graft::gpu::driver_status((driver), graft_gpu_result, (where), (what)); \
     } while (0)
 
 /// Makes the device's context the calling thread's, for as long as it lives.
@@ -50,8 +50,8 @@ namespace gpu {
 
 GRAFT_INLINE bool is_lost(int result) noexcept {
     using namespace api::driver::result;
-    for (int lost : {deinitialized, ecc_uncorrectable, nvlink_uncorrectable, contained, illegal_address, launch_timeout, context_destroyed, device_assert, hardware_stack_error,
-                     illegal_instruction, misaligned_address, invalid_address_space, invalid_pc, launch_failed, unknown})
+    for (int lost : {deinitialized, ecc_uncorrectable, nvlink_uncorrectable, contained, illegal_address, launch_timeout, context_destroyed, device_assert,
+                     hardware_stack_error, illegal_instruction, misaligned_address, invalid_address_space, invalid_pc, launch_failed, unknown})
         if (result == lost) return true;
     return false;
 }
@@ -66,8 +66,11 @@ GRAFT_INLINE std::string driver_error_text(const api::driver_functions& driver, 
 GRAFT_INLINE status driver_status(const api::driver_functions& driver, int result, const std::string& where, const char* what) {
     if (!result) return {};
     const std::string said = std::string(what) + " failed: " + driver_error_text(driver, result);
-    if (result == api::driver::result::out_of_memory) return fail(errc::memory_oom, where, said + "; take a smaller batch, or free memory that others use on this device");
-    if (is_lost(result)) return fail(errc::device_lost, where, said + "; the device cannot be used by this process any more: start it again, and resume from the last checkpoint");
+    if (result == api::driver::result::out_of_memory)
+        return fail(errc::memory_oom, where, said + "; take a smaller batch, or free memory that others use on this device");
+    if (is_lost(result))
+        return fail(errc::device_lost, where,
+                    said + "; the device cannot be used by this process any more: start it again, and resume from the last checkpoint");
     return fail(errc::device_unavailable, where, said);
 }
 

@@ -45,7 +45,7 @@ struct libraries {
     const api::cudnn_functions* cudnn = nullptr;
     void* cudnn_handle = nullptr;
     cudnn_handles* more_handles = nullptr;  ///< null: plans are made one by one
-    void* cudnn_device = nullptr;  ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
+    void* cudnn_device = nullptr;           ///< cuDNN's descriptor of a device that plans are made for ahead of time; null: the handle's device
     const api::cublaslt_functions* cublaslt = nullptr;
     void* cublaslt_handle = nullptr;
     const api::driver_functions* driver = nullptr;

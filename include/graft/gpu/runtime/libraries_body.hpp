@@ -116,7 +116,8 @@ inline int preferred_cuda() {
 inline std::string why_no_start(const api::driver_functions& functions, const library_report& report, int error) {
     using namespace api::driver;
     if (error == result::stub_library)
-        return "the CUDA driver is a stub: " + report.path + " is there to link with alone; take its folder out of the search path, and install the NVIDIA driver";
+        return "the CUDA driver is a stub: " + report.path +
+               " is there to link with alone; take its folder out of the search path, and install the NVIDIA driver";
     if (error == result::no_device) {
         const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
         return "the driver finds no NVIDIA GPU" +
@@ -140,7 +141,8 @@ inline loaded_library<api::driver_functions> open_driver() {
         out.major = out.cuda = version / 1000;
         out.report.version = std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
         if (version < 12000) {
-            refuse(out.report, "the NVIDIA driver is for CUDA " + out.report.version + ", and CUDA 12.0 is the oldest that graft uses: update it to 525 or newer");
+            refuse(out.report,
+                   "the NVIDIA driver is for CUDA " + out.report.version + ", and CUDA 12.0 is the oldest that graft uses: update it to 525 or newer");
             return out;
         }
     }
@@ -178,7 +180,8 @@ inline loaded_library<api::cudnn_functions> open_cudnn() {
 }
 
 // What cuBLASLt and NVRTC share: majors 12 and 13, which are those of their CUDA.
-template <class Functions> inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, std::string version) {
+template <class Functions>
+inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, std::string version) {
     out.report.version = std::move(version);
     out.cuda = out.major;
     if (out.major != 12 && out.major != 13) {
@@ -264,7 +267,6 @@ inline loaded_library<api::nccl_functions> open_nccl() {
 #undef GRAFT_GPU_WANTED
 
 }  // namespace detail
-
 
 GRAFT_INLINE const loaded_library<api::driver_functions>& load_driver() {
     static const loaded_library<api::driver_functions> it = detail::open_driver();

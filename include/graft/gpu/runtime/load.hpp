@@ -12,7 +12,8 @@ GRAFT_INLINE result<std::shared_ptr<const device_program>> cuda_device::load_pla
     auto made = std::make_shared<cuda_program>();
     std::vector<const std::string*> sources;
     for (const step& s : p.steps)
-        if (s.place == place && !static_cast<const cuda_kernel&>(*s.kernel).generated.launches.empty()) sources.push_back(&static_cast<const cuda_kernel&>(*s.kernel).generated.source);
+        if (s.place == place && !static_cast<const cuda_kernel&>(*s.kernel).generated.launches.empty())
+            sources.push_back(&static_cast<const cuda_kernel&>(*s.kernel).generated.source);
     GRAFT_TRY_ASSIGN(made->modules, modules_->prepare(sources, pool));
     std::size_t module = 0;
     made->steps.resize(p.steps.size());
@@ -50,11 +51,13 @@ GRAFT_INLINE result<std::shared_ptr<const resident_constant>> cuda_device::resid
     constants_.erase(std::remove_if(constants_.begin(), constants_.end(), [](const auto& c) { return c.expired(); }), constants_.end());
     for (const auto& c : constants_)
         if (auto held = c.lock())
-            if (held->host.storage().unaligned() == host.storage().unaligned() && held->host.bytes() == host.bytes()) return std::shared_ptr<const resident_constant>(held);
+            if (held->host.storage().unaligned() == host.storage().unaligned() && held->host.bytes() == host.bytes())
+                return std::shared_ptr<const resident_constant>(held);
     auto made = std::make_shared<resident_constant>();
     made->host = host;
     GRAFT_TRY_ASSIGN(made->memory, pool_->take(static_cast<std::int64_t>(host.bytes()), purpose::constants));
-    if (host.bytes()) GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.storage().unaligned(), host.bytes(), stream), name_, "bringing weights over");
+    if (host.bytes())
+        GRAFT_GPU_TRY(driver(), cuMemcpyHtoDAsync_v2(made->memory.address(), host.storage().unaligned(), host.bytes(), stream), name_, "bringing weights over");
     // Here, since whoever finds it from now on takes it for whole.
     GRAFT_GPU_TRY(driver(), cuStreamSynchronize(stream), name_, "bringing weights over");
     constants_.push_back(made);

@@ -38,9 +38,9 @@ private:
 
 /// How much of a device's memory is in use, in bytes.
 struct pool_use {
-    std::int64_t reserved = 0;           ///< had from the driver
-    std::int64_t used[purposes] = {};    ///< of that, handed out, by purpose
-    std::int64_t peak = 0;               ///< the most that was handed out at a time
+    std::int64_t reserved = 0;         ///< had from the driver
+    std::int64_t used[purposes] = {};  ///< of that, handed out, by purpose
+    std::int64_t peak = 0;             ///< the most that was handed out at a time
     std::int64_t total() const noexcept;
 };
 
@@ -176,7 +176,8 @@ GRAFT_INLINE result<device_memory> memory_pool::take(std::int64_t bytes, purpose
     if (!s.find(bytes, found)) {
         if (s.limit && s.use.reserved + bytes > s.limit) s.trim();
         if (s.limit && s.use.reserved + bytes > s.limit)
-            return fail(errc::memory_budget, s.where, std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(s.limit) + " (--memory-limit); in use: " + s.told());
+            return fail(errc::memory_budget, s.where,
+                        std::to_string(bytes) + " bytes more are over the limit of " + std::to_string(s.limit) + " (--memory-limit); in use: " + s.told());
         int result = s.grow(bytes, false);
         if (result == api::driver::result::out_of_memory) {
             s.trim();
@@ -185,8 +186,9 @@ GRAFT_INLINE result<device_memory> memory_pool::take(std::int64_t bytes, purpose
         if (result == api::driver::result::out_of_memory) {
             std::size_t free = 0, total = 0;
             s.driver.cuMemGetInfo_v2(&free, &total);
-            return fail(errc::memory_oom, s.where, std::to_string(bytes) + " bytes were asked for, " + std::to_string(free) + " of " + std::to_string(total) +
-                                                       " are free; this process uses: " + s.told() + ". A smaller batch needs less");
+            return fail(errc::memory_oom, s.where,
+                        std::to_string(bytes) + " bytes were asked for, " + std::to_string(free) + " of " + std::to_string(total) +
+                            " are free; this process uses: " + s.told() + ". A smaller batch needs less");
         }
         GRAFT_TRY(driver_status(s.driver, result, s.where, "taking memory"));
         if (!s.find(bytes, found)) return fail(errc::internal, s.where, "new memory was not found");

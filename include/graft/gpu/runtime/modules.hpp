@@ -104,7 +104,8 @@ GRAFT_INLINE result<std::string> compile_kernels(const api::nvrtc_functions& nvr
     return fail(errc::device_compile, where, std::string("NVRTC, ") + architecture + ": " + nvrtc.nvrtcGetErrorString(made) + (out.empty() ? "" : "\n" + out));
 }
 
-GRAFT_INLINE module_cache::module_cache(const api::driver_functions& driver, const api::nvrtc_functions& nvrtc, void* context, const device_traits& on, std::string where)
+GRAFT_INLINE module_cache::module_cache(const api::driver_functions& driver, const api::nvrtc_functions& nvrtc, void* context, const device_traits& on,
+                                        std::string where)
     : state_(new state{driver, nvrtc, context, on, std::move(where), "", compiled_arch(nvrtc, on), {}, {}}) {
     int major = 0, minor = 0;
     nvrtc.nvrtcVersion(&major, &minor);
@@ -131,7 +132,9 @@ GRAFT_INLINE result<std::vector<std::shared_ptr<void>>> module_cache::prepare(co
         }
     }
     if (!s.arch && !jobs.empty())
-        return fail(errc::device_compile, s.where, "NVRTC " + s.compiler + " does not know compute capability " + std::to_string(s.on.major) + "." + std::to_string(s.on.minor) + " of " + s.on.name + "; install a newer one");
+        return fail(errc::device_compile, s.where,
+                    "NVRTC " + s.compiler + " does not know compute capability " + std::to_string(s.on.major) + "." + std::to_string(s.on.minor) + " of " +
+                        s.on.name + "; install a newer one");
     const std::string made_for = "sm_" + std::to_string(s.arch) + " nvrtc " + s.compiler + "\n";
     const auto compile = [&](job& j) {
         auto made = compile_kernels(s.nvrtc, *j.source, s.arch, s.where);

@@ -60,7 +60,7 @@ using module = HINSTANCE__*;
 #endif
 using procedure = std::intptr_t(__stdcall*)();
 constexpr unsigned long search_beside_and_system = 0x1100, search_system = 0x1000;  // LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR, _DEFAULT_DIRS
-constexpr unsigned long by_address_uncounted = 6;  // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
+constexpr unsigned long by_address_uncounted = 6;                                   // GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS, _UNCHANGED_REFCOUNT
 extern "C" {
 __declspec(dllimport) module __stdcall LoadLibraryExA(const char* name, void* file, unsigned long flags);
 __declspec(dllimport) module __stdcall GetModuleHandleA(const char* name);
@@ -216,7 +216,7 @@ inline bool try_place(const library_place& at, const std::string& name, opened_l
         out.path = name;
         out.handle = open_name(name, why);
         if (out.handle) return true;
-        // What a loader says of a file that it knows nowhere names that file; anything else is about one that it found.
+            // What a loader says of a file that it knows nowhere names that file; anything else is about one that it found.
 #if defined(_WIN32)
         const bool absent = true;
 #else

@@ -14,14 +14,14 @@ enum class throttle : std::uint8_t {
     none,         ///< they are not, or the device is idle, or does not tell
     power_limit,  ///< the driver keeps it under its power limit, as it does with many a device that is busy
     heat,
-    power_brake   ///< the device or its power supply had to act: clocks are a half or less
+    power_brake  ///< the device or its power supply had to act: clocks are a half or less
 };
 /// "power limit", "heat", "power brake", or "" for none.
 const char* name(throttle why) noexcept;
 
 /// A device at one moment, everything that runs on it together. What the device or its driver does not tell is -1.
 struct device_sample {
-    int utilization = -1;  ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
+    int utilization = -1;    ///< percent of the driver's last sampling period (up to a second) in which a kernel ran
     int memory_access = -1;  ///< percent of it in which the device's memory was read or written
     std::int64_t memory_used = -1, memory_bytes = -1;
     double watts = -1;

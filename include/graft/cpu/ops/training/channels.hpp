@@ -23,7 +23,8 @@ inline const char* choose_slice_channels(const kernel_query& q, kernel_choice& c
 inline void run_slice_channels(const kernel_call& c) {
     const auto& p = c.parameters<slice_channels_parameters>();
     parallel_for(c.pool, p.images, [&](std::int64_t i) {
-        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped, static_cast<std::size_t>(p.run));
+        std::memcpy(static_cast<unsigned char*>(c.out[0].data) + i * p.run, static_cast<const unsigned char*>(c.in[0].data) + i * p.stride + p.skipped,
+                    static_cast<std::size_t>(p.run));
     });
 }
 

@@ -9,9 +9,8 @@ namespace cpu {
 
 /// What tells two packings of the same weights for the gradient of the input apart; as conv_pack_key.
 inline std::string conv_grad_input_pack_key(isa level, const conv_problem& forward, const conv_grad_input_choice& c) {
-    return "gradient " + conv_pack_key(level, forward, c.conv) + " " + std::to_string(static_cast<int>(c.algorithm)) + " " +
-           std::to_string(forward.sh) + "x" + std::to_string(forward.sw) + " " + std::to_string(forward.pt) + "," + std::to_string(forward.pl) + " " +
-           std::to_string(c.packed_bytes);
+    return "gradient " + conv_pack_key(level, forward, c.conv) + " " + std::to_string(static_cast<int>(c.algorithm)) + " " + std::to_string(forward.sh) + "x" +
+           std::to_string(forward.sw) + " " + std::to_string(forward.pt) + "," + std::to_string(forward.pl) + " " + std::to_string(c.packed_bytes);
 }
 
 struct conv_grad_weight_parameters {

@@ -18,7 +18,8 @@ inline const char* choose_dropout(const kernel_query& q, kernel_choice& choice) 
     const shape& x = q.in[0].extents;
     const std::int64_t block = q.in_layout[0].channels;
     if (q.out_layout[0] != q.in_layout[0] || (q.wants(1) && q.out_layout[1] != q.in_layout[0])) return "its outputs lie in another layout";
-    dropout_parameters p{x[0], 1, x.elements() / x[0], block, static_cast<double>(real_of(q.n, "ratio", 0.5f)), static_cast<std::uint64_t>(integer_of(q.n, "seed", 0))};
+    dropout_parameters p{
+        x[0], 1, x.elements() / x[0], block, static_cast<double>(real_of(q.n, "ratio", 0.5f)), static_cast<std::uint64_t>(integer_of(q.n, "seed", 0))};
     if (block) p.channels = x[1], p.plane = x[2] * x[3];
     choice.set(p);
     choice.note = "drops by counter";

@@ -25,7 +25,8 @@ inline const char* pool_grad_problem_of(const node& n, const shape& x, const sha
 }
 
 // The choice for the problem from x to y, on blocks or on planes.
-inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks, const char* on_planes) {
+inline const char* choose_pool_problem(const kernel_query& q, const shape& x, const shape& y, kernel_choice& choice, const char* on_blocks,
+                                       const char* on_planes) {
     pool_problem p;
     if (const char* reason = pool_grad_problem_of(q.n, x, y, p)) return reason;
     p.l = q.out_layout[0].as;
@@ -41,7 +42,8 @@ inline const char* choose_max_pool_places(const kernel_query& q, kernel_choice& 
     return choose_pool_problem(q, q.in[0].extents, q.out[0].extents, choice, "pool on blocks, keeps places", "pool on planes, keeps places");
 }
 inline void run_max_pool_places_kernel(const kernel_call& c) {
-    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), c.outputs > 1 ? c.output(1) : nullptr, static_cast<std::uint8_t*>(c.out[0].data), c.pool);
+    run_max_pool_places(c.level, c.parameters<pool_problem>(), c.input(0), c.outputs > 1 ? c.output(1) : nullptr, static_cast<std::uint8_t*>(c.out[0].data),
+                        c.pool);
 }
 
 // dY and the places that the forward pass kept.

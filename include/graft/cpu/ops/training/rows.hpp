@@ -53,7 +53,8 @@ inline const char* choose_layer_norm_grad_scale(const kernel_query& q, kernel_ch
 inline void run_layer_norm_grad_scale_kernel(const kernel_call& c) {
     const auto& p = c.parameters<layer_norm_sums>();
     float* bias = c.outputs > 1 ? c.output(1) : nullptr;
-    run_layer_norm_grad_scale(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree, c.output(0), bias, c.workspace, c.pool);
+    run_layer_norm_grad_scale(c.level, {c.input(0), c.input(1), c.input(2), c.input(3), nullptr, nullptr, p.rows.outer, p.rows.n}, p.samples, p.tree,
+                              c.output(0), bias, c.workspace, c.pool);
 }
 
 inline kernel_rows rows_grad_kernel_rows() {

@@ -52,8 +52,8 @@ inline void grad_input_phase(const conv_grad_input_args& phase, std::int64_t tas
     const int taps = p.kh * p.kw;
     tap_row rows[conv_table_rows];
     conv_problem lookup = p;
-    if (p.pt != 0 || p.pl != 0) lookup.oh = -1; // pads that cancel are no matrix product: one of a phase's may be negative
-    const std::int64_t at_once = conv_table_rows / taps - 1; // the taps of a phase are few enough for one at least
+    if (p.pt != 0 || p.pl != 0) lookup.oh = -1;               // pads that cancel are no matrix product: one of a phase's may be negative
+    const std::int64_t at_once = conv_table_rows / taps - 1;  // the taps of a phase are few enough for one at least
     alignas(64) float sums[2 * 14 * V::W];
     tile_job job;
     job.in_plane = in_plane;
@@ -124,12 +124,13 @@ inline grad_taps grad_taps_of(std::int64_t i, int taps, int stride, int dilation
 struct grad_depthwise_job {
     const float *dy, *w, *residual;
     float* dx;
-    std::int64_t row_back;    // floats from one row of dY to that of the next ky
-    int rows, columns;        // taps that reach these pixels
-    std::int64_t column_back; // floats
-    std::int64_t row_tap, column_tap, dx_step; // floats of w and dX
+    std::int64_t row_back;                      // floats from one row of dY to that of the next ky
+    int rows, columns;                          // taps that reach these pixels
+    std::int64_t column_back;                   // floats
+    std::int64_t row_tap, column_tap, dx_step;  // floats of w and dX
 };
-template <int M> GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
+template <int M>
+GRAFT_VECTOR void grad_depthwise_tile(const grad_depthwise_job& j) {
     V sum[M];
     GRAFT_UNROLL
     for (int m = 0; m < M; ++m) sum[m] = V::zero();
@@ -158,7 +159,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
     const std::int64_t base = task * p.ih * p.iw * V::W;
     for (std::int64_t column = 0; column < p.sw && column < p.iw; ++column) {
         const grad_taps x = grad_taps_of(column + p.pl, p.kw, p.sw, p.dw);
-        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1; // columns of this phase
+        const std::int64_t count = (p.iw - 1 - column) / p.sw + 1;  // columns of this phase
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;

@@ -36,11 +36,11 @@ GRAFT_VECTOR void weight_transform(V a, V b, V c, V (&u)[4]) {
     u[3] = c;
 }
 // `w`: nine taps of one input channel, `taps` says where each of them is.
-template <int N> GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
+template <int N>
+GRAFT_NOINLINE inline void pack_winograd(const float* w, const std::int32_t* taps, float* to, std::int64_t element) {
     V half[3][N];
     GRAFT_UNROLL
-    for (int k = 0; k < 3; ++k)
-        weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
+    for (int k = 0; k < 3; ++k) weight_transform(V::load(w + taps[k] * V::W), V::load(w + taps[3 + k] * V::W), V::load(w + taps[6 + k] * V::W), half[k]);
     for (int r = 0; r < N; ++r) {
         V u[N];
         weight_transform(half[0][r], half[1][r], half[2][r], u);
@@ -58,7 +58,7 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
     std::int64_t at_once = pack_room / (a.from_taps * V::W);
     if (at_once > V::W) at_once = V::W;
     for (std::int64_t c = 0, count; c < a.in_channels; c += count) {
-        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W; // of c's block
+        const std::int64_t start = c / V::W * V::W, end = a.in_channels - start < V::W ? a.in_channels : start + V::W;  // of c's block
         count = end - c < at_once ? end - c : at_once;
         for (std::int64_t half = 0; half < vectors; half += V::W) {
             const float* from = a.from + group * a.from_group + (pair + half) * a.out_step + c * a.in_step;
@@ -69,7 +69,10 @@ inline void conv_pack(const conv_pack_args& a, std::int64_t task) {
                 for (std::int64_t i = 0; i < count; ++i) pack_columns(from + i * a.in_step, a.out_step, lanes, a.from_taps, room + i * a.from_taps * V::W);
             for (std::int64_t i = 0; i < count; ++i) {
                 const float* w = room + i * a.from_taps * V::W;
-                float* const channel = to + half + (a.wino ? (c + i) * vectors : a.planes ? (c + i) * a.taps * vectors : (start * a.taps + c + i - start) * vectors);
+                float* const channel = to + half +
+                                       (a.wino     ? (c + i) * vectors
+                                        : a.planes ? (c + i) * a.taps * vectors
+                                                   : (start * a.taps + c + i - start) * vectors);
                 const std::int64_t step = a.planes ? vectors : (end - start) * vectors;
                 if (a.wino == 4)
                     pack_winograd<6>(w, a.tap, channel, a.element);

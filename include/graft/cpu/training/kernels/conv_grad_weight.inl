@@ -12,7 +12,7 @@ static constexpr int grad_plane_floats = 8192;
 // What one pass goes over: images of rows of pixels, of which dy has W floats a pixel in each of its blocks.
 struct grad_strip {
     const float *x, *dy;
-    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block; // steps in floats
+    std::int64_t x_image, x_row, x_pixel, dy_image, dy_row, dy_block;  // steps in floats
     std::int64_t images, rows, pixels;
 };
 
@@ -21,20 +21,22 @@ struct grad_strip {
 struct grad_sums {
     float* to;
     const float* levels;
-    std::int64_t row, level; // floats from row to row and from level to level
+    std::int64_t row, level;  // floats from row to row and from level to level
     int merges;
     bool first, last;
 };
 
 // sum = from + sum.
-template <int MI, int NV> GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_add(V (&sum)[MI][NV], const float* from, std::int64_t row) {
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m, from += row) {
         GRAFT_UNROLL
         for (int v = 0; v < NV; ++v) sum[m][v] = V::load(from + v * V::W) + sum[m][v];
     }
 }
-template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
+template <int MI, int NV>
+GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const grad_sums& s) {
     if (!s.first) grad_add(sum, s.to, s.row);
     if (s.last)
         for (int i = 0; i < s.merges; ++i) grad_add(sum, s.levels + i * s.level, s.row);
@@ -47,7 +49,8 @@ template <int MI, int NV> GRAFT_VECTOR void grad_store(V (&sum)[MI][NV], const g
 }
 
 // Rows are adjacent input channels.
-template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
+template <int MI, int NV>
+GRAFT_NOINLINE inline void grad_weight_pass(const grad_strip& s, const grad_sums& out) {
     V sum[MI][NV];
     GRAFT_UNROLL
     for (int m = 0; m < MI; ++m) {
@@ -74,7 +77,8 @@ template <int MI, int NV> GRAFT_NOINLINE inline void grad_weight_pass(const grad
 }
 
 // The gradient of the bias: dy alone.
-template <int NV> GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
+template <int NV>
+GRAFT_NOINLINE inline void grad_bias_pass(const grad_strip& s, const grad_sums& out) {
     V sum[4][NV];
     GRAFT_UNROLL
     for (int m = 0; m < 4; ++m) {
@@ -111,7 +115,8 @@ GRAFT_FORCE_INLINE void grad_bias(int vectors, const grad_strip& s, const grad_s
 }
 
 // `count` rows from the first lane on, by passes as wide as the block has lanes for (what they compute too much nobody reads).
-template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
+template <int NV>
+GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_sums out, int lane, int count) {
     constexpr int most = grad_rows(NV), half = most < 8 ? most : 8;
     for (int i = 0; i < count;) {
         const int left = count - i, room = V::W - lane - i;
@@ -133,10 +138,10 @@ template <int NV> GRAFT_FORCE_INLINE void grad_weight_rows(grad_strip s, grad_su
 
 // A tile of the weights: which channels it has.
 struct grad_tile {
-    std::int64_t block;      // first vector of output channels
+    std::int64_t block;  // first vector of output channels
     int vectors;
-    std::int64_t out0, out1; // output channels
-    std::int64_t in0, in1;   // input channels; none where in0 >= in1
+    std::int64_t out0, out1;  // output channels
+    std::int64_t in0, in1;    // input channels; none where in0 >= in1
     bool bias;
 };
 inline grad_tile grad_tile_at(const conv_grad_weight_args& a, std::int64_t tile) {
@@ -167,7 +172,7 @@ struct grad_range {
     std::int64_t first, last;
 };
 inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t offset, std::int64_t size, std::int64_t stride) {
-    std::int64_t first = -offset, last = size - offset; // in steps of the input
+    std::int64_t first = -offset, last = size - offset;  // in steps of the input
     if (stride != 1) {
         first = first > 0 ? (first + stride - 1) / stride : 0;
         last = last > 0 ? (last + stride - 1) / stride : 0;
@@ -181,9 +186,8 @@ inline grad_range grad_inside(std::int64_t low, std::int64_t high, std::int64_t 
 
 // The taps of some input channels of one block, over one strip.
 template <int NV>
-GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images,
-                                            std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane,
-                                            int count, grad_sums out) {
+GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, const float* x, const float* dy, std::int64_t images, std::int64_t row0,
+                                            std::int64_t row1, std::int64_t column0, std::int64_t column1, int lane, int count, grad_sums out) {
     const conv_problem& p = a.p;
     grad_strip s;
     const std::int64_t step = out.row;
@@ -224,10 +228,11 @@ inline void grad_weight(const conv_grad_weight_args& a, std::int64_t tile, std::
     const std::int64_t in_blocks = (p.ic + V::W - 1) / V::W, out_blocks = (p.oc + V::W - 1) / V::W;
     const std::int64_t in_plane = p.ih * p.iw * V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
-    const auto taps = t.vectors == 1   ? &grad_weight_taps<1>
-                      : t.vectors == 2 ? &grad_weight_taps<2>
-                      : t.vectors == 3 ? &grad_weight_taps<3>
-                                       : &grad_weight_taps<grad_vectors == 4 ? 4 : 1>;
+    const auto taps = t.vectors == 1                          ? &grad_weight_taps<1>
+                      : t.vectors == 2                        ? &grad_weight_taps<2>
+                      : t.vectors == 3                        ? &grad_weight_taps<3>
+                      : &grad_weight_taps < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t each = a.shards.count / a.parts;
     grad_sums out;
     out.levels = buffers;
@@ -291,8 +296,7 @@ inline float* grad_join_parts(const conv_grad_weight_args& a, std::int64_t tile,
 }
 
 // Rows of W floats to columns: to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns <= W.
-GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to,
-                                          std::int64_t to_step) {
+GRAFT_NOINLINE inline void grad_transpose(const float* from, std::int64_t from_step, std::int64_t rows, int columns, float* to, std::int64_t to_step) {
     for (std::int64_t i = 0; i < rows; i += V::W) {
         const int count = static_cast<int>(rows - i < V::W ? rows - i : V::W);
         V block[V::W];
@@ -329,9 +333,7 @@ inline void grad_weight_end(const conv_grad_weight_args& a, std::int64_t tile) {
     }
     // Channels of several groups: of each output channel the inputs of its own group.
     for (std::int64_t o = t.out0; o < t.out1; ++o) {
-        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0,
-                           c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
-        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i)
-            a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
+        const std::int64_t group = o / a.ocg * a.icg, c0 = group > t.in0 ? group : t.in0, c1 = group + a.icg < t.in1 ? group + a.icg : t.in1;
+        for (std::int64_t i = c0 * taps; i < c1 * taps; ++i) a.dw[(o * a.icg - group) * taps + i] = sums[(i - t.in0 * taps) * row + (o - t.out0)];
     }
 }

@@ -35,8 +35,7 @@ GRAFT_NOINLINE inline void grad_plane_pass(const grad_strip& s, const std::int32
 template <int NV>
 GRAFT_NOINLINE inline void grad_plane_rows_of(const grad_strip& s, const std::int32_t* offsets, std::int64_t count, grad_sums out) {
     constexpr int MI = grad_plane_rows(NV);
-    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row)
-        grad_plane_pass<MI, NV>(s, offsets + i, out);
+    for (std::int64_t i = 0; i < count; i += MI, out.to += MI * out.row, out.levels += MI * out.row) grad_plane_pass<MI, NV>(s, offsets + i, out);
 }
 
 GRAFT_NOINLINE inline void grad_copy_row(const float* row, std::int64_t width, std::int64_t first, std::int64_t n, float* out) {
@@ -55,18 +54,20 @@ inline void grad_weight_planes(const conv_grad_weight_args& a, std::int64_t tile
     const std::int64_t out_blocks = (p.oc + V::W - 1) / V::W, out_plane = p.oh * p.ow * V::W;
     float* const buffers = grad_buffers(a, tile, part);
     const std::int64_t each = a.shards.count / a.parts, taps = p.ic * p.kh * p.kw;
-    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1, tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
+    const std::int64_t wide = (a.strip_columns - 1) * p.sw + std::int64_t(p.kw - 1) * p.dw + 1,
+                       tall = (a.strip_rows - 1) * p.sh + std::int64_t(p.kh - 1) * p.dh + 1;
     alignas(64) float copy[grad_plane_floats];
     std::int32_t offsets[first_layer_taps + 16];
     std::int64_t k = 0;
     for (std::int64_t c = 0; c < p.ic; ++c)
         for (int ky = 0; ky < p.kh; ++ky)
             for (int kx = 0; kx < p.kw; ++kx) offsets[k++] = static_cast<std::int32_t>((c * tall + ky * p.dh) * wide + kx * p.dw);
-    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1]; // passes are whole
-    const auto rows_of = t.vectors == 1   ? &grad_plane_rows_of<1>
-                         : t.vectors == 2 ? &grad_plane_rows_of<2>
-                         : t.vectors == 3 ? &grad_plane_rows_of<grad_plane_vectors == 4 ? 3 : 1>
-                                          : &grad_plane_rows_of<grad_plane_vectors == 4 ? 4 : 1>;
+    for (int i = 0; i < 16; ++i) offsets[k + i] = offsets[k - 1];  // passes are whole
+    const auto rows_of = t.vectors == 1                                  ? &grad_plane_rows_of<1>
+                         : t.vectors == 2                                ? &grad_plane_rows_of<2>
+                         : t.vectors == 3                                ? &grad_plane_rows_of < grad_plane_vectors == 4 ? 3 : 1 >
+                         : &grad_plane_rows_of < grad_plane_vectors == 4 ? 4
+                                                                         : 1 > ;
     grad_sums out;
     out.levels = buffers;
     out.row = t.vectors * V::W;

@@ -71,10 +71,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
     float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
-    const auto rows = t.vectors == 1   ? &grad_weight_rows<1>
-                      : t.vectors == 2 ? &grad_weight_rows<2>
-                      : t.vectors == 3 ? &grad_weight_rows<3>
-                                       : &grad_weight_rows<grad_vectors == 4 ? 4 : 1>;
+    const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
+                      : t.vectors == 2                        ? &grad_weight_rows<2>
+                      : t.vectors == 3                        ? &grad_weight_rows<3>
+                      : &grad_weight_rows < grad_vectors == 4 ? 4
+                                                              : 1 > ;
     const std::int64_t room = a.tile_room * V::W;
     const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
@@ -109,7 +110,8 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
     }
 }
 
-template <int N> GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
+template <int N>
+GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
     V half[3][N];
     GRAFT_UNROLL
     for (int j = 0; j < N; ++j) {
@@ -143,8 +145,8 @@ inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t til
             a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
         }
     for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
-                       w.dw + (o * w.p.ic + t.in0) * 9, w.p.ic * 9);
+        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
+                       w.p.ic * 9);
     if (!t.bias) return;
     const float* bias = sums + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];

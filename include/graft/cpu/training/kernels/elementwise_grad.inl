@@ -3,7 +3,8 @@
 GRAFT_FORCE_INLINE int lanes_from(std::int64_t left) { return left < V::W ? static_cast<int>(left) : V::W; }
 
 // What is left of a gradient behind a relu or a clip, by the function's result. A comparison with NaN is false.
-template <gradient_mask Mask> GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
+template <gradient_mask Mask>
+GRAFT_VECTOR V pass_gradient(V dy, V y, V low, V high) {
     if constexpr (Mask == gradient_mask::relu) return select(V::zero() < y, dy, V::zero());
     if constexpr (Mask == gradient_mask::clip) return select((low < y) & (y < high), dy, V::zero());
     return dy;
@@ -27,12 +28,12 @@ inline void masked(gradient_mask mask, float low, float high, const float* dy, c
 
 inline void activation_grad(activation kind, float alpha, float beta, const float* dy, const float* x, float* dx, std::int64_t n) {
     switch (kind) {
-#define GRAFT_X(id, first, second)                                                                                                              \
-    case activation::id:                                                                                                         \
-        for (std::int64_t i = 0; i < n; i += V::W) {                                                                             \
-            const int lanes = lanes_from(n - i);                                                                                 \
-            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes);   \
-        }                                                                                                                        \
+#define GRAFT_X(id, first, second) \
+    case activation::id: \
+        for (std::int64_t i = 0; i < n; i += V::W) { \
+            const int lanes = lanes_from(n - i); \
+            store_some(load_some(dy + i, lanes) * slope<activation::id>(load_some(x + i, lanes), alpha, beta), dx + i, lanes); \
+        } \
         return;
         GRAFT_X(none, , )
         GRAFT_ACTIVATION_LIST(GRAFT_X)

@@ -6,9 +6,8 @@
 
 // R rows of a tile over n samples; `joins` levels are added, then it goes to `out`.
 template <int R, bool Full>
-inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n,
-                                        const float* levels, std::int64_t level_step, int joins, float* out, std::int64_t out_row,
-                                        bool whole_out) {
+inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const float* b, std::int64_t ldb, int lanes, std::int64_t n, const float* levels,
+                                        std::int64_t level_step, int joins, float* out, std::int64_t out_row, bool whole_out) {
     V acc[R][2];
     GRAFT_UNROLL
     for (int r = 0; r < R; ++r) acc[r][0] = acc[r][1] = V::zero();

@@ -27,8 +27,7 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
-inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b,
-                          double count_b, std::int64_t n) {
+inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -104,7 +103,8 @@ inline void moments(const norm_rows& r, const float* x, std::int64_t images, std
     for (int j = 0; j < (r.channels ? V::W : 1); ++j) mean[j] = all_mean[j], square[j] = all_square[j];
 }
 
-template <bool Residual> GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
+template <bool Residual>
+GRAFT_FORCE_INLINE void normalize_rows(const norm_rows& r, const norm_forward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V shift = channel_values(g.shift, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     std::int64_t at = 0;
@@ -125,8 +125,7 @@ inline void normalize(const norm_rows& r, const norm_forward& g) {
 }
 
 template <gradient_mask Mask, bool Store>
-GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                                double* product) {
+GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     const V mean = channel_values(g.mean, r.channels), low = V::set1(g.low), high = V::set1(g.high);
     const std::int64_t rows = r.whole + r.tail;
     const int width = r.channels ? V::W : 1;
@@ -171,8 +170,7 @@ GRAFT_FORCE_INLINE void sums_of(const norm_rows& r, const norm_backward& g, std:
             for (int j = 0; j < width; ++j) product[j] += part[j];
         }
 }
-inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum,
-                      double* product) {
+inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t images, std::int64_t image_step, double* sum, double* product) {
     constexpr gradient_mask none = gradient_mask::none, relu = gradient_mask::relu, clip = gradient_mask::clip;
     if (g.mask == relu && g.masked) return sums_of<relu, true>(r, g, images, image_step, sum, product);
     if (g.mask == relu) return sums_of<relu, false>(r, g, images, image_step, sum, product);
@@ -182,7 +180,8 @@ inline void norm_sums(const norm_rows& r, const norm_backward& g, std::int64_t i
     sums_of<none, false>(r, g, images, image_step, sum, product);
 }
 
-template <gradient_mask Mask> GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
+template <gradient_mask Mask>
+GRAFT_FORCE_INLINE void gradient_rows(const norm_rows& r, const norm_backward& g) {
     const V mean = channel_values(g.mean, r.channels), scale = channel_values(g.scale, r.channels);
     const V slope = channel_values(g.slope, r.channels), shift = channel_values(g.shift, r.channels);
     const V low = V::set1(g.low), high = V::set1(g.high);

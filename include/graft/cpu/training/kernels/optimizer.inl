@@ -29,8 +29,7 @@ GRAFT_VECTOR V blended(float share, V a, V b) {
     return fma(V::set1(near ? share : share - 1.0f), b - a, near ? a : b);
 }
 
-inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v,
-                 std::int64_t n) {
+inline void adam(const adam_step& s, const float* w, const float* g, const float* m, const float* v, float* new_w, float* new_m, float* new_v, std::int64_t n) {
     const V shrink = V::set1(s.shrink), decay = V::set1(s.weight_decay), keep = V::set1(s.keep), square_share = V::set1(s.square_share);
     const V correction = V::set1(s.correction), epsilon = V::set1(s.epsilon), step = V::set1(s.minus_step);
     const bool shrinks = s.shrink != 1.0f, decays = s.weight_decay != 0.0f;

@@ -3,7 +3,7 @@
 
 // The taps of one window that are inside.
 struct window_taps {
-    std::int64_t row_step, column_step; // floats from tap to tap
+    std::int64_t row_step, column_step;  // floats from tap to tap
     int rows, columns;
 };
 
@@ -42,13 +42,14 @@ GRAFT_VECTOR void give_to_all(const window_taps& w, V share, float* dx) {
         }
 }
 
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_block(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     const std::int64_t row = p.iw * V::W;
     float* dx = a.dx + plane * p.ih * row;
     const float* dy = a.dy + plane * p.oh * p.ow * V::W;
     const std::uint8_t* places = Max ? a.places + plane * p.oh * p.ow * V::W : nullptr;
-    const std::int64_t left = (p.pl + p.sw - 1) / p.sw; // windows from here on begin inside
+    const std::int64_t left = (p.pl + p.sw - 1) / p.sw;  // windows from here on begin inside
     window_taps w{p.dh * row, std::int64_t(p.dw) * V::W, 0, 0};
     std::int64_t cleared = 0;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
@@ -100,7 +101,8 @@ inline GRAFT_NOINLINE void max_places_block(const max_places_args& a, std::int64
 }
 
 // A plane at a time, window by window; `f` gets the window's place in the output and its spans.
-template <class F> inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
+template <class F>
+inline void over_windows(const pool_problem& p, std::int64_t plane, bool include_pad, const F& f) {
     std::int64_t out = plane * p.oh * p.ow;
     for (std::int64_t oy = 0; oy < p.oh; ++oy) {
         const std::int64_t iy = oy * p.sh - p.pt;
@@ -127,7 +129,8 @@ inline GRAFT_NOINLINE void max_places_plane(const max_places_args& a, std::int64
         if (a.y) a.y[out] = bad ? std::numeric_limits<float>::quiet_NaN() : best;
     });
 }
-template <bool Max> inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
+template <bool Max>
+inline GRAFT_NOINLINE void pool_grad_plane(const pool_grad_args& a, std::int64_t plane) {
     const pool_problem& p = a.p;
     std::memset(a.dx + plane * p.ih * p.iw, 0, static_cast<std::size_t>(p.ih * p.iw) * sizeof(float));
     over_windows(p, plane, p.count_include_pad, [&](std::int64_t out, pool_span rows, pool_span columns, std::int64_t at) {

@@ -1,7 +1,7 @@
 // Sums of rows and columns: text, included once for each instruction set.
 
 constexpr int sum_vectors = 4;
-constexpr std::int64_t sum_chunk = 128; // rows that a float holds the sum of
+constexpr std::int64_t sum_chunk = 128;  // rows that a float holds the sum of
 
 GRAFT_VECTOR void add_lanes(V v, int lanes, double* sum) {
     float lane[V::W];

@@ -3,7 +3,8 @@
 GRAFT_FORCE_INLINE V some_of(const float* p, std::int64_t i, std::int64_t n) { return load_some(p + i, lanes_from(n - i)); }
 
 // The sum of f(i) over [0, n), which is 0 in lanes past the end: pieces in float, added up in double.
-template <class F> GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
+template <class F>
+GRAFT_FORCE_INLINE double sum_of_row(std::int64_t n, const F& f) {
     constexpr std::int64_t piece = 2048;
     double total = 0;
     for (std::int64_t first = 0; first < n; first += piece) {
@@ -27,7 +28,8 @@ inline void softmax_grad_columns(const float* dy, const float* y, float* dx, std
     for (std::int64_t j = 0; j < count; j += V::W) {
         V along = V::zero();
         for (std::int64_t i = 0; i < n; ++i) along = fma(some_of(dy + i * inner, j, count), some_of(y + i * inner, j, count), along);
-        for (std::int64_t i = 0; i < n; ++i) store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
+        for (std::int64_t i = 0; i < n; ++i)
+            store_some(some_of(y + i * inner, j, count) * (some_of(dy + i * inner, j, count) - along), dx + i * inner + j, lanes_from(count - j));
     }
 }
 
