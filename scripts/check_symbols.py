@@ -12,6 +12,7 @@ OWN = re.compile(r"^(main|operators_here\(|exceptions_here\(|load_in_second\(|po
 PREFIX = re.compile(r"^((vtable|VTT|typeinfo|typeinfo name|guard variable|construction vtable|reference temporary #\d+|TLS init function|TLS wrapper function) for "
                     r"|(non-virtual|virtual|covariant return) thunk to )+")
 STANDARD = re.compile(r"(std::|__gnu_cxx::|operator new|operator delete|__cxa|__gxx|__clang_call_terminate)")
+LEFT_MANGLED = re.compile(r"^_ZZ*NK?5graft")  # lambdas in lambdas in lambdas, which nm does not read
 BUILT_IN = re.compile(r"^(DW\.ref\.|typeinfo (name )?for [^a-z]*(void|bool|char|int|long|float|double)\b)")
 
 
@@ -32,7 +33,7 @@ def faults(path):
         bare = PREFIX.sub("", name)
         # Templates are printed with their return type: what counts is the name in front of the parameters.
         head = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", bare)).split("(")[0].split(" ")[-1]
-        if OWN.match(name) or BUILT_IN.match(name) or bare.startswith("graft::") or head.startswith("graft::"):
+        if OWN.match(name) or LEFT_MANGLED.match(name) or BUILT_IN.match(name) or bare.startswith("graft::") or head.startswith("graft::"):
             continue
         if kind in "WVuvw" and STANDARD.search(bare):
             continue

@@ -21409,7 +21409,7 @@ struct device_query : op_context {
 };
 
 /// Why a place did not take a node, which the host has therefore; static text. Of what the host is to have anyway, place 0.
-struct refusal {
+struct placement_refusal {
     place_id by = 0;
     const char* why = "";
 };
@@ -21962,14 +21962,14 @@ struct step {
     int node = 0;  ///< in plan::lowered
     place_id place = 0;
     std::shared_ptr<const device_kernel> kernel;  ///< a host_kernel where the device is in the host's memory
-    refusal refused;                              ///< why it is on the host
+    placement_refusal refused;                    ///< why it is on the host
     std::vector<slot> in, out;                    ///< captures of bodies follow the inputs
     std::int64_t workspace_offset = 0;
     std::uint64_t seed = 0;
 };
 
 /// Steps in a row at one place.
-struct segment {
+struct plan_segment {
     place_id place = 0;
     int first = 0, last = 0;  ///< [first, last) of plan::steps
 };
@@ -21986,8 +21986,8 @@ struct plan {
     std::vector<plan_place> places;  ///< the host first. Outlive the kernels in the steps
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
-    std::vector<segment> segments;  ///< all steps, in their order
-    std::vector<int> late;          ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<plan_segment> segments;  ///< all steps, in their order
+    std::vector<int> late;               ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
     std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
     std::vector<slot> value_slots;                 ///< of every value; none for those made late
     std::vector<slot> outputs;                     ///< where each output of the graph is made; none: made late
@@ -23256,7 +23256,7 @@ public:
     // The first node that belongs elsewhere than on the host and was refused.
     status first_refused() { return std::move(first_refused_); }
     // Why each value is made on the host.
-    const std::vector<refusal>& refusals() const { return refusals_; }
+    const std::vector<placement_refusal>& refusals() const { return refusals_; }
     // Behind the lowering of a place, which has added nodes there.
     void settle_values() {
         for (node& n : g.nodes)
@@ -23280,7 +23280,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             for_host_ = false;
-            const refusal refused = place_node(n, asked_[i]);
+            const placement_refusal refused = place_node(n, asked_[i]);
             if (!n.place && *refused.why && !for_host_ && first_refused_.ok())
                 first_refused_ = fail(errc::placement_refused, location(n), places_[refused.by]->name() + " does not take it: " + refused.why);
             for (value_id id : n.outputs) {
@@ -23290,10 +23290,10 @@ private:
             }
         }
     }
-    refusal place_node(node& n, place_id asked) {
+    placement_refusal place_node(node& n, place_id asked) {
         n.place = 0;
         if (beside_.empty() && !asked) return {};
-        refusal refused{asked ? asked : beside_.front(), nullptr};
+        placement_refusal refused{asked ? asked : beside_.front(), nullptr};
         refused.why = reason_for_host(n, asked != 0);
         if (refused.why) return refused;
         const std::vector<place_id> only{asked};
@@ -23424,7 +23424,7 @@ private:
     const limits& limit_;
     std::vector<place_id> beside_;  // the devices with a memory of their own
     std::vector<place_id> asked_;   // by node: the place that it came with
-    std::vector<refusal> refusals_;
+    std::vector<placement_refusal> refusals_;
     std::vector<std::vector<value_id>> brought_;  // by place and value: its copy there
     std::vector<tensor_view> in_, out_;
     std::vector<value_id> ids_;
@@ -23456,7 +23456,7 @@ inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) 
 
 class planner {
 public:
-    planner(plan& p, const execution_options& how, const std::vector<refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
+    planner(plan& p, const execution_options& how, const std::vector<placement_refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
 
     status run() {
         roots_ = memory_roots(g_);
@@ -23493,12 +23493,12 @@ private:
         return {};
     }
     // Why the node is on the host.
-    refusal refused(const node& n) const {
+    placement_refusal refused(const node& n) const {
         const value_id y = n.place || n.outputs.empty() ? no_value : n.outputs[0];
-        return y == no_value || static_cast<std::size_t>(y) >= refusals_.size() ? refusal{} : refusals_[y];
+        return y == no_value || static_cast<std::size_t>(y) >= refusals_.size() ? placement_refusal{} : refusals_[y];
     }
     std::string why_on_host(const node& n) const {
-        const refusal r = refused(n);
+        const placement_refusal r = refused(n);
         return r.by ? p_.places[r.by].on->name() + ": " + r.why : "this program names no back end of the host";
     }
     // Who reads each input and each late value last. The graph's outputs are read by the caller.
@@ -23717,13 +23717,13 @@ private:
     plan& p_;
     graph& g_;
     const execution_options& how_;
-    const std::vector<refusal>& refusals_;
+    const std::vector<placement_refusal>& refusals_;
     std::vector<char> late_value_;
     std::vector<value_id> ids_, roots_, view_of_;
 };
 
 // Each place but the host takes its nodes and rewrites them; copies connect them, and the host rewrites what is left.
-inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<refusal>& refusals) {
+inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<placement_refusal>& refusals) {
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
@@ -23753,7 +23753,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
-    std::vector<refusal> refusals;
+    std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
         if (!how.reference || p->places.empty()) p->places.push_back({on, 0, nullptr});
     if (how.reference) {
@@ -23764,7 +23764,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     }
     GRAFT_TRY(detail::planner(*p, how, refusals).run());
     for (std::size_t i = 0; i < p->places.size(); ++i)
-        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const segment& s) { return s.place == i; }))
+        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const plan_segment& s) { return s.place == i; }))
             GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
     return std::shared_ptr<const plan>(std::move(p));
 }
@@ -23988,7 +23988,7 @@ private:
         made->source = source;
         GRAFT_TRY(hold_arena(p));
         made->at.resize(p.places.size());
-        for (const segment& s : p.segments)
+        for (const plan_segment& s : p.segments)
             if (!made->at[s.place]) GRAFT_TRY_ASSIGN(made->at[s.place], p.places[s.place].on->make_context(source, s.place, state_at(s.place)));
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name,
@@ -24009,7 +24009,7 @@ private:
 
     status run_steps() {
         const run_environment around = environment();
-        for (const segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
+        for (const plan_segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
         status late = run_late_nodes();
         if (late.ok()) late = finish_outputs();
         for (tensor& t : late_) t = tensor();

@@ -217,7 +217,7 @@ private:
         made->source = source;
         GRAFT_TRY(hold_arena(p));
         made->at.resize(p.places.size());
-        for (const segment& s : p.segments)
+        for (const plan_segment& s : p.segments)
             if (!made->at[s.place]) GRAFT_TRY_ASSIGN(made->at[s.place], p.places[s.place].on->make_context(source, s.place, state_at(s.place)));
         if (!made->charge.take(budget_, output_bytes(p)))
             return fail(errc::memory_budget, p.lowered.name,
@@ -238,7 +238,7 @@ private:
 
     status run_steps() {
         const run_environment around = environment();
-        for (const segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
+        for (const plan_segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
         status late = run_late_nodes();
         if (late.ok()) late = finish_outputs();
         for (tensor& t : late_) t = tensor();

@@ -34,7 +34,7 @@ struct device_query : op_context {
 };
 
 /// Why a place did not take a node, which the host has therefore; static text. Of what the host is to have anyway, place 0.
-struct refusal {
+struct placement_refusal {
     place_id by = 0;
     const char* why = "";
 };

@@ -28,7 +28,7 @@ inline std::uint64_t seed_of(const graph& g, const node& n, std::uint64_t seed) 
 
 class planner {
 public:
-    planner(plan& p, const execution_options& how, const std::vector<refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
+    planner(plan& p, const execution_options& how, const std::vector<placement_refusal>& refusals) : p_(p), g_(p.lowered), how_(how), refusals_(refusals) {}
 
     status run() {
         roots_ = memory_roots(g_);
@@ -65,12 +65,12 @@ private:
         return {};
     }
     // Why the node is on the host.
-    refusal refused(const node& n) const {
+    placement_refusal refused(const node& n) const {
         const value_id y = n.place || n.outputs.empty() ? no_value : n.outputs[0];
-        return y == no_value || static_cast<std::size_t>(y) >= refusals_.size() ? refusal{} : refusals_[y];
+        return y == no_value || static_cast<std::size_t>(y) >= refusals_.size() ? placement_refusal{} : refusals_[y];
     }
     std::string why_on_host(const node& n) const {
-        const refusal r = refused(n);
+        const placement_refusal r = refused(n);
         return r.by ? p_.places[r.by].on->name() + ": " + r.why : "this program names no back end of the host";
     }
     // Who reads each input and each late value last. The graph's outputs are read by the caller.
@@ -289,13 +289,13 @@ private:
     plan& p_;
     graph& g_;
     const execution_options& how_;
-    const std::vector<refusal>& refusals_;
+    const std::vector<placement_refusal>& refusals_;
     std::vector<char> late_value_;
     std::vector<value_id> ids_, roots_, view_of_;
 };
 
 // Each place but the host takes its nodes and rewrites them; copies connect them, and the host rewrites what is left.
-inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<refusal>& refusals) {
+inline status lower_places(plan& p, const execution_options& how, executor& pool, std::vector<placement_refusal>& refusals) {
     graph& g = p.lowered;
     const auto lowered_at = [&](place_id on) { return p.places[on].on->lower(g, {how.limit, pool, how.packed.get(), how.exact, how.budget, on}); };
     for (const node& n : g.nodes)
@@ -325,7 +325,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
     p->multiply_adds = count_multiply_adds(p->lowered);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
-    std::vector<refusal> refusals;
+    std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
         if (!how.reference || p->places.empty()) p->places.push_back({on, 0, nullptr});
     if (how.reference) {
@@ -336,7 +336,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     }
     GRAFT_TRY(detail::planner(*p, how, refusals).run());
     for (std::size_t i = 0; i < p->places.size(); ++i)
-        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const segment& s) { return s.place == i; }))
+        if (std::any_of(p->segments.begin(), p->segments.end(), [&](const plan_segment& s) { return s.place == i; }))
             GRAFT_TRY_ASSIGN(p->places[i].loaded, p->places[i].on->load(*p, static_cast<place_id>(i), pool));
     return std::shared_ptr<const plan>(std::move(p));
 }

@@ -111,7 +111,7 @@ public:
     // The first node that belongs elsewhere than on the host and was refused.
     status first_refused() { return std::move(first_refused_); }
     // Why each value is made on the host.
-    const std::vector<refusal>& refusals() const { return refusals_; }
+    const std::vector<placement_refusal>& refusals() const { return refusals_; }
     // Behind the lowering of a place, which has added nodes there.
     void settle_values() {
         for (node& n : g.nodes)
@@ -135,7 +135,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             node& n = g.nodes[i];
             for_host_ = false;
-            const refusal refused = place_node(n, asked_[i]);
+            const placement_refusal refused = place_node(n, asked_[i]);
             if (!n.place && *refused.why && !for_host_ && first_refused_.ok())
                 first_refused_ = fail(errc::placement_refused, location(n), places_[refused.by]->name() + " does not take it: " + refused.why);
             for (value_id id : n.outputs) {
@@ -145,10 +145,10 @@ private:
             }
         }
     }
-    refusal place_node(node& n, place_id asked) {
+    placement_refusal place_node(node& n, place_id asked) {
         n.place = 0;
         if (beside_.empty() && !asked) return {};
-        refusal refused{asked ? asked : beside_.front(), nullptr};
+        placement_refusal refused{asked ? asked : beside_.front(), nullptr};
         refused.why = reason_for_host(n, asked != 0);
         if (refused.why) return refused;
         const std::vector<place_id> only{asked};
@@ -279,7 +279,7 @@ private:
     const limits& limit_;
     std::vector<place_id> beside_;  // the devices with a memory of their own
     std::vector<place_id> asked_;   // by node: the place that it came with
-    std::vector<refusal> refusals_;
+    std::vector<placement_refusal> refusals_;
     std::vector<std::vector<value_id>> brought_;  // by place and value: its copy there
     std::vector<tensor_view> in_, out_;
     std::vector<value_id> ids_;

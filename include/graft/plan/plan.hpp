@@ -26,14 +26,14 @@ struct step {
     int node = 0;  ///< in plan::lowered
     place_id place = 0;
     std::shared_ptr<const device_kernel> kernel;  ///< a host_kernel where the device is in the host's memory
-    refusal refused;                              ///< why it is on the host
+    placement_refusal refused;                    ///< why it is on the host
     std::vector<slot> in, out;                    ///< captures of bodies follow the inputs
     std::int64_t workspace_offset = 0;
     std::uint64_t seed = 0;
 };
 
 /// Steps in a row at one place.
-struct segment {
+struct plan_segment {
     place_id place = 0;
     int first = 0, last = 0;  ///< [first, last) of plan::steps
 };
@@ -50,8 +50,8 @@ struct plan {
     std::vector<plan_place> places;  ///< the host first. Outlive the kernels in the steps
     graph lowered;                   ///< keeps constants alive; its nodes are in running order
     std::vector<step> steps;
-    std::vector<segment> segments;  ///< all steps, in their order
-    std::vector<int> late;          ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<plan_segment> segments;  ///< all steps, in their order
+    std::vector<int> late;               ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
     std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
     std::vector<slot> value_slots;                 ///< of every value; none for those made late
     std::vector<slot> outputs;                     ///< where each output of the graph is made; none: made late
