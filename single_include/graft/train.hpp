@@ -23172,7 +23172,7 @@ struct loss_row {
     loss_kind kind;
     const char* name;
     bool of_probabilities;
-    value_id (*emit)(emitter& e, const loss_options& o, value_id x, value_id t);  // elementwise
+    value_id (*elementwise)(emitter& e, const loss_options& o, value_id x, value_id t);  // before it is summed
 };
 inline constexpr loss_row loss_rows[] = {
     {loss_kind::cross_entropy, "cross_entropy", true, emit_cross_entropy},
@@ -23208,7 +23208,7 @@ GRAFT_MEMORY_CATCH("loss_of")
 GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logits, value_id targets, value_id scale, value_id teacher, int shards) {
     e.prefix = "loss";
     const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
-    value_id total = sum(detail::row_of(o.kind).emit(e, o, logits, targets));
+    value_id total = sum(detail::row_of(o.kind).elementwise(e, o, logits, targets));
     if (!is_of_probabilities(o.kind) && e.failure.ok())
         total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
     if (teacher != no_value && o.distillation > 0) {
