@@ -21466,9 +21466,13 @@ public:
 class device_context {
 public:
     inline virtual ~device_context() {}
-    /// Runs the steps [first, last) of the plan, all of them at its place, and returns when what they bring to the host is there.
-    /// Errors: op.*, memory.*, device.*.
-    inline virtual status run(int first, int last, const run_environment& around) = 0;
+    /// Begins the steps of plan::segments[segment], all of them at its place and behind those that it was given before; they may still run when it
+    /// returns. What they read of other places is there, and so is `around` until `finish`. Where it fails, none of them runs. Errors: op.*,
+    /// memory.*, device.*.
+    inline virtual status start(int segment, const run_environment& around) = 0;
+    /// Returns when the segments that it was given have ended, as far as `segment`, and others may read what they made. The first failure of
+    /// them is told once, and steps behind it may not have run. Errors: op.*, memory.*, device.*.
+    inline virtual status finish(int segment) = 0;
     /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
     /// next run computes. A run whose input lies elsewhere takes it from there.
     inline virtual status expect(std::int64_t, const void*) { return {}; }
@@ -21968,10 +21972,11 @@ struct step {
     std::uint64_t seed = 0;
 };
 
-/// Steps in a row at one place.
+/// Steps in a row at one place. Segments of one place run in their order; those of others at the same time, but for what it waits for.
 struct plan_segment {
     place_id place = 0;
     int first = 0, last = 0;  ///< [first, last) of plan::steps
+    std::vector<int> after;   ///< segments of other places that have to end before it starts
 };
 
 /// A device as a plan uses it.
@@ -23436,6 +23441,117 @@ private:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_SEGMENTS_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_SEGMENTS_HPP
+// ---- graft/plan/segments.hpp
+// Segments: the steps of a plan cut where its place changes, whom each waits for, and what may therefore run at the same time.
+
+
+#include <algorithm>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Cuts the steps of a plan into segments. Places run beside each other, each its own segments in their order, so "before" and "behind" hold between
+// two segments only where one waits for the other, over however many others.
+class segment_order {
+public:
+    // `memory`: of each value the one whose memory it lies in.
+    segment_order(plan& p, const std::vector<value_id>& memory) : p_(p), memory_(memory) {
+        cut();
+        join();
+        follow();
+    }
+
+    // The first step of place `own` that surely runs behind step `i` of another, or the number of steps: what `i` reads there stays until then.
+    int behind(place_id own, int i) const {
+        const int from = segment_of_[static_cast<std::size_t>(i)];
+        for (std::size_t k = static_cast<std::size_t>(from) + 1; k < p_.segments.size(); ++k)
+            if (p_.segments[k].place == own && ended_[k][p_.segments[static_cast<std::size_t>(from)].place] >= from) return p_.segments[k].first;
+        return static_cast<int>(p_.steps.size());
+    }
+    // The first step of place `own` that may run at the same time as step `i` of another, or `i`: what `i` writes there is its own from then on.
+    int beside(place_id own, int i) const {
+        const int to = segment_of_[static_cast<std::size_t>(i)];
+        for (std::size_t k = static_cast<std::size_t>(ended_[static_cast<std::size_t>(to)][own] + 1); k < p_.segments.size(); ++k)
+            if (p_.segments[k].place == own) return std::min(i, p_.segments[k].first);
+        return i;
+    }
+
+private:
+    void cut() {
+        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
+            if (p_.segments.empty() || p_.segments.back().place != p_.steps[i].place) p_.segments.push_back({p_.steps[i].place, static_cast<int>(i), 0, {}});
+            p_.segments.back().last = static_cast<int>(i) + 1;
+            segment_of_.push_back(static_cast<int>(p_.segments.size()) - 1);
+        }
+    }
+    // A segment waits for those whose values it reads, and where it changes state for those that read it as it was.
+    void join() {
+        const graph& g = p_.lowered;
+        std::vector<int> made(g.values.size(), -1);  // by value: the segment that makes it
+        std::vector<std::vector<int>> readers(g.values.size());
+        std::vector<value_id> state_before(g.values.size(), no_value);
+        for (const state_pair& s : g.states)
+            if (s.output >= 0) state_before[g.outputs[s.output]] = g.inputs[s.input];
+        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
+            const node& n = g.nodes[static_cast<std::size_t>(p_.steps[i].node)];
+            const int k = segment_of_[i];
+            for (value_id id : n.inputs) {
+                if (id == no_value) continue;
+                const std::size_t lies = static_cast<std::size_t>(memory_[id]);
+                wait(k, made[lies]);
+                if (readers[lies].empty() || readers[lies].back() != k) readers[lies].push_back(k);
+            }
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                made[id] = k;
+                if (state_before[id] == no_value) continue;
+                for (int reader : readers[static_cast<std::size_t>(memory_[state_before[id]])]) wait(k, reader);
+            }
+        }
+    }
+    // Of each place the last segment is enough: the ones before it have ended with it.
+    void wait(int k, int other) {
+        if (other < 0 || p_.segments[static_cast<std::size_t>(other)].place == p_.segments[static_cast<std::size_t>(k)].place) return;
+        std::vector<int>& after = p_.segments[static_cast<std::size_t>(k)].after;
+        for (int& known : after)
+            if (p_.segments[static_cast<std::size_t>(known)].place == p_.segments[static_cast<std::size_t>(other)].place) {
+                known = std::max(known, other);
+                return;
+            }
+        after.push_back(other);
+    }
+    // Vector clocks (Mattern, "Virtual Time and Global States of Distributed Systems", 1989).
+    void follow() {
+        const std::size_t places = p_.places.size();
+        std::vector<int> latest(places, -1);
+        for (std::size_t k = 0; k < p_.segments.size(); ++k) {
+            const plan_segment& s = p_.segments[k];
+            ended_.emplace_back(places, -1);
+            const auto learn = [&](int other) {
+                if (other < 0) return;
+                const std::vector<int>& theirs = ended_[static_cast<std::size_t>(other)];
+                for (std::size_t i = 0; i < places; ++i) ended_[k][i] = std::max(ended_[k][i], theirs[i]);
+                int& own = ended_[k][p_.segments[static_cast<std::size_t>(other)].place];
+                own = std::max(own, other);
+            };
+            learn(latest[s.place]);
+            for (int other : s.after) learn(other);
+            latest[s.place] = static_cast<int>(k);
+        }
+    }
+
+    plan& p_;
+    const std::vector<value_id>& memory_;
+    std::vector<int> segment_of_;          // by step
+    std::vector<std::vector<int>> ended_;  // by segment and place: the last one there that has ended when it starts; -1: none
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <string>
 #include <utility>
@@ -23465,7 +23581,6 @@ public:
         GRAFT_TRY(place_values());
         find_last_readers();
         finish_slots();
-        find_segments();
         return {};
     }
 
@@ -23595,12 +23710,21 @@ private:
         }
         p_.steps = std::move(kept);
 
+        std::vector<value_id> memory(g_.values.size());
+        for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = root(static_cast<value_id>(i));
+        const segment_order order(p_, memory);
         for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
-            const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
-            for (value_id id : n.outputs)
-                if (id != no_value) first[id] = last[id] = i;
+            const step& s = p_.steps[static_cast<std::size_t>(i)];
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            // What another place reads or writes is taken for as long as that may last.
+            const auto until = [&](value_id id) { last[id] = std::max(last[id], at(id).place == s.place ? i : order.behind(at(id).place, i)); };
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                first[id] = at(id).place == s.place ? i : order.beside(at(id).place, i);
+                until(id);
+            }
             for (value_id id : n.inputs)
-                if (id != no_value) last[root(id)] = i;
+                if (id != no_value) until(root(id));
         }
         // What late nodes and the caller read stays until the end.
         const auto keep = [&](value_id id) {
@@ -23705,13 +23829,6 @@ private:
         std::vector<slot> all;
         for (std::size_t i = 0; i < g_.values.size(); ++i) all.push_back(slot_of(static_cast<value_id>(i)));
         p_.value_slots = std::move(all);
-    }
-
-    void find_segments() {
-        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
-            if (p_.segments.empty() || p_.segments.back().place != p_.steps[i].place) p_.segments.push_back({p_.steps[i].place, static_cast<int>(i), 0});
-            p_.segments.back().last = static_cast<int>(i) + 1;
-        }
     }
 
     plan& p_;
@@ -24009,11 +24126,27 @@ private:
 
     status run_steps() {
         const run_environment around = environment();
-        for (const plan_segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
+        GRAFT_TRY(run_segments(around));
         status late = run_late_nodes();
         if (late.ok()) late = finish_outputs();
         for (tensor& t : late_) t = tensor();
         return late;
+    }
+
+    // Each is begun when those that it waits for have ended; places run beside each other. None runs any more when this returns.
+    status run_segments(const run_environment& around) {
+        const std::vector<plan_segment>& segments = now_->source->segments;
+        const int count = static_cast<int>(segments.size());
+        status failed;
+        for (int k = 0; k < count && failed.ok(); ++k) {
+            const plan_segment& s = segments[static_cast<std::size_t>(k)];
+            for (std::size_t i = 0; i < s.after.size() && failed.ok(); ++i)
+                failed = now_->at[segments[static_cast<std::size_t>(s.after[i])].place]->finish(s.after[i]);
+            if (failed.ok()) failed = now_->at[s.place]->start(k, around);
+        }
+        for (const auto& at : now_->at)
+            if (status ended = at ? at->finish(count) : status(); failed.ok()) failed = std::move(ended);
+        return failed;
     }
 
     status prepare_outputs() {
@@ -30094,10 +30227,15 @@ GRAFT_END_NAMESPACE
 // Runs host kernels, one after the other, on the memory of a place.
 
 
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
 GRAFT_BEGIN_NAMESPACE
 
-/// A place whose kernels read and write the host's memory. The host's own arena is the caller's; any other place has one of its own, from its
-/// first run on.
+/// A place whose kernels read and write the host's memory. The host itself, place 0, runs on the caller's thread, in the caller's arena. Any other
+/// has a thread and an arena of its own, from its first run on; where the system gives no thread, it runs on the caller's too.
 class host_context final : public device_context {
 public:
     host_context(std::shared_ptr<const plan> p, place_id place) : plan_(std::move(p)), place_(place) {
@@ -30107,15 +30245,97 @@ public:
         in_.resize(most);
         out_.resize(most);
     }
+    ~host_context() {
+        if (!thread_.joinable()) return;
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            closing_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
 
-    inline status run(int first, int last, const run_environment& around) override {
-        const auto bytes = static_cast<std::size_t>(plan_->places[place_].arena_bytes);
-        if (place_ && arena_.bytes() < bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(bytes, around.budget));
-        std::byte* const arena = place_ ? arena_.data() : around.arena;
+    inline status start(int segment, const run_environment& around) override {
+        if (!place_) return run(segment, around);
+        if (!own_) GRAFT_TRY(take_own(around));
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            around_ = &around;
+            waiting_.push_back(segment);
+        }
+        if (thread_.joinable())
+            changed_.notify_all();
+        else
+            run_next();
+        return {};
+    }
+    inline status finish(int segment) override {
+        if (!place_) return {};
+        std::unique_lock<std::mutex> guard(lock_);
+        changed_.wait(guard, [&] { return ended_ == waiting_.size() || waiting_[ended_] > segment; });
+        if (ended_ == waiting_.size()) {
+            waiting_.clear();
+            ended_ = 0;
+            failing_ = false;
+        }
+        return std::move(failed_);
+    }
+
+private:
+    // What a place beside the host keeps from run to run.
+    struct own_means {
+        buffer arena;
+        scratch_store scratch;
+        pool_executor pool;
+        explicit own_means(int threads) : pool(threads) {}
+    };
+
+    status take_own(const run_environment& around) {
+        auto made = std::make_unique<own_means>(around.pool.threads());
+        GRAFT_TRY_ASSIGN(made->arena, buffer::allocate(static_cast<std::size_t>(plan_->places[place_].arena_bytes), around.budget));
+        own_ = std::move(made);
+        detail::start_thread(thread_, [this] { serve(); });
+        return {};
+    }
+    void serve() {
+        for (;;) {
+            {
+                std::unique_lock<std::mutex> guard(lock_);
+                changed_.wait(guard, [&] { return closing_ || ended_ < waiting_.size(); });
+                if (closing_) return;
+            }
+            run_next();
+        }
+    }
+    // Segments behind one that has failed end without a run.
+    void run_next() {
+        std::unique_lock<std::mutex> guard(lock_);
+        const int segment = waiting_[ended_];
+        const run_environment& given = *around_;
+        status done;
+        if (!failing_) {
+            guard.unlock();
+            // Bodies run late, and what runs late runs at place 0.
+            const run_environment around{given.planned, given.arena, given.inputs, given.outputs, own_->pool, given.limit, nullptr, &own_->scratch, given.budget};
+            done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
+            guard.lock();
+        }
+        if (!done.ok()) {
+            failed_ = std::move(done);
+            failing_ = true;
+        }
+        ++ended_;
+        guard.unlock();
+        changed_.notify_all();
+    }
+
+    status run(int segment, const run_environment& around) {
+        const plan_segment& steps = plan_->segments[static_cast<std::size_t>(segment)];
+        std::byte* const arena = place_ ? own_->arena.data() : around.arena;
         const auto resolve = [&](const slot& s) -> tensor_view {
             return {s.prototype.type, s.prototype.extents, s.kind == slot_kind::arena && s.place == place_ ? arena + s.index : around.address(s)};
         };
-        for (int i = first; i < last; ++i) {
+        for (int i = steps.first; i < steps.last; ++i) {
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
             for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = resolve(s.out[k]);
@@ -30126,11 +30346,19 @@ public:
         return {};
     }
 
-private:
     std::shared_ptr<const plan> plan_;
     place_id place_;
-    buffer arena_;
     std::vector<tensor_view> in_, out_;
+    std::unique_ptr<own_means> own_;
+    std::thread thread_;
+    // Between the caller and the thread: segments of this run, how many of them have ended, and what a failed one said.
+    std::mutex lock_;
+    std::condition_variable changed_;
+    const run_environment* around_ = nullptr;
+    std::vector<int> waiting_;
+    std::size_t ended_ = 0;
+    bool closing_ = false, failing_ = false;
+    status failed_;
 };
 
 GRAFT_END_NAMESPACE

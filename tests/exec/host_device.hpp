@@ -7,11 +7,15 @@
 #include <graft/plan/plan.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <deque>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,17 +100,36 @@ inline void change_layout(const graft::tensor_view& v, const unsigned char* from
 
 class context final : public graft::device_context {
 public:
-    context(std::shared_ptr<const graft::plan> p, graft::place_id place, state* kept, counters& did, std::atomic<int>& failing)
-        : plan_(std::move(p)), place_(place), state_(kept), did_(did), failing_(failing), arena_(static_cast<std::size_t>(plan_->places[place].arena_bytes)) {
+    context(std::shared_ptr<const graft::plan> p, graft::place_id place, state* kept, counters& did, std::atomic<int>& failing,
+            std::function<std::uint64_t()> delay, std::function<bool()> on_run)
+        : plan_(std::move(p)), place_(place), state_(kept), did_(did), failing_(failing), delay_(std::move(delay)), on_run_(std::move(on_run)),
+          arena_(static_cast<std::size_t>(plan_->places[place].arena_bytes)) {
         while (plan_->steps[static_cast<std::size_t>(first_)].place != place_) ++first_;
     }
 
-    inline graft::status run(int first, int last, const graft::run_environment& around) override {
-        ++did_.segments;
-        if (failing_ > 0 && failing_-- == 1) return graft::fail(graft::errc::device_lost, "host device", "it was told to fail");
-        if (first == first_) std::memset(arena_.data(), 0xff, arena_.size());  // a NaN, or -1, for who reads what this run did not make
-        for (int i = first; i < last; ++i) GRAFT_TRY(run_step(plan_->steps[static_cast<std::size_t>(i)], around));
+    ~context() { (void)finish(1 << 30); }
+    // Later on a thread of its own, where it was told to take its time.
+    inline graft::status start(int segment, const graft::run_environment& around) override {
+        if (!delay_) return run(segment, around);
+        const std::uint64_t takes = delay_();
+        const std::shared_future<void> before = started_.empty() ? std::shared_future<void>() : started_.back().ended;
+        started_.push_back({segment, {}, {}});
+        running& now = started_.back();
+        now.ended = std::async(std::launch::async, [this, before, takes, &now, &around] {
+                        if (before.valid()) before.wait();
+                        std::this_thread::sleep_for(std::chrono::microseconds(takes));
+                        now.done = run(now.segment, around);
+                    }).share();
         return {};
+    }
+    inline graft::status finish(int segment) override {
+        graft::status first;
+        while (!started_.empty() && started_.front().segment <= segment) {
+            started_.front().ended.wait();
+            if (first.ok()) first = std::move(started_.front().done);
+            started_.pop_front();
+        }
+        return first;
     }
 
     inline graft::status expect(std::int64_t, const void*) override {
@@ -115,6 +138,20 @@ public:
     }
 
 private:
+    struct running {
+        int segment;
+        std::shared_future<void> ended;
+        graft::status done;
+    };
+    graft::status run(int segment, const graft::run_environment& around) {
+        ++did_.segments;
+        if (on_run_ && !on_run_()) return graft::fail(graft::errc::device_lost, "host device", "it was told to fail");
+        if (failing_ > 0 && failing_-- == 1) return graft::fail(graft::errc::device_lost, "host device", "it was told to fail");
+        const graft::plan_segment& steps = plan_->segments[static_cast<std::size_t>(segment)];
+        if (steps.first == first_) std::memset(arena_.data(), 0xff, arena_.size());  // a NaN, or -1, for who reads what this run did not make
+        for (int i = steps.first; i < steps.last; ++i) GRAFT_TRY(run_step(plan_->steps[static_cast<std::size_t>(i)], around));
+        return {};
+    }
     static std::size_t size_of(const graft::slot& s) { return static_cast<std::size_t>(graft::bytes_of(s.prototype.type, s.prototype.extents)); }
     static graft::status wrong(const std::string& what) { return graft::fail(graft::errc::internal, "host device", what); }
 
@@ -198,6 +235,9 @@ private:
     state* state_;
     counters& did_;
     std::atomic<int>& failing_;
+    std::function<std::uint64_t()> delay_;
+    std::function<bool()> on_run_;
+    std::deque<running> started_;
     bytes arena_;
     graft::limits limit_;
     int first_ = 0;
@@ -207,6 +247,9 @@ class host_device final : public graft::device {
 public:
     std::function<bool(const graft::node&)> takes = [](const graft::node&) { return true; };
     bool channels_last = false;  // pictures inside of the device lie so
+    // Microseconds before the next segment is run, beside whoever started it; null: it is run at once. For contexts made from then on.
+    std::function<std::uint64_t()> delay;
+    std::function<bool()> on_run;  // asked when a segment is to run; false: it fails
     counters did;
     // A call with that number, counted from 1, fails; 0: none does.
     std::atomic<int> failing_prepare{0}, failing_load{0}, failing_context{0}, failing_run{0};
@@ -257,7 +300,7 @@ public:
     inline graft::result<std::unique_ptr<graft::device_context>> make_context(std::shared_ptr<const graft::plan> p, graft::place_id place,
                                                                               graft::device_state* kept) override {
         if (failing_context > 0 && failing_context-- == 1) return told_to_fail();
-        return std::unique_ptr<graft::device_context>(new context(std::move(p), place, static_cast<state*>(kept), did, failing_run));
+        return std::unique_ptr<graft::device_context>(new context(std::move(p), place, static_cast<state*>(kept), did, failing_run, delay, on_run));
     }
     inline graft::result<std::unique_ptr<graft::device_state>> make_state() override { return std::unique_ptr<graft::device_state>(new state(did)); }
 

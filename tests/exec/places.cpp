@@ -1,9 +1,7 @@
-// Several places in one plan: two of the host's memory and a device, with values, states and bodies that cross from each to each.
-#include "host_device.hpp"
-#include "nets.hpp"
+// Several places in one plan: two of the host's memory and devices, with values, states and bodies that cross from each to each.
+#include "several_places.hpp"
 
 #include <doctest/doctest.h>
-#include <graft/exec/context.hpp>
 
 #include <memory>
 #include <set>
@@ -20,42 +18,6 @@ using nets::integers;
 namespace {
 
 constexpr dtype f32 = dtype::float32;
-
-std::shared_ptr<graft::device> cpu(const char* name) { return graft::backends::cpu::instance().open(name, {}, nullptr).value(); }
-
-// cpu:0, cpu:1 and a device with a memory of its own, and a run over them.
-struct three_places {
-    std::shared_ptr<host_devices::host_device> device = host_devices::make();
-    graft::detail::executable what;
-    std::unique_ptr<graft::device_state> state = device->make_state().value();
-    std::unique_ptr<graft::detail::context> runner;
-    graft::executor pool;
-
-    explicit three_places(graft::graph g) {
-        device->takes = [](const graft::node& n) { return n.name.rfind("device", 0) == 0; };
-        what.graph = std::move(g);
-        what.how.places = {cpu("cpu:0"), cpu("cpu:1"), device};
-        what.how.packed = std::make_shared<graft::pack_cache>();
-        runner = std::make_unique<graft::detail::context>(what, pool, std::vector<graft::device_state*>{nullptr, nullptr, state.get()});
-    }
-    std::shared_ptr<const graft::plan> run(const std::vector<graft::tensor>& inputs) {
-        std::vector<graft::tensor_view> views;
-        for (const graft::tensor& t : inputs) views.push_back(view(t));
-        const graft::status done = runner->run(views.data());
-        REQUIRE_MESSAGE(done.ok(), std::string(done.ok() ? "" : done.error().what()));
-        return runner->current();
-    }
-};
-
-// Node i asks for place `turn(i)`; the device takes what asks for it, and leaves the rest to the host.
-template <class Turn>
-void spread(graft::graph& g, const Turn& turn) {
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-        g.nodes[i].place = static_cast<graft::place_id>(turn(i));
-        g.nodes[i].name = (g.nodes[i].place == 2 ? "device " : "host ") + std::to_string(i);
-    }
-}
-graft::graph bound(const graft::graph& g) { return graft::load(g).value().graph(); }
 
 // Convolutions with a residual, pooled, and products behind them: [1, 3, 16, 16] to [1, 5].
 graft::graph convolutions() {
@@ -86,15 +48,17 @@ TEST_CASE("a network runs over two places of the host's memory and a device, whe
         CAPTURE(seed);
         graft::graph placed = g;
         nets::numbers coin{seed + 1};
-        spread(placed, [&](std::size_t i) { return seed == 0 ? static_cast<int>(i % 3) : seed == 1 ? 1 : static_cast<int>(coin.uniform(0, 3)); });
-        three_places here(placed);
+        spread(placed, [&](std::size_t i) {
+            return seed == 0 ? static_cast<int>(i % several_places::count) : seed == 1 ? 1 : static_cast<int>(coin.uniform(0, several_places::count));
+        });
+        several_places here(placed);
         std::shared_ptr<const graft::plan> p;
         for (int round = 0; round < 2; ++round) p = here.run(inputs);
         CHECK(difference(here.runner->output(0), want) <= 1e-5);
         std::set<int> used;
         for (const graft::step& s : p->steps) used.insert(s.place);
         if (seed == 0) {
-            CHECK(used == std::set<int>{0, 1, 2});
+            CHECK(used == std::set<int>{0, 1, 2, 3});
             for (const graft::plan_place& at : p->places) CHECK(at.arena_bytes > 0);
             CHECK(here.device->did.uploads > 0);
         }
@@ -104,7 +68,7 @@ TEST_CASE("a network runs over two places of the host's memory and a device, whe
 TEST_CASE("a convolution of the second place works on blocks there, and hands on rows") {
     graft::graph g = bound(convolutions());
     spread(g, [](std::size_t) { return 1; });
-    three_places here(g);
+    several_places here(g);
     const graft::model alone = graft::load(bound(convolutions()));
     const auto inputs = nets::inputs_of(alone, 1);
     const auto p = here.run(inputs);
@@ -130,13 +94,14 @@ TEST_CASE("states lie where they are changed, and whoever reads them elsewhere g
     graft::graph g = bound(b.finish());
     for (int i = 0; i < 3; ++i) g.states.push_back({i, 2 + i});
     const auto run_rounds = [&](graft::graph placed, std::vector<std::vector<float>>& told) {
-        three_places here(std::move(placed));
+        several_places here(std::move(placed));
         std::vector<graft::tensor> inputs = {floats({1, 2, 3, 4}), floats({1, 1, 2, 2}), floats({9, 8, 7, 6}), floats({2, 3, 0.5f, 1})};
         for (int round = 0; round < 4; ++round) {
             here.run(inputs);
             for (std::size_t i = 0; i < 2; ++i) told.push_back(nets::values<float>(here.runner->output(i)));
         }
         REQUIRE(here.state->read_back(nullptr).ok());
+        REQUIRE(here.second_state->read_back(nullptr).ok());
         for (std::size_t i = 0; i < 3; ++i) told.push_back(nets::values<float>(inputs[i]));
     };
     std::vector<std::vector<float>> want;
@@ -146,7 +111,9 @@ TEST_CASE("states lie where they are changed, and whoever reads them elsewhere g
         CAPTURE(seed);
         nets::numbers coin{seed + 1};
         graft::graph placed = g;
-        spread(placed, [&](std::size_t i) { return seed == 0 ? static_cast<int>(i % 3) : static_cast<int>(coin.uniform(0, 3)); });
+        spread(placed, [&](std::size_t i) {
+            return seed == 0 ? static_cast<int>(i % several_places::count) : static_cast<int>(coin.uniform(0, several_places::count));
+        });
         std::vector<std::vector<float>> told;
         run_rounds(std::move(placed), told);
         REQUIRE(told.size() == want.size());
@@ -169,13 +136,13 @@ TEST_CASE("bodies read what any place has made, and what they give goes on to an
     b.output(y, "y");
     const graft::graph g = bound(b.finish());
     const float in[] = {0.5f, -1, 2};
-    for (const int place : {0, 1, 2})
+    for (int place = 0; place < several_places::count; ++place)
         for (const bool chosen : {true, false}) {
             CAPTURE(place);
             CAPTURE(chosen);
             graft::graph placed = g;
             spread(placed, [&](std::size_t) { return place; });
-            three_places here(placed);
+            several_places here(placed);
             here.run({floats({in[0], in[1], in[2]}), graft::tensor::scalar(chosen)});
             for (std::size_t i = 0; i < 3; ++i) {
                 const double e = std::exp(-static_cast<double>(in[i]));
@@ -189,7 +156,7 @@ TEST_CASE("a node that asks for a place which there is not is refused by its nam
     graft::graph g = bound(convolutions());
     g.nodes[1].place = 7;
     g.nodes[1].name = "astray";
-    three_places here(g);
+    several_places here(g);
     const auto inputs = nets::inputs_of(graft::load(bound(convolutions())), 1);
     std::vector<graft::tensor_view> views{view(inputs[0])};
     const graft::status refused = here.runner->run(views.data());

@@ -238,11 +238,27 @@ private:
 
     status run_steps() {
         const run_environment around = environment();
-        for (const plan_segment& s : now_->source->segments) GRAFT_TRY(now_->at[s.place]->run(s.first, s.last, around));
+        GRAFT_TRY(run_segments(around));
         status late = run_late_nodes();
         if (late.ok()) late = finish_outputs();
         for (tensor& t : late_) t = tensor();
         return late;
+    }
+
+    // Each is begun when those that it waits for have ended; places run beside each other. None runs any more when this returns.
+    status run_segments(const run_environment& around) {
+        const std::vector<plan_segment>& segments = now_->source->segments;
+        const int count = static_cast<int>(segments.size());
+        status failed;
+        for (int k = 0; k < count && failed.ok(); ++k) {
+            const plan_segment& s = segments[static_cast<std::size_t>(k)];
+            for (std::size_t i = 0; i < s.after.size() && failed.ok(); ++i)
+                failed = now_->at[segments[static_cast<std::size_t>(s.after[i])].place]->finish(s.after[i]);
+            if (failed.ok()) failed = now_->at[s.place]->start(k, around);
+        }
+        for (const auto& at : now_->at)
+            if (status ended = at ? at->finish(count) : status(); failed.ok()) failed = std::move(ended);
+        return failed;
     }
 
     status prepare_outputs() {

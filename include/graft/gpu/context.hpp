@@ -117,12 +117,14 @@ class cuda_context final : public device_context {
 public:
     static result<std::unique_ptr<device_context>> make(std::shared_ptr<cuda_device> on, std::shared_ptr<const plan> p, place_id place, cuda_state* state);
     ~cuda_context();
-    inline status run(int first, int last, const run_environment& around) override { return run_segment(first, last, around); }
+    inline status start(int number, const run_environment& around) override { return start_segment(number, around); }
+    inline status finish(int number) override { return finish_segments(number); }
     inline status expect(std::int64_t input, const void* address) override { return stage(input, address); }
 
 private:
     // A run of device steps between host steps.
     struct segment {
+        int number = 0;  // in plan::segments
         int first = 0, last = 0;
         std::vector<std::size_t> up, down;        // its copies, by step
         std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
@@ -139,7 +141,9 @@ private:
         const void *holds = nullptr, *next = nullptr;  // host addresses: of what is there or on its way, and of what the next run will take
     };
 
-    status run_segment(int first, int last, const run_environment& around);
+    status start_segment(int number, const run_environment& around);
+    status finish_segments(int number);
+    status settle();
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
     status bring(const void* from, executor& pool);
@@ -166,11 +170,14 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
-    std::unique_ptr<staged_input> ahead_;   // once somebody has told what comes next,
-    bool told_ = false;                     // where it can be brought ahead
-    std::vector<std::int64_t> staged_;      // of each copy step, its place in pinned memory
-    std::vector<device_address> state_at_;  // of each input of the graph that is state
-    std::vector<device_address> in_, out_;  // of the step that is enqueued
+    std::vector<segment*> started_;            // and not finished yet
+    const run_environment* around_ = nullptr;  // of the run that they are part of
+    status brought_;                           // of what was brought ahead meanwhile
+    std::unique_ptr<staged_input> ahead_;      // once somebody has told what comes next,
+    bool told_ = false;                        // where it can be brought ahead
+    std::vector<std::int64_t> staged_;         // of each copy step, its place in pinned memory
+    std::vector<device_address> state_at_;     // of each input of the graph that is state
+    std::vector<device_address> in_, out_;     // of the step that is enqueued
     const libraries* libraries_ = nullptr;
     // Of kernels with checks: a word that says whether there was a fault, and one for each fault, by step. They are 0 but in the run that has
     // met one; `unclean_`: an earlier run may not have ended like that.

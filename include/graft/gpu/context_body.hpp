@@ -158,19 +158,21 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
     const std::vector<step>& steps = plan_->steps;
     staged_.assign(steps.size(), 0);
     std::size_t most = 1;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        if (steps[i].place != place_) continue;
-        if (i == 0 || steps[i - 1].place != place_) {
-            segments_.emplace_back();
-            segments_.back().first = static_cast<int>(i);
-        }
+    for (std::size_t k = 0; k < plan_->segments.size(); ++k) {
+        const plan_segment& planned = plan_->segments[k];
+        if (planned.place != place_) continue;
+        segments_.emplace_back();
         segment& s = segments_.back();
-        s.last = static_cast<int>(i) + 1;
-        most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
-        if (!detail::kernel_of(steps[i]).copies) continue;
-        staged_[i] = pinned;
-        (detail::brings(steps[i]) ? s.up : s.down).push_back(i);
-        pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
+        s.number = static_cast<int>(k);
+        s.first = planned.first;
+        s.last = planned.last;
+        for (std::size_t i = static_cast<std::size_t>(s.first); i < static_cast<std::size_t>(s.last); ++i) {
+            most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
+            if (!detail::kernel_of(steps[i]).copies) continue;
+            staged_[i] = pinned;
+            (detail::brings(steps[i]) ? s.up : s.down).push_back(i);
+            pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
+        }
     }
     in_.resize(most);
     out_.resize(most);
@@ -207,7 +209,6 @@ GRAFT_INLINE status cuda_context::read_faults(const segment& s) {
         for (std::size_t k = 0; k < checked.size(); ++k)
             if (const std::uint64_t word = words[fault_at_[static_cast<std::size_t>(i)] + k]) return fault_of(checked[k], word);
     }
-    unclean_ = false;
     return {};
 }
 
@@ -240,14 +241,14 @@ GRAFT_INLINE device_address cuda_context::address(const slot& s) const {
     }
 }
 
-GRAFT_INLINE status cuda_context::run_segment(int first, int last, const run_environment& around) {
+GRAFT_INLINE status cuda_context::start_segment(int number, const run_environment& around) {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
     segment* found = nullptr;
     for (segment& s : segments_)
-        if (s.first == first && s.last == last) found = &s;
-    if (!found) return fail(errc::internal, on_->name(), "steps were run that were not planned together");
+        if (s.number == number) found = &s;
+    if (!found) return fail(errc::internal, on_->name(), "a segment of another place was started here");
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
@@ -265,22 +266,40 @@ GRAFT_INLINE status cuda_context::run_segment(int first, int last, const run_env
         const int ended = d.cuStreamSynchronize(stream_.get());
         return is_lost(ended) ? driver_status(d, ended, on_->name(), "running the network") : std::move(launched);
     }
-    status brought;
-    if (ahead && ahead_->next) {
-        brought = bring(ahead_->next, around.pool);
-        ahead_->next = nullptr;
-    }
+    around_ = &around;
+    started_.push_back(found);
+    if (!ahead || !ahead_->next) return {};
+    brought_ = bring(ahead_->next, around.pool);
+    ahead_->next = nullptr;
+    return {};
+}
+
+// All that was started has ended when the stream has.
+GRAFT_INLINE status cuda_context::finish_segments(int number) {
+    if (started_.empty() || started_.front()->number > number) return {};
+    status ended = settle();
+    started_.clear();
+    return ended;
+}
+GRAFT_INLINE status cuda_context::settle() {
+    const api::driver_functions& d = on_->driver();
+    current_context now(d, on_->context());
+    GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
     GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
             const slot& s = plan_->value_slots[plan_->lowered.inputs[pair.input]];
-            if (s.place == place_) state_->changed(around.address(s));
+            if (s.place == place_) state_->changed(around_->address(s));
         }
-    GRAFT_TRY(read_faults(*found));
-    for (std::size_t i : found->down)
-        detail::copy_bytes(around.address(steps[i].out[0]), pinned_.data() + staged_[i], detail::copied_bytes(steps[i]), around.pool);
-    return brought;
+    for (const segment* s : started_) GRAFT_TRY(read_faults(*s));
+    unclean_ = false;
+    for (const segment* s : started_)
+        for (std::size_t i : s->down) {
+            const step& copy = plan_->steps[i];
+            detail::copy_bytes(around_->address(copy.out[0]), pinned_.data() + staged_[i], detail::copied_bytes(copy), around_->pool);
+        }
+    return std::move(brought_);
 }
 
 GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
@@ -290,7 +309,8 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
         std::lock_guard<std::mutex> guard(on_->enqueueing());
         // The first run lets libraries load what they need, which they may not do while a graph is made.
         if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
-        if (faults_.bytes() && unclean_)
+        // Segments that were started and not looked at yet say to this one whether they have met a fault.
+        if (faults_.bytes() && unclean_ && started_.empty())
             GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(),
                           "clearing what kernels report");
         unclean_ = true;

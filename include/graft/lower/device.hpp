@@ -91,9 +91,13 @@ public:
 class device_context {
 public:
     inline virtual ~device_context() {}
-    /// Runs the steps [first, last) of the plan, all of them at its place, and returns when what they bring to the host is there.
-    /// Errors: op.*, memory.*, device.*.
-    inline virtual status run(int first, int last, const run_environment& around) = 0;
+    /// Begins the steps of plan::segments[segment], all of them at its place and behind those that it was given before; they may still run when it
+    /// returns. What they read of other places is there, and so is `around` until `finish`. Where it fails, none of them runs. Errors: op.*,
+    /// memory.*, device.*.
+    inline virtual status start(int segment, const run_environment& around) = 0;
+    /// Returns when the segments that it was given have ended, as far as `segment`, and others may read what they made. The first failure of
+    /// them is told once, and steps behind it may not have run. Errors: op.*, memory.*, device.*.
+    inline virtual status finish(int segment) = 0;
     /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
     /// next run computes. A run whose input lies elsewhere takes it from there.
     inline virtual status expect(std::int64_t, const void*) { return {}; }

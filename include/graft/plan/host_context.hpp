@@ -1,12 +1,18 @@
 // Runs host kernels, one after the other, on the memory of a place.
 #pragma once
 
+#include "../core/start_thread.hpp"
 #include "plan.hpp"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// A place whose kernels read and write the host's memory. The host's own arena is the caller's; any other place has one of its own, from its
-/// first run on.
+/// A place whose kernels read and write the host's memory. The host itself, place 0, runs on the caller's thread, in the caller's arena. Any other
+/// has a thread and an arena of its own, from its first run on; where the system gives no thread, it runs on the caller's too.
 class host_context final : public device_context {
 public:
     host_context(std::shared_ptr<const plan> p, place_id place) : plan_(std::move(p)), place_(place) {
@@ -16,15 +22,98 @@ public:
         in_.resize(most);
         out_.resize(most);
     }
+    ~host_context() {
+        if (!thread_.joinable()) return;
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            closing_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
 
-    inline status run(int first, int last, const run_environment& around) override {
-        const auto bytes = static_cast<std::size_t>(plan_->places[place_].arena_bytes);
-        if (place_ && arena_.bytes() < bytes) GRAFT_TRY_ASSIGN(arena_, buffer::allocate(bytes, around.budget));
-        std::byte* const arena = place_ ? arena_.data() : around.arena;
+    inline status start(int segment, const run_environment& around) override {
+        if (!place_) return run(segment, around);
+        if (!own_) GRAFT_TRY(take_own(around));
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            around_ = &around;
+            waiting_.push_back(segment);
+        }
+        if (thread_.joinable())
+            changed_.notify_all();
+        else
+            run_next();
+        return {};
+    }
+    inline status finish(int segment) override {
+        if (!place_) return {};
+        std::unique_lock<std::mutex> guard(lock_);
+        changed_.wait(guard, [&] { return ended_ == waiting_.size() || waiting_[ended_] > segment; });
+        if (ended_ == waiting_.size()) {
+            waiting_.clear();
+            ended_ = 0;
+            failing_ = false;
+        }
+        return std::move(failed_);
+    }
+
+private:
+    // What a place beside the host keeps from run to run.
+    struct own_means {
+        buffer arena;
+        scratch_store scratch;
+        pool_executor pool;
+        explicit own_means(int threads) : pool(threads) {}
+    };
+
+    status take_own(const run_environment& around) {
+        auto made = std::make_unique<own_means>(around.pool.threads());
+        GRAFT_TRY_ASSIGN(made->arena, buffer::allocate(static_cast<std::size_t>(plan_->places[place_].arena_bytes), around.budget));
+        own_ = std::move(made);
+        detail::start_thread(thread_, [this] { serve(); });
+        return {};
+    }
+    void serve() {
+        for (;;) {
+            {
+                std::unique_lock<std::mutex> guard(lock_);
+                changed_.wait(guard, [&] { return closing_ || ended_ < waiting_.size(); });
+                if (closing_) return;
+            }
+            run_next();
+        }
+    }
+    // Segments behind one that has failed end without a run.
+    void run_next() {
+        std::unique_lock<std::mutex> guard(lock_);
+        const int segment = waiting_[ended_];
+        const run_environment& given = *around_;
+        status done;
+        if (!failing_) {
+            guard.unlock();
+            // Bodies run late, and what runs late runs at place 0.
+            const run_environment around{given.planned, given.arena, given.inputs,   given.outputs, own_->pool,
+                                         given.limit,   nullptr,     &own_->scratch, given.budget};
+            done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
+            guard.lock();
+        }
+        if (!done.ok()) {
+            failed_ = std::move(done);
+            failing_ = true;
+        }
+        ++ended_;
+        guard.unlock();
+        changed_.notify_all();
+    }
+
+    status run(int segment, const run_environment& around) {
+        const plan_segment& steps = plan_->segments[static_cast<std::size_t>(segment)];
+        std::byte* const arena = place_ ? own_->arena.data() : around.arena;
         const auto resolve = [&](const slot& s) -> tensor_view {
             return {s.prototype.type, s.prototype.extents, s.kind == slot_kind::arena && s.place == place_ ? arena + s.index : around.address(s)};
         };
-        for (int i = first; i < last; ++i) {
+        for (int i = steps.first; i < steps.last; ++i) {
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
             for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = resolve(s.out[k]);
@@ -35,11 +124,19 @@ public:
         return {};
     }
 
-private:
     std::shared_ptr<const plan> plan_;
     place_id place_;
-    buffer arena_;
     std::vector<tensor_view> in_, out_;
+    std::unique_ptr<own_means> own_;
+    std::thread thread_;
+    // Between the caller and the thread: segments of this run, how many of them have ended, and what a failed one said.
+    std::mutex lock_;
+    std::condition_variable changed_;
+    const run_environment* around_ = nullptr;
+    std::vector<int> waiting_;
+    std::size_t ended_ = 0;
+    bool closing_ = false, failing_ = false;
+    status failed_;
 };
 
 GRAFT_END_NAMESPACE

@@ -8,6 +8,7 @@
 #include "memory.hpp"
 #include "place.hpp"
 #include "plan.hpp"
+#include "segments.hpp"
 
 #include <string>
 #include <utility>
@@ -37,7 +38,6 @@ public:
         GRAFT_TRY(place_values());
         find_last_readers();
         finish_slots();
-        find_segments();
         return {};
     }
 
@@ -167,12 +167,21 @@ private:
         }
         p_.steps = std::move(kept);
 
+        std::vector<value_id> memory(g_.values.size());
+        for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = root(static_cast<value_id>(i));
+        const segment_order order(p_, memory);
         for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
-            const node& n = g_.nodes[static_cast<std::size_t>(p_.steps[static_cast<std::size_t>(i)].node)];
-            for (value_id id : n.outputs)
-                if (id != no_value) first[id] = last[id] = i;
+            const step& s = p_.steps[static_cast<std::size_t>(i)];
+            const node& n = g_.nodes[static_cast<std::size_t>(s.node)];
+            // What another place reads or writes is taken for as long as that may last.
+            const auto until = [&](value_id id) { last[id] = std::max(last[id], at(id).place == s.place ? i : order.behind(at(id).place, i)); };
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                first[id] = at(id).place == s.place ? i : order.beside(at(id).place, i);
+                until(id);
+            }
             for (value_id id : n.inputs)
-                if (id != no_value) last[root(id)] = i;
+                if (id != no_value) until(root(id));
         }
         // What late nodes and the caller read stays until the end.
         const auto keep = [&](value_id id) {
@@ -277,13 +286,6 @@ private:
         std::vector<slot> all;
         for (std::size_t i = 0; i < g_.values.size(); ++i) all.push_back(slot_of(static_cast<value_id>(i)));
         p_.value_slots = std::move(all);
-    }
-
-    void find_segments() {
-        for (std::size_t i = 0; i < p_.steps.size(); ++i) {
-            if (p_.segments.empty() || p_.segments.back().place != p_.steps[i].place) p_.segments.push_back({p_.steps[i].place, static_cast<int>(i), 0});
-            p_.segments.back().last = static_cast<int>(i) + 1;
-        }
     }
 
     plan& p_;

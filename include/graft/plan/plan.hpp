@@ -32,10 +32,11 @@ struct step {
     std::uint64_t seed = 0;
 };
 
-/// Steps in a row at one place.
+/// Steps in a row at one place. Segments of one place run in their order; those of others at the same time, but for what it waits for.
 struct plan_segment {
     place_id place = 0;
     int first = 0, last = 0;  ///< [first, last) of plan::steps
+    std::vector<int> after;   ///< segments of other places that have to end before it starts
 };
 
 /// A device as a plan uses it.
