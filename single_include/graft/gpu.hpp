@@ -16740,14 +16740,14 @@ private:
     device_memory arena_;
     pinned_memory pinned_;
     std::vector<segment> segments_;
-    std::vector<segment*> started_;  // and not finished yet
+    std::vector<segment*> started_;            // and not finished yet
     const run_environment* around_ = nullptr;  // of the run that they are part of
     status brought_;                           // of what was brought ahead meanwhile
-    std::unique_ptr<staged_input> ahead_;   // once somebody has told what comes next,
-    bool told_ = false;                     // where it can be brought ahead
-    std::vector<std::int64_t> staged_;      // of each copy step, its place in pinned memory
-    std::vector<device_address> state_at_;  // of each input of the graph that is state
-    std::vector<device_address> in_, out_;  // of the step that is enqueued
+    std::unique_ptr<staged_input> ahead_;      // once somebody has told what comes next,
+    bool told_ = false;                        // where it can be brought ahead
+    std::vector<std::int64_t> staged_;         // of each copy step, its place in pinned memory
+    std::vector<device_address> state_at_;     // of each input of the graph that is state
+    std::vector<device_address> in_, out_;     // of the step that is enqueued
     const libraries* libraries_ = nullptr;
     // Of kernels with checks: a word that says whether there was a fault, and one for each fault, by step. They are 0 but in the run that has
     // met one; `unclean_`: an earlier run may not have ended like that.

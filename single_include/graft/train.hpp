@@ -24155,7 +24155,7 @@ private:
                 if (id != no_value) ready[id] = i;
             if ((n.op->flags & op_flag::view) && n.outputs[0] != no_value && n.inputs[0] != no_value) root[n.outputs[0]] = root[n.inputs[0]];
         }
-        std::vector<std::pair<std::size_t, node>> order;
+        std::vector<std::pair<std::size_t, std::size_t>> order;
         for (std::size_t i = 0; i < g_.nodes.size(); ++i) {
             std::size_t key = 2 * i;
             if (i >= first_update) {
@@ -24165,10 +24165,12 @@ private:
                 for (value_id id : g_.nodes[i].outputs)
                     if (id != no_value) ready[id] = key / 2;
             }
-            order.emplace_back(key, std::move(g_.nodes[i]));
+            order.emplace_back(key, i);
         }
-        std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        for (std::size_t i = 0; i < order.size(); ++i) g_.nodes[i] = std::move(order[i].second);
+        std::sort(order.begin(), order.end());
+        std::vector<node> ordered;
+        for (const auto& entry : order) ordered.push_back(std::move(g_.nodes[entry.second]));
+        g_.nodes = std::move(ordered);
     }
 
     graph g_;

@@ -78,8 +78,8 @@ public:
         edit(by, [&] { by.outputs[0] = y; });
     }
     // New nodes are in the graph when `finish` has been called.
-    void insert_before(const node& n, node added) { inserted_.emplace_back(place_of(n), std::move(added)); }
-    void insert_behind(const node& n, node added) { inserted_.emplace_back(place_of(n) + 1, std::move(added)); }
+    void insert_before(const node& n, node added) { insert(place_of(n), std::move(added)); }
+    void insert_behind(const node& n, node added) { insert(place_of(n) + 1, std::move(added)); }
 
     value& at(value_id id) { return g.at(id); }
     node* maker(value_id id) { return position(id) < 0 ? nullptr : &g.nodes[position(id)]; }
@@ -158,14 +158,15 @@ public:
         return a ? a->real : otherwise;
     }
     void finish() {
-        std::stable_sort(inserted_.begin(), inserted_.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+        std::sort(order_.begin(), order_.end());
         std::vector<node> kept;
-        auto next = inserted_.begin();
+        auto next = order_.begin();
         for (std::size_t i = 0; i <= g.nodes.size(); ++i) {
-            for (; next != inserted_.end() && next->first == i; ++next) kept.push_back(std::move(next->second));
+            for (; next != order_.end() && next->first == i; ++next) kept.push_back(std::move(inserted_[next->second]));
             if (i < g.nodes.size() && !g.nodes[i].op_type.empty()) kept.push_back(std::move(g.nodes[i]));
         }
         inserted_.clear();
+        order_.clear();
         g.nodes = std::move(kept);
         index();
     }
@@ -174,6 +175,10 @@ public:
     const place_id on_;
 
 private:
+    void insert(std::size_t before, node added) {
+        order_.emplace_back(before, inserted_.size());
+        inserted_.push_back(std::move(added));
+    }
     static attribute& attribute_of(node& n, const char* name) {
         for (attribute& a : n.attributes)
             if (a.name == name) return a;
@@ -214,9 +219,10 @@ private:
             if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
     }
 
-    std::vector<int> maker_, uses_;                       // by value
-    std::vector<std::vector<int>> readers_;               // by value; empty until somebody asks
-    std::vector<std::pair<std::size_t, node>> inserted_;  // each with the node that it goes before
+    std::vector<int> maker_, uses_;          // by value
+    std::vector<std::vector<int>> readers_;  // by value; empty until somebody asks
+    std::vector<node> inserted_;
+    std::vector<std::pair<std::size_t, std::size_t>> order_;  // of each that is inserted: the node that it goes before, and its own number
     std::vector<value_id> ids_;
 };
 
