@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -174,7 +173,8 @@ int start(int argc, char** argv) {
     while (!app.got_subcommand(verbs[chosen].name)) ++chosen;
     graft::result<int> done = actions[chosen](common);
     if (!done.ok()) return report(done.error());
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) return report(graft::fail(graft::errc::file_write, "standard output", std::strerror(errno)).error());
+    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+        return report(graft::fail(graft::errc::file_write, "standard output", graft::detail::system_message()).error());
     return done.value();
 }
 

@@ -163,13 +163,13 @@ graft::result<std::string> new_files::write(const std::string& folder, const std
         const std::string path = graft::join_path(folder, name.substr(0, stem) + (number > 1 ? "-" + std::to_string(number) : "") + name.substr(stem));
         std::FILE* const file = create(path);
         if (!file && errno == EEXIST) continue;
-        if (!file) return graft::fail(graft::errc::file_write, path, std::strerror(errno));
+        if (!file) return graft::fail(graft::errc::file_write, path, graft::detail::system_message());
         const bool written = std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
         const int why = errno;
         const bool closed = std::fclose(file) == 0;
         if (written && closed) return path;
         std::remove(path.c_str());
-        return graft::fail(graft::errc::file_write, path, std::strerror(written ? errno : why));
+        return graft::fail(graft::errc::file_write, path, graft::detail::system_message(written ? errno : why));
     }
 }
 

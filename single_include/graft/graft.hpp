@@ -227,6 +227,7 @@
 #define GRAFT_FORCE_INLINE inline
 #endif
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -432,6 +433,9 @@ inline void must(status s) {
 std::string escape(const std::string& text);
 
 namespace detail {
+// What the system says of an error of its own. std::strerror's text lies where another thread may write the next.
+std::string system_message(int number = errno);
+
 // memory.oom for a std::bad_alloc that was caught: throws none itself. The name of a function or a path says where it was.
 status out_of_memory(const char* where) noexcept;
 inline status out_of_memory(const std::string& where) noexcept { return out_of_memory(where.c_str()); }
@@ -476,6 +480,8 @@ GRAFT_MEMORY_CATCH(where)
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <cstring>
+
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE const char* text(errc code) noexcept {
@@ -500,6 +506,21 @@ GRAFT_INLINE std::string escape(const std::string& raw) {
     }
     if (raw.size() > 200) out += "...";
     return out;
+}
+
+namespace detail {
+// strerror_r has two forms: GNU's answers with the text, POSIX's writes it into `own`.
+inline const char* answered_text(const char* text, const char*) noexcept { return text; }
+inline const char* answered_text(int, const char* own) noexcept { return own; }
+}  // namespace detail
+
+GRAFT_INLINE GRAFT_COLD std::string detail::system_message(int number) {
+#ifdef _WIN32
+    return std::strerror(number);  // here each thread has its own
+#else
+    char own[256] = "";
+    return answered_text(::strerror_r(number, own, sizeof own), own);
+#endif
 }
 
 GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
@@ -1190,8 +1211,6 @@ GRAFT_END_NAMESPACE
 #endif
 #endif
 
-#include <cerrno>
-#include <cstring>
 #include <sys/stat.h>
 
 GRAFT_BEGIN_NAMESPACE
@@ -1202,21 +1221,21 @@ GRAFT_INLINE result<std::string> read_file(const std::string& path, std::int64_t
 #if !defined(_WIN32)
     // Asked before opening: to open a FIFO would wait for ever.
     struct stat about;
-    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, detail::system_message());
     if (S_ISDIR(about.st_mode)) return fail(cannot_open, path, "this is a folder, and a file is wanted");
     if (!S_ISREG(about.st_mode)) return fail(cannot_open, path, "not a regular file");
     if (about.st_size > most) return fail(too_large, path, std::to_string(about.st_size) + " bytes; the limit is " + std::to_string(most));
     guess = static_cast<std::size_t>(about.st_size);
 #endif
     detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
-    if (!file.is_open()) return fail(cannot_open, path, std::strerror(errno));
+    if (!file.is_open()) return fail(cannot_open, path, detail::system_message());
     std::string bytes;
     std::size_t have = 0;
     // One byte more than the file has, so that the first read meets its end.
     for (std::size_t step = guess + 1; static_cast<std::int64_t>(have) <= most; step = 65536) {
         bytes.resize(have + step);
         const std::int64_t got = file.read(&bytes[have], step);
-        if (got < 0) return fail(cannot_open, path, std::string("reading failed: ") + std::strerror(errno));
+        if (got < 0) return fail(cannot_open, path, "reading failed: " + detail::system_message());
         have += static_cast<std::size_t>(got);
         if (static_cast<std::size_t>(got) < step) break;
     }
@@ -1231,16 +1250,16 @@ GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
 #if defined(_WIN32)
     struct _stat64 about;
-    if (::_stat64(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (::_stat64(path.c_str(), &about) != 0) return fail(cannot_open, path, detail::system_message());
     const bool regular = (about.st_mode & _S_IFMT) == _S_IFREG;
 #else
     struct stat about;
-    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, detail::system_message());
     const bool regular = S_ISREG(about.st_mode);
 #endif
     if (!regular) return fail(cannot_open, path, "not a regular file");
     detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::read);
-    if (!file.is_open()) return fail(cannot_open, path, std::strerror(errno));
+    if (!file.is_open()) return fail(cannot_open, path, detail::system_message());
     const std::int64_t size = about.st_size;
     std::uint64_t hash = static_cast<std::uint64_t>(size);
     char bytes[part];
@@ -1249,7 +1268,7 @@ GRAFT_INLINE result<std::uint64_t> file_tag(const std::string& path, errc cannot
         const std::int64_t at = wanted < done ? done : wanted, left = size - at < part ? size - at : part;
         if (left <= 0) break;
         const std::int64_t got = file.seek(at) ? file.read(bytes, static_cast<std::size_t>(left)) : -1;
-        if (got < 0) return fail(cannot_open, path, std::string("reading failed: ") + std::strerror(errno));
+        if (got < 0) return fail(cannot_open, path, "reading failed: " + detail::system_message());
         hash = xxh64(bytes, static_cast<std::size_t>(got), hash);
         done = at + left;
     }
@@ -25223,7 +25242,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
                                                                                      errc too_large) GRAFT_MEMORY_TRY {
     detail::descriptor from(descriptor);
     struct stat info;
-    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, detail::system_message());
     if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
     if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
     if (info.st_size > most)
@@ -25244,7 +25263,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
     file->data_ = copy;
     const std::int64_t got = from.read(copy, file->size_);
-    if (got < 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (got < 0) return fail(errc::file_open, name, detail::system_message());
     if (static_cast<std::size_t>(got) < file->size_) return fail(errc::file_open, name, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
@@ -25254,12 +25273,14 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
     const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-    if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
+    if (descriptor < 0) return fail(errc::file_open, path, detail::system_message());
     return from_descriptor(descriptor, path, most, too_large);
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) { return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno)); }
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + detail::system_message());
+}
 
 GRAFT_INLINE atomic_file::~atomic_file() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -25322,7 +25343,7 @@ GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
-    if (!stream) return fail(errc::file_open, path, std::strerror(errno));
+    if (!stream) return fail(errc::file_open, path, detail::system_message());
     struct closer {
         std::FILE* stream;
         ~closer() { std::fclose(stream); }
@@ -25342,7 +25363,9 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) { return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno)); }
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + detail::system_message());
+}
 
 GRAFT_INLINE atomic_file::~atomic_file() {
     if (stream_) std::fclose(static_cast<std::FILE*>(stream_));
@@ -25494,16 +25517,16 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
 #else
     detail::descriptor_guard folder, file;
     folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (folder.value < 0) return fail(errc::file_open, directory, std::strerror(errno));
+    if (folder.value < 0) return fail(errc::file_open, directory, detail::system_message());
     file.value = detail::open_beneath(folder.value, path);
     if (file.value < 0) {
         const int reason = errno;
         for (const int refused : {ELOOP, EMLINK, EXDEV, ENOTDIR, ENAMETOOLONG, ENXIO, EAGAIN})
             if (reason == refused) return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
-        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
+        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + detail::system_message(reason));
     }
     struct stat info;
-    if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, std::strerror(errno));
+    if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, detail::system_message());
     if (!S_ISREG(info.st_mode)) return fail(errc::external_path, where, "this is not a regular file");
     if (info.st_nlink != 1) return fail(errc::external_path, where, "the file has more than one hard link");
     const int descriptor = file.value;

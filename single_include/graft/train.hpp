@@ -1483,7 +1483,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
 #else
         const int made = ::mkdir(part.c_str(), mode);
 #endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, "the folder cannot be made: " + detail::system_message());
     }
     return {};
 }
@@ -1533,7 +1533,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
-    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, detail::system_message());
     folder_entry entry;
     entry.name = path;
     detail::describe(about, entry);
@@ -1544,7 +1544,7 @@ GRAFT_MEMORY_CATCH(path)
 GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, detail::system_message());
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -1573,7 +1573,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
             entry.what = errno == ENOENT || errno == ELOOP ? "a broken link" : "not to be looked at";
         entries.push_back(std::move(entry));
     }
-    if (errno != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (errno != 0) return fail(cannot_open, path, detail::system_message());
     detail::sort_entries(entries);
     return entries;
 }
@@ -1607,7 +1607,7 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     }
     _finddata64i32_t found;
     const std::intptr_t search = _findfirst64i32(plain.c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    if (search == -1) return fail(cannot_open, path, detail::system_message());
     _findclose(search);
     detail::describe(found, entry);
     // The path itself was chosen by the caller: a link there is followed.
@@ -1621,7 +1621,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
     const std::intptr_t search = _findfirst64i32(join_path(path, "*").c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    if (search == -1) return fail(cannot_open, path, detail::system_message());
     do {
         if (!std::strcmp(found.name, ".") || !std::strcmp(found.name, "..")) continue;
         if (entries.size() >= most) {
@@ -1758,7 +1758,6 @@ GRAFT_END_NAMESPACE
 // Files of raw pixels that may be gzipped (RFC 1952): read whole, unpacked to exactly the size that is expected.
 
 
-#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -1786,10 +1785,10 @@ public:
     // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open, memory.oom.
     static result<std::string> peek(const std::string& path, std::size_t n) {
         const descriptor from = descriptor::open(path, descriptor::use::read);
-        if (!from.is_open()) return fail(errc::data_open, path, std::strerror(errno));
+        if (!from.is_open()) return fail(errc::data_open, path, detail::system_message());
         std::string bytes(std::size_t(1) << 16, '\0');
         const std::int64_t have = from.read(&bytes[0], bytes.size());
-        if (have < 0) return fail(errc::data_open, path, std::string("reading failed: ") + std::strerror(errno));
+        if (have < 0) return fail(errc::data_open, path, "reading failed: " + detail::system_message());
         bytes.resize(static_cast<std::size_t>(have));
         raw_file file;
         file.path_ = path;
@@ -3970,37 +3969,37 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
     s.path = folder + "/pictures.graftcache";
     s.most = most;
     if (folder.find('\0') != std::string::npos) return fail(errc::file_open, folder, "a path cannot hold a NUL byte");
-    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(errc::file_open, folder, std::strerror(errno));
+    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(errc::file_open, folder, detail::system_message());
     const auto open_it = [&](int flags) { return detail::uninterrupted([&] { return ::open(s.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); }); };
     s.descriptor = open_it(O_RDWR | O_CREAT);
     const bool write = s.descriptor >= 0 && detail::uninterrupted([&] { return ::flock(s.descriptor, LOCK_EX | LOCK_NB); }) == 0;
     if (s.descriptor < 0) s.descriptor = open_it(O_RDONLY);
     struct stat about;
-    if (s.descriptor < 0 || ::fstat(s.descriptor, &about) != 0) return fail(errc::file_open, s.path, std::strerror(errno));
+    if (s.descriptor < 0 || ::fstat(s.descriptor, &about) != 0) return fail(errc::file_open, s.path, detail::system_message());
     if (!S_ISREG(about.st_mode)) return fail(errc::file_open, s.path, "this is not a regular file");
     if (!write) s.trouble = "another process adds to it, or it cannot be written";
     std::int64_t size = about.st_size;
     char head[sizeof detail::cache_head];
     if (size < static_cast<std::int64_t>(sizeof head) && write) {
-        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0)) return fail(errc::file_write, s.path, std::strerror(errno));
+        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0)) return fail(errc::file_write, s.path, detail::system_message());
         size = sizeof head;
     }
     const bool read = detail::read_at(s.descriptor, head, sizeof head, 0);
-    if (!read && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+    if (!read && errno) return fail(errc::file_open, s.path, detail::system_message());
     if (!read || std::memcmp(head, detail::cache_head, sizeof head) != 0)
         return fail(errc::file_open, s.path, "this is not a cache of pictures, or one of another version; remove it or name another folder");
     s.end = sizeof head;
     for (state::entry place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
         const bool got = detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end);
         // What could not be read just now is not cut off as what is damaged.
-        if (!got && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+        if (!got && errno) return fail(errc::file_open, s.path, detail::system_message());
         if (!got || !place.head.valid() || place.head.total() > size - s.end) break;
         place.at = s.end;
         place.checked = false;
         s.index[{place.head.first, place.head.second}] = place;  // the last one counts: it was put because the others were damaged
     }
     if (write && s.end < size && detail::uninterrupted([&] { return ::ftruncate(s.descriptor, s.end); }) != 0)
-        return fail(errc::file_write, s.path, std::strerror(errno));
+        return fail(errc::file_write, s.path, detail::system_message());
     return cache;
 }
 GRAFT_MEMORY_CATCH(folder)
@@ -4081,7 +4080,7 @@ GRAFT_INLINE void image_cache::state::put(const key& name, const image& picture)
     const bool good = detail::write_at(descriptor, picture.data(), bytes, pixels) &&
                       detail::write_at(descriptor, zeros, place.at + place.head.total() - pixels - bytes, pixels + bytes) &&
                       detail::write_at(descriptor, &place.head, sizeof place.head, place.at);
-    const std::string why = good ? "" : std::strerror(errno);
+    const std::string why = good ? "" : detail::system_message();
     if (!good && detail::uninterrupted([&] { return ::ftruncate(descriptor, place.at); }) != 0) {
         // The next process to open it cuts it off.
     }
@@ -22002,7 +22001,6 @@ GRAFT_END_NAMESPACE
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #if defined(_WIN32)
 #include <fcntl.h>
@@ -22032,7 +22030,7 @@ public:
     status commit(const std::string& previous, bool keep);
 
 private:
-    status failed(const char* what) const { return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno)); }
+    status failed(const char* what) const { return fail(errc::checkpoint_write, path_, std::string(what) + ": " + detail::system_message()); }
     status sync_and_close();
     status keep_previous(const std::string& previous);
 
@@ -25348,9 +25346,6 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
-#include <cerrno>
-#include <cstring>
-
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -25361,13 +25356,13 @@ GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
 
 GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
     if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
-    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, "writing failed: " + detail::system_message());
     return {};
 }
 
 GRAFT_INLINE status log_file::close() {
     const int file = std::exchange(file_, -1);
-    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, "closing failed: " + detail::system_message());
     return {};
 }
 
@@ -25408,7 +25403,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -25438,7 +25432,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
             GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
             GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
         } else if (errno != ENOENT)
-            return fail(errc::file_open, path, std::strerror(errno));
+            return fail(errc::file_open, path, detail::system_message());
     }
     if (!old || kept != old->size()) {
         atomic_file cut;
@@ -25449,7 +25443,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
     }
     metrics_log log;
     detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    if (!file.is_open()) return fail(errc::file_write, path, detail::system_message());
     log.file_.begin(std::move(file), path);
     return log;
 }
@@ -26448,7 +26442,6 @@ GRAFT_END_NAMESPACE
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -26503,8 +26496,7 @@ inline status remove_run(const std::string& folder) {
     GRAFT_TRY_ASSIGN(names, run_files(folder));
     for (const std::string& name : names) {
         const std::string path = join_path(folder, name);
-        if (std::remove(path.c_str()) != 0 && errno != ENOENT)
-            return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, "it cannot be removed: " + detail::system_message());
     }
     return {};
 }
@@ -26585,7 +26577,6 @@ GRAFT_END_NAMESPACE
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -26622,7 +26613,7 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
     std::string path;
     detail::descriptor file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    if (!file.is_open()) return fail(errc::file_write, path, detail::system_message());
     made.file_.begin(std::move(file), path);
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
@@ -29208,9 +29199,6 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 
-#include <cerrno>
-#include <cstring>
-
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -29221,13 +29209,13 @@ GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
 
 GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
     if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
-    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, "writing failed: " + detail::system_message());
     return {};
 }
 
 GRAFT_INLINE status log_file::close() {
     const int file = std::exchange(file_, -1);
-    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, "closing failed: " + detail::system_message());
     return {};
 }
 
@@ -29268,7 +29256,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -29298,7 +29285,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
             GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
             GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
         } else if (errno != ENOENT)
-            return fail(errc::file_open, path, std::strerror(errno));
+            return fail(errc::file_open, path, detail::system_message());
     }
     if (!old || kept != old->size()) {
         atomic_file cut;
@@ -29309,7 +29296,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
     }
     metrics_log log;
     detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    if (!file.is_open()) return fail(errc::file_write, path, detail::system_message());
     log.file_.begin(std::move(file), path);
     return log;
 }
@@ -30818,7 +30805,6 @@ GRAFT_END_NAMESPACE
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -30873,8 +30859,7 @@ inline status remove_run(const std::string& folder) {
     GRAFT_TRY_ASSIGN(names, run_files(folder));
     for (const std::string& name : names) {
         const std::string path = join_path(folder, name);
-        if (std::remove(path.c_str()) != 0 && errno != ENOENT)
-            return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, "it cannot be removed: " + detail::system_message());
     }
     return {};
 }
@@ -31360,7 +31345,6 @@ GRAFT_END_NAMESPACE
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -31397,7 +31381,7 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
     std::string path;
     detail::descriptor file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    if (!file.is_open()) return fail(errc::file_write, path, detail::system_message());
     made.file_.begin(std::move(file), path);
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
@@ -31545,7 +31529,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
 #else
         const int made = ::mkdir(part.c_str(), mode);
 #endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, "the folder cannot be made: " + detail::system_message());
     }
     return {};
 }
@@ -31595,7 +31579,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
-    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, detail::system_message());
     folder_entry entry;
     entry.name = path;
     detail::describe(about, entry);
@@ -31606,7 +31590,7 @@ GRAFT_MEMORY_CATCH(path)
 GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, detail::system_message());
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -31635,7 +31619,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
             entry.what = errno == ENOENT || errno == ELOOP ? "a broken link" : "not to be looked at";
         entries.push_back(std::move(entry));
     }
-    if (errno != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (errno != 0) return fail(cannot_open, path, detail::system_message());
     detail::sort_entries(entries);
     return entries;
 }
@@ -31669,7 +31653,7 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     }
     _finddata64i32_t found;
     const std::intptr_t search = _findfirst64i32(plain.c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    if (search == -1) return fail(cannot_open, path, detail::system_message());
     _findclose(search);
     detail::describe(found, entry);
     // The path itself was chosen by the caller: a link there is followed.
@@ -31683,7 +31667,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
     const std::intptr_t search = _findfirst64i32(join_path(path, "*").c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    if (search == -1) return fail(cannot_open, path, detail::system_message());
     do {
         if (!std::strcmp(found.name, ".") || !std::strcmp(found.name, "..")) continue;
         if (entries.size() >= most) {

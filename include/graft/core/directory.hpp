@@ -76,7 +76,7 @@ inline status make_folders(const std::string& path, unsigned mode) {
 #else
         const int made = ::mkdir(part.c_str(), mode);
 #endif
-        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, std::string("the folder cannot be made: ") + std::strerror(errno));
+        if (made != 0 && errno != EEXIST) return fail(errc::file_write, part, "the folder cannot be made: " + detail::system_message());
     }
     return {};
 }
@@ -126,7 +126,7 @@ inline void describe(const struct stat& about, folder_entry& entry) {
 GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_open) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     struct stat about;
-    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (::stat(path.c_str(), &about) != 0) return fail(cannot_open, path, detail::system_message());
     folder_entry entry;
     entry.name = path;
     detail::describe(about, entry);
@@ -137,7 +137,7 @@ GRAFT_MEMORY_CATCH(path)
 GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& path, errc cannot_open, std::size_t most) GRAFT_MEMORY_TRY {
     if (path.find('\0') != std::string::npos) return fail(cannot_open, path, "a path cannot hold a NUL byte");
     DIR* folder = ::opendir(path.c_str());
-    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, std::strerror(errno));
+    if (!folder) return fail(errno == ENOMEM ? errc::memory_oom : cannot_open, path, detail::system_message());
     struct closer {
         DIR* folder;
         ~closer() { ::closedir(folder); }
@@ -166,7 +166,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
             entry.what = errno == ENOENT || errno == ELOOP ? "a broken link" : "not to be looked at";
         entries.push_back(std::move(entry));
     }
-    if (errno != 0) return fail(cannot_open, path, std::strerror(errno));
+    if (errno != 0) return fail(cannot_open, path, detail::system_message());
     detail::sort_entries(entries);
     return entries;
 }
@@ -200,7 +200,7 @@ GRAFT_INLINE result<folder_entry> look_at(const std::string& path, errc cannot_o
     }
     _finddata64i32_t found;
     const std::intptr_t search = _findfirst64i32(plain.c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    if (search == -1) return fail(cannot_open, path, detail::system_message());
     _findclose(search);
     detail::describe(found, entry);
     // The path itself was chosen by the caller: a link there is followed.
@@ -214,7 +214,7 @@ GRAFT_INLINE result<std::vector<folder_entry>> list_folder(const std::string& pa
     std::vector<folder_entry> entries;
     _finddata64i32_t found;
     const std::intptr_t search = _findfirst64i32(join_path(path, "*").c_str(), &found);
-    if (search == -1) return fail(cannot_open, path, std::strerror(errno));
+    if (search == -1) return fail(cannot_open, path, detail::system_message());
     do {
         if (!std::strcmp(found.name, ".") || !std::strcmp(found.name, "..")) continue;
         if (entries.size() >= most) {

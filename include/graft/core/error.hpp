@@ -3,6 +3,7 @@
 
 #include "../config.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -208,6 +209,9 @@ inline void must(status s) {
 std::string escape(const std::string& text);
 
 namespace detail {
+// What the system says of an error of its own. std::strerror's text lies where another thread may write the next.
+std::string system_message(int number = errno);
+
 // memory.oom for a std::bad_alloc that was caught: throws none itself. The name of a function or a path says where it was.
 status out_of_memory(const char* where) noexcept;
 inline status out_of_memory(const std::string& where) noexcept { return out_of_memory(where.c_str()); }
@@ -252,6 +256,8 @@ GRAFT_MEMORY_CATCH(where)
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include <cstring>
+
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE const char* text(errc code) noexcept {
@@ -276,6 +282,21 @@ GRAFT_INLINE std::string escape(const std::string& raw) {
     }
     if (raw.size() > 200) out += "...";
     return out;
+}
+
+namespace detail {
+// strerror_r has two forms: GNU's answers with the text, POSIX's writes it into `own`.
+inline const char* answered_text(const char* text, const char*) noexcept { return text; }
+inline const char* answered_text(int, const char* own) noexcept { return own; }
+}  // namespace detail
+
+GRAFT_INLINE GRAFT_COLD std::string detail::system_message(int number) {
+#ifdef _WIN32
+    return std::strerror(number);  // here each thread has its own
+#else
+    char own[256] = "";
+    return answered_text(::strerror_r(number, own, sizeof own), own);
+#endif
 }
 
 GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {

@@ -179,7 +179,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
                                                                                      errc too_large) GRAFT_MEMORY_TRY {
     detail::descriptor from(descriptor);
     struct stat info;
-    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (::fstat(descriptor, &info) != 0) return fail(errc::file_open, name, detail::system_message());
     if (S_ISDIR(info.st_mode)) return fail(errc::file_open, name, "this is a folder, and a file is wanted");
     if (!S_ISREG(info.st_mode)) return fail(errc::file_open, name, "this is not a regular file");
     if (info.st_size > most)
@@ -200,7 +200,7 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::from_descri
     if (!copy) return fail(errc::memory_oom, name, std::to_string(file->size_) + " bytes could not be had from the system");
     file->data_ = copy;
     const std::int64_t got = from.read(copy, file->size_);
-    if (got < 0) return fail(errc::file_open, name, std::strerror(errno));
+    if (got < 0) return fail(errc::file_open, name, detail::system_message());
     if (static_cast<std::size_t>(got) < file->size_) return fail(errc::file_open, name, "the file became shorter while it was read");
     return std::shared_ptr<const mapped_file>(std::move(file));
 }
@@ -210,12 +210,14 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
     if (path.find('\0') != std::string::npos) return fail(errc::file_open, path, "a path cannot hold a NUL byte");
     // A pipe would block in open: it is refused by fstat instead.
     const int descriptor = detail::uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
-    if (descriptor < 0) return fail(errc::file_open, path, std::strerror(errno));
+    if (descriptor < 0) return fail(errc::file_open, path, detail::system_message());
     return from_descriptor(descriptor, path, most, too_large);
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) { return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno)); }
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + detail::system_message());
+}
 
 GRAFT_INLINE atomic_file::~atomic_file() {
     if (!temporary_.empty()) ::unlink(temporary_.c_str());
@@ -278,7 +280,7 @@ GRAFT_MEMORY_CATCH(name)
 
 GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const std::string& path, std::int64_t most, errc too_large) GRAFT_MEMORY_TRY {
     std::FILE* stream = std::fopen(path.c_str(), "rb");
-    if (!stream) return fail(errc::file_open, path, std::strerror(errno));
+    if (!stream) return fail(errc::file_open, path, detail::system_message());
     struct closer {
         std::FILE* stream;
         ~closer() { std::fclose(stream); }
@@ -298,7 +300,9 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> mapped_file::open(const 
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) { return fail(errc::file_write, path_, std::string(what) + ": " + std::strerror(errno)); }
+GRAFT_INLINE GRAFT_COLD status atomic_file::failed(const char* what) {
+    return fail(errc::file_write, path_, std::string(what) + ": " + detail::system_message());
+}
 
 GRAFT_INLINE atomic_file::~atomic_file() {
     if (stream_) std::fclose(static_cast<std::FILE*>(stream_));

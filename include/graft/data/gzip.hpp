@@ -6,7 +6,6 @@
 #include "inflate.hpp"
 #include "png_decode.hpp"
 
-#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -34,10 +33,10 @@ public:
     // The first bytes of a regular file's contents, at most n, without reading all of it: to see what it is. Errors: data.open, memory.oom.
     static result<std::string> peek(const std::string& path, std::size_t n) {
         const descriptor from = descriptor::open(path, descriptor::use::read);
-        if (!from.is_open()) return fail(errc::data_open, path, std::strerror(errno));
+        if (!from.is_open()) return fail(errc::data_open, path, detail::system_message());
         std::string bytes(std::size_t(1) << 16, '\0');
         const std::int64_t have = from.read(&bytes[0], bytes.size());
-        if (have < 0) return fail(errc::data_open, path, std::string("reading failed: ") + std::strerror(errno));
+        if (have < 0) return fail(errc::data_open, path, "reading failed: " + detail::system_message());
         bytes.resize(static_cast<std::size_t>(have));
         raw_file file;
         file.path_ = path;

@@ -197,37 +197,37 @@ GRAFT_INLINE result<std::shared_ptr<image_cache>> image_cache::open(const std::s
     s.path = folder + "/pictures.graftcache";
     s.most = most;
     if (folder.find('\0') != std::string::npos) return fail(errc::file_open, folder, "a path cannot hold a NUL byte");
-    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(errc::file_open, folder, std::strerror(errno));
+    if (::mkdir(folder.c_str(), 0777) != 0 && errno != EEXIST) return fail(errc::file_open, folder, detail::system_message());
     const auto open_it = [&](int flags) { return detail::uninterrupted([&] { return ::open(s.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666); }); };
     s.descriptor = open_it(O_RDWR | O_CREAT);
     const bool write = s.descriptor >= 0 && detail::uninterrupted([&] { return ::flock(s.descriptor, LOCK_EX | LOCK_NB); }) == 0;
     if (s.descriptor < 0) s.descriptor = open_it(O_RDONLY);
     struct stat about;
-    if (s.descriptor < 0 || ::fstat(s.descriptor, &about) != 0) return fail(errc::file_open, s.path, std::strerror(errno));
+    if (s.descriptor < 0 || ::fstat(s.descriptor, &about) != 0) return fail(errc::file_open, s.path, detail::system_message());
     if (!S_ISREG(about.st_mode)) return fail(errc::file_open, s.path, "this is not a regular file");
     if (!write) s.trouble = "another process adds to it, or it cannot be written";
     std::int64_t size = about.st_size;
     char head[sizeof detail::cache_head];
     if (size < static_cast<std::int64_t>(sizeof head) && write) {
-        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0)) return fail(errc::file_write, s.path, std::strerror(errno));
+        if (!detail::write_at(s.descriptor, detail::cache_head, sizeof head, 0)) return fail(errc::file_write, s.path, detail::system_message());
         size = sizeof head;
     }
     const bool read = detail::read_at(s.descriptor, head, sizeof head, 0);
-    if (!read && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+    if (!read && errno) return fail(errc::file_open, s.path, detail::system_message());
     if (!read || std::memcmp(head, detail::cache_head, sizeof head) != 0)
         return fail(errc::file_open, s.path, "this is not a cache of pictures, or one of another version; remove it or name another folder");
     s.end = sizeof head;
     for (state::entry place; size - s.end >= static_cast<std::int64_t>(sizeof place.head); s.end += place.head.total()) {
         const bool got = detail::read_at(s.descriptor, &place.head, sizeof place.head, s.end);
         // What could not be read just now is not cut off as what is damaged.
-        if (!got && errno) return fail(errc::file_open, s.path, std::strerror(errno));
+        if (!got && errno) return fail(errc::file_open, s.path, detail::system_message());
         if (!got || !place.head.valid() || place.head.total() > size - s.end) break;
         place.at = s.end;
         place.checked = false;
         s.index[{place.head.first, place.head.second}] = place;  // the last one counts: it was put because the others were damaged
     }
     if (write && s.end < size && detail::uninterrupted([&] { return ::ftruncate(s.descriptor, s.end); }) != 0)
-        return fail(errc::file_write, s.path, std::strerror(errno));
+        return fail(errc::file_write, s.path, detail::system_message());
     return cache;
 }
 GRAFT_MEMORY_CATCH(folder)
@@ -308,7 +308,7 @@ GRAFT_INLINE void image_cache::state::put(const key& name, const image& picture)
     const bool good = detail::write_at(descriptor, picture.data(), bytes, pixels) &&
                       detail::write_at(descriptor, zeros, place.at + place.head.total() - pixels - bytes, pixels + bytes) &&
                       detail::write_at(descriptor, &place.head, sizeof place.head, place.at);
-    const std::string why = good ? "" : std::strerror(errno);
+    const std::string why = good ? "" : detail::system_message();
     if (!good && detail::uninterrupted([&] { return ::ftruncate(descriptor, place.at); }) != 0) {
         // The next process to open it cuts it off.
     }

@@ -121,16 +121,16 @@ GRAFT_INLINE result<std::shared_ptr<const mapped_file>> open_external(const std:
 #else
     detail::descriptor_guard folder, file;
     folder.value = detail::uninterrupted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
-    if (folder.value < 0) return fail(errc::file_open, directory, std::strerror(errno));
+    if (folder.value < 0) return fail(errc::file_open, directory, detail::system_message());
     file.value = detail::open_beneath(folder.value, path);
     if (file.value < 0) {
         const int reason = errno;
         for (const int refused : {ELOOP, EMLINK, EXDEV, ENOTDIR, ENAMETOOLONG, ENXIO, EAGAIN})
             if (reason == refused) return fail(errc::external_path, where, "a part of the path is a link, leaves the folder of the model or is no folder");
-        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + std::strerror(reason));
+        return fail(errc::file_open, where, std::string("in folder '") + directory + "': " + detail::system_message(reason));
     }
     struct stat info;
-    if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, std::strerror(errno));
+    if (::fstat(file.value, &info) != 0) return fail(errc::file_open, where, detail::system_message());
     if (!S_ISREG(info.st_mode)) return fail(errc::external_path, where, "this is not a regular file");
     if (info.st_nlink != 1) return fail(errc::external_path, where, "the file has more than one hard link");
     const int descriptor = file.value;

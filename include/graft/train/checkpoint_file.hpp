@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <string>
 #if defined(_WIN32)
 #include <fcntl.h>
@@ -36,7 +35,7 @@ public:
     status commit(const std::string& previous, bool keep);
 
 private:
-    status failed(const char* what) const { return fail(errc::checkpoint_write, path_, std::string(what) + ": " + std::strerror(errno)); }
+    status failed(const char* what) const { return fail(errc::checkpoint_write, path_, std::string(what) + ": " + detail::system_message()); }
     status sync_and_close();
     status keep_previous(const std::string& previous);
 

@@ -42,9 +42,6 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "../core/descriptor.hpp"
 
-#include <cerrno>
-#include <cstring>
-
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -55,13 +52,13 @@ GRAFT_INLINE void log_file::begin(descriptor&& file, const std::string& path) {
 
 GRAFT_INLINE status log_file::write(const void* bytes, std::size_t size) {
     if (file_ < 0) return fail(errc::file_write, path_, "the log is not open");
-    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, std::string("writing failed: ") + std::strerror(errno));
+    if (!write_all(file_, bytes, size)) return fail(errc::file_write, path_, "writing failed: " + detail::system_message());
     return {};
 }
 
 GRAFT_INLINE status log_file::close() {
     const int file = std::exchange(file_, -1);
-    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, std::string("closing failed: ") + std::strerror(errno));
+    if (file >= 0 && !close_file(file)) return fail(errc::file_write, path_, "closing failed: " + detail::system_message());
     return {};
 }
 

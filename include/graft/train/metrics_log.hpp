@@ -37,7 +37,6 @@ GRAFT_END_NAMESPACE
 #include "../core/json.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -67,7 +66,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
             GRAFT_TRY_ASSIGN(old, mapped_file::open(path, std::int64_t(1) << 30, errc::file_open));
             GRAFT_TRY_ASSIGN(kept, detail::metrics_to_keep({reinterpret_cast<const char*>(old->data()), old->size()}, keep_step));
         } else if (errno != ENOENT)
-            return fail(errc::file_open, path, std::strerror(errno));
+            return fail(errc::file_open, path, detail::system_message());
     }
     if (!old || kept != old->size()) {
         atomic_file cut;
@@ -78,7 +77,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
     }
     metrics_log log;
     detail::descriptor file = detail::descriptor::open(path, detail::descriptor::use::append);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    if (!file.is_open()) return fail(errc::file_write, path, detail::system_message());
     log.file_.begin(std::move(file), path);
     return log;
 }

@@ -28,7 +28,6 @@ GRAFT_END_NAMESPACE
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -83,8 +82,7 @@ inline status remove_run(const std::string& folder) {
     GRAFT_TRY_ASSIGN(names, run_files(folder));
     for (const std::string& name : names) {
         const std::string path = join_path(folder, name);
-        if (std::remove(path.c_str()) != 0 && errno != ENOENT)
-            return fail(errc::file_write, path, std::string("it cannot be removed: ") + std::strerror(errno));
+        if (std::remove(path.c_str()) != 0 && errno != ENOENT) return fail(errc::file_write, path, "it cannot be removed: " + detail::system_message());
     }
     return {};
 }

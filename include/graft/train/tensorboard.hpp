@@ -39,7 +39,6 @@ GRAFT_END_NAMESPACE
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
@@ -76,7 +75,7 @@ GRAFT_INLINE result<event_writer> event_writer::open(const std::string& folder, 
     const std::string seconds = std::to_string(static_cast<std::int64_t>(wall_time));
     std::string path;
     detail::descriptor file = detail::make_event_file(folder + "/events.out.tfevents." + seconds + ".graft", path);
-    if (!file.is_open()) return fail(errc::file_write, path, std::strerror(errno));
+    if (!file.is_open()) return fail(errc::file_write, path, detail::system_message());
     made.file_.begin(std::move(file), path);
     std::vector<std::uint8_t> event;
     detail::begin_event(event, wall_time, 0).text(3, "brain.Event:2");
