@@ -1846,8 +1846,8 @@ inline loaded_library<api::cudnn_functions> open_cudnn() {
 
 // What cuBLASLt and NVRTC share: majors 12 and 13, which are those of their CUDA.
 template <class Functions>
-inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, std::string version) {
-    out.report.version = std::move(version);
+inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, const std::string& version) {
+    out.report.version = version;
     out.cuda = out.major;
     if (out.major != 12 && out.major != 13) {
         refuse(out.report, std::string(kind.name) + " " + out.report.version + " is " + (out.major < 12 ? "older than the 12" : "newer than the 13") +
@@ -2713,7 +2713,7 @@ struct decomposition {
     value_id transpose(value_id x, std::vector<std::int64_t> perm) const {
         return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
     }
-    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
+    value_id sum(value_id x, const std::vector<std::int64_t>& axes, bool keep) const {
         return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
     value_id where(value_id condition, value_id x, double otherwise) const { return build.apply("Where", {condition, x, build.number(otherwise, x)}); }
@@ -3378,7 +3378,7 @@ status restore_plan(const libraries& with, const engine_limits& limits, const cu
 /// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
 /// library's favourite. op.unsupported where no engine takes the graph within the limits.
 result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                            const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem);
+                                                            const cudnn_graph& graph, const std::vector<graph_binding>& bindings, const std::string& problem);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -3667,7 +3667,7 @@ GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& lim
 }
 
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings,
+                                                                         const cudnn_graph& graph, const std::vector<graph_binding>& bindings,
                                                                          const std::string& problem) {
     const library_choices& choices = with.choices;
     const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;
@@ -4963,7 +4963,7 @@ public:
     /// The element of `v` at `at`, in v's compute type. An empty operand after a failure.
     operand value(value_id v, const position& at);
     /// Says that the element of `v` at `at` is `known`, which the kernel has computed by itself.
-    void bind(value_id v, const position& at, operand known);
+    void bind(value_id v, const position& at, const operand& known);
 
     /// A counter of the kernel in [0, bound): of its loop over packs where `consecutive` (a multiple of the number of lanes), else
     /// of whatever is at `where`.
@@ -5007,7 +5007,7 @@ public:
     operand where(const operand& condition, const operand& otherwise, const F& inside) {
         const operand before = guard_;
         guard_ = both(guard_, condition);
-        const operand x = inside();
+        operand x = inside();
         guard_ = before;
         if (!condition || condition.text == "true" || !x) return x;
         return make(x.type, "% ? % : %", {condition, x, convert(otherwise, x.type)});
@@ -5410,12 +5410,12 @@ GRAFT_INLINE operand element_emitter::value(value_id v, const position& at) {
     const auto found = computed_.find(key);
     if (found != computed_.end()) return found->second;
     ++depth_;
-    const operand x = compute(v, at);
+    operand x = compute(v, at);
     --depth_;
     if (!failure) computed_[key] = x;
     return x;
 }
-GRAFT_INLINE void element_emitter::bind(value_id v, const position& at, operand known) {
+GRAFT_INLINE void element_emitter::bind(value_id v, const position& at, const operand& known) {
     computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[v].type);
 }
 
@@ -6578,7 +6578,7 @@ namespace detail {
 
 // The half of `text` before | for floats, behind it for integers and bools.
 inline std::string form(const char* text, bool real) {
-    const std::string s = text;
+    std::string s = text;
     const std::size_t bar = s.find('|');
     if (bar == std::string::npos) return s;
     return real ? s.substr(0, bar) : s.substr(bar + 1);
@@ -7022,7 +7022,7 @@ inline operand emit_pad(const rule_call& r) {
     shape out;
     if (!ops::read_pads(r.c, border, out).ok()) return r.e.refuse("its pads do not fit");
     const shape& x = r.c.in[0].extents;
-    const operand fill = r.c.version() < 11 ? r.attribute("value", 0) : r.scalar(2, zero_of(r));
+    operand fill = r.c.version() < 11 ? r.attribute("value", 0) : r.scalar(2, zero_of(r));
     position from = r.at;
     operand inside;
     const char mode = r.c.string("mode", "constant")[0];
@@ -7109,7 +7109,7 @@ inline operand emit_trilu(const rule_call& r) {
     const operand row = r.e.as_value(r.e.axis(r.at, rank - 2)), column = r.e.as_value(r.e.axis(r.at, rank - 1));
     const operand k = r.scalar(1, operand{"0ll", dtype::int64, level::thread});
     const char* text = r.c.integer("upper", 1) ? "% - % >= %" : "% - % <= %";
-    const operand kept = r.e.make(dtype::boolean, text, {column, row, k});
+    operand kept = r.e.make(dtype::boolean, text, {column, row, k});
     if (!kept) return kept;
     return r.e.where(kept, zero_of(r), [&] { return r.in(0); });
 }
@@ -7732,7 +7732,7 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     const shape &x = r.c.in[0].extents, &update = r.c.in[1].extents;
     element_emitter& e = r.e;
     const int axis = resolved_axis(r.c, -2, x.rank());
-    const operand past = r.in(0);
+    operand past = r.in(0);
     const std::int64_t n = x[axis], taken = update[axis];
     if (update.elements() == 0) return past;
     const bool circular = r.c.is("mode", "circular", "linear");
@@ -7809,7 +7809,7 @@ public:
     int taps() const { return p.mode == ops::grid_mode::nearest ? 1 : p.mode == ops::grid_mode::linear ? 2 : 4; }
     /// The element of tap k; `inside` gets a condition where it may be none.
     index element(const index& k, operand& inside) {
-        const index i = e.add(first, k);
+        index i = e.add(first, k);
         const std::string last = decimal(extent - 1);
         if (p.padding == ops::grid_padding::zeros) {
             inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent)));
@@ -8323,7 +8323,7 @@ inline operand emit_resize(const rule_call& r) {
     double outside = static_cast<double>(r.c.real("extrapolation_value", 0));
     const bool crops = p.coordinate == ops::coordinate_mode::tf_crop_and_resize;
     if (crops && !is_float(from)) return r.e.refuse("it crops integers");
-    const operand y = resample(r, std::move(by), r.e.number(type, outside), type);
+    operand y = resample(r, std::move(by), r.e.number(type, outside), type);
     if (is_float(from) || nearest) return y;
     return r.e.make(from, (std::string("saturated<") + memory_name(from) + ">(%)").c_str(), {y});
 }
@@ -8390,7 +8390,7 @@ inline operand emit_stretched(const rule_call& r) { return r.e.make(r.type(), r.
 
 inline operand emit_image_scaler(const rule_call& r) {
     const attribute* bias = r.c.n.find("bias");
-    const operand y = r.e.make(r.type(), "% * %", {r.in(0), r.attribute("scale", 1)});
+    operand y = r.e.make(r.type(), "% * %", {r.in(0), r.attribute("scale", 1)});
     if (!bias) return y;
     if (bias->reals.size() > longest_table) return r.e.refuse("it has more channels than the tables of generated kernels");
     std::vector<std::string> shifts;
@@ -8465,7 +8465,7 @@ inline value_id target_in_range(decomposition& d, value_id target, std::int64_t 
 }
 inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
-    const operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
+    operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
     operand fits = inside;
     if (r.c.has_attribute("ignore_index"))
         fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});
@@ -12965,7 +12965,7 @@ public:
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
         const auto running = [&](int input, const operand& batch) {
-            const operand old = channel(e, input, at);
+            operand old = channel(e, input, at);
             if (!total) return old;
             const operand updated = e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)});
             return q.integer("without_faults", 0) ? e.make(type, "% ? % : %", {e.fault_seen(), old, updated}) : updated;
@@ -12998,7 +12998,7 @@ public:
         statistics = {type, type, type};
     }
     inline operand masked(element_emitter& e, const position& at) const {
-        const operand dy = value(e, 0, at);
+        operand dy = value(e, 0, at);
         if (!activation.any) return dy;
         const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
         if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
@@ -13623,7 +13623,7 @@ public:
                 if (group_[i] != i || members_[i].size() < 2) continue;
                 node fused = fusion(i);
                 if (emits(fused))
-                    made[i].assign(1, std::move(fused));
+                    made[i].push_back(std::move(fused));
                 else if (reduction_[i] != none)
                     alone_[reduction_[i]] = again = true;
             }

@@ -361,7 +361,7 @@ private:
 class [[nodiscard]] status {
 public:
     status() noexcept = default;
-    status(class error e) : error_(new class error(std::move(e))) {}
+    status(const class error& e) : error_(new class error(e)) {}
     bool ok() const noexcept { return !error_; }
     explicit operator bool() const noexcept { return ok(); }
     /// The error; only to be asked for when there is one.
@@ -396,7 +396,7 @@ class [[nodiscard]] result {
 public:
     result(T value) : value_(std::move(value)) {}
     result(status failed) : status_(std::move(failed)) {}
-    result(class error e) : status_(std::move(e)) {}
+    result(const class error& e) : status_(e) {}
     bool ok() const noexcept { return status_.ok(); }
     explicit operator bool() const noexcept { return ok(); }
     const class error& error() const& noexcept { return status_.error(); }
@@ -6378,7 +6378,7 @@ GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type
         n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
         graph_.values.back().type = type;
     }
-    const std::vector<value_id> made = n.outputs;
+    std::vector<value_id> made = n.outputs;
     graph_.nodes.push_back(std::move(n));
     return made;
 }

@@ -23620,7 +23620,7 @@ GRAFT_BEGIN_NAMESPACE
 /// of segments is the one by which the largest sum of bytes that are alive at once is least; where none helps, the graph stays as it is.
 /// Same operators on the same numbers, so same bits. Nodes that draw numbers of their own, or whose shapes only a run can tell, run once;
 /// running statistics are renewed once.
-graph recompute(graph g, std::size_t forward);
+graph recompute(const graph& g, std::size_t forward);
 
 GRAFT_END_NAMESPACE
 
@@ -23831,7 +23831,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE graph recompute(graph g, std::size_t forward) { return detail::recomputer(g, forward).run(); }
+GRAFT_INLINE graph recompute(const graph& g, std::size_t forward) { return detail::recomputer(g, forward).run(); }
 
 GRAFT_END_NAMESPACE
 #endif
@@ -23972,7 +23972,7 @@ public:
             if (part == step_part::sums) {
                 g_.outputs = {loss_, logits_};
                 g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
-                if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+                if (o_.recompute) g_ = recompute(g_, forward_);
                 for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
                 return std::move(g_);
             }
@@ -23982,7 +23982,7 @@ public:
         } else {
             g_.outputs = {loss_, logits_};
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-            if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+            if (o_.recompute) g_ = recompute(g_, forward_);
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }

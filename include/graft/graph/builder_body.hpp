@@ -106,7 +106,7 @@ GRAFT_INLINE std::vector<value_id> builder::apply_all(const std::string& op_type
         n.outputs.push_back(graph_.add_value(n.name + (i ? "." + std::to_string(i) : "")));
         graph_.values.back().type = type;
     }
-    const std::vector<value_id> made = n.outputs;
+    std::vector<value_id> made = n.outputs;
     graph_.nodes.push_back(std::move(n));
     return made;
 }

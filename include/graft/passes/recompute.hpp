@@ -13,7 +13,7 @@ GRAFT_BEGIN_NAMESPACE
 /// of segments is the one by which the largest sum of bytes that are alive at once is least; where none helps, the graph stays as it is.
 /// Same operators on the same numbers, so same bits. Nodes that draw numbers of their own, or whose shapes only a run can tell, run once;
 /// running statistics are renewed once.
-graph recompute(graph g, std::size_t forward);
+graph recompute(const graph& g, std::size_t forward);
 
 GRAFT_END_NAMESPACE
 
@@ -226,7 +226,7 @@ private:
 
 }  // namespace detail
 
-GRAFT_INLINE graph recompute(graph g, std::size_t forward) { return detail::recomputer(g, forward).run(); }
+GRAFT_INLINE graph recompute(const graph& g, std::size_t forward) { return detail::recomputer(g, forward).run(); }
 
 GRAFT_END_NAMESPACE
 #endif

@@ -60,7 +60,7 @@ public:
             if (part == step_part::sums) {
                 g_.outputs = {loss_, logits_};
                 g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
-                if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+                if (o_.recompute) g_ = recompute(g_, forward_);
                 for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
                 return std::move(g_);
             }
@@ -70,7 +70,7 @@ public:
         } else {
             g_.outputs = {loss_, logits_};
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-            if (o_.recompute) g_ = recompute(std::move(g_), forward_);
+            if (o_.recompute) g_ = recompute(g_, forward_);
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }

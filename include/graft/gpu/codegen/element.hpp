@@ -59,7 +59,7 @@ public:
     /// The element of `v` at `at`, in v's compute type. An empty operand after a failure.
     operand value(value_id v, const position& at);
     /// Says that the element of `v` at `at` is `known`, which the kernel has computed by itself.
-    void bind(value_id v, const position& at, operand known);
+    void bind(value_id v, const position& at, const operand& known);
 
     /// A counter of the kernel in [0, bound): of its loop over packs where `consecutive` (a multiple of the number of lanes), else
     /// of whatever is at `where`.
@@ -103,7 +103,7 @@ public:
     operand where(const operand& condition, const operand& otherwise, const F& inside) {
         const operand before = guard_;
         guard_ = both(guard_, condition);
-        const operand x = inside();
+        operand x = inside();
         guard_ = before;
         if (!condition || condition.text == "true" || !x) return x;
         return make(x.type, "% ? % : %", {condition, x, convert(otherwise, x.type)});

@@ -299,12 +299,12 @@ GRAFT_INLINE operand element_emitter::value(value_id v, const position& at) {
     const auto found = computed_.find(key);
     if (found != computed_.end()) return found->second;
     ++depth_;
-    const operand x = compute(v, at);
+    operand x = compute(v, at);
     --depth_;
     if (!failure) computed_[key] = x;
     return x;
 }
-GRAFT_INLINE void element_emitter::bind(value_id v, const position& at, operand known) {
+GRAFT_INLINE void element_emitter::bind(value_id v, const position& at, const operand& known) {
     computed_[std::to_string(v) + "@" + at.key() + "?" + guard_.text] = convert(known, body_.values[v].type);
 }
 

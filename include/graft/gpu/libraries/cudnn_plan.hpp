@@ -42,7 +42,7 @@ status restore_plan(const libraries& with, const engine_limits& limits, const cu
 /// The kernel of a finalized graph, by the engine that was kept for `problem`, else the fastest of the measured ones, else the
 /// library's favourite. op.unsupported where no engine takes the graph within the limits.
 result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                            const cudnn_graph& graph, std::vector<graph_binding> bindings, const std::string& problem);
+                                                            const cudnn_graph& graph, const std::vector<graph_binding>& bindings, const std::string& problem);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -333,7 +333,7 @@ GRAFT_INLINE status restore_plan(const libraries& with, const engine_limits& lim
 }
 
 GRAFT_INLINE result<std::unique_ptr<library_kernel>> choose_cudnn_kernel(const kernel_query& query, const libraries& with, const engine_limits& limits,
-                                                                         const cudnn_graph& graph, std::vector<graph_binding> bindings,
+                                                                         const cudnn_graph& graph, const std::vector<graph_binding>& bindings,
                                                                          const std::string& problem) {
     const library_choices& choices = with.choices;
     const std::string key = query.on.name + "; cuDNN " + std::to_string(with.cudnn->cudnnGetVersion()) + "; " + problem;

@@ -38,7 +38,7 @@ namespace detail {
 
 // The half of `text` before | for floats, behind it for integers and bools.
 inline std::string form(const char* text, bool real) {
-    const std::string s = text;
+    std::string s = text;
     const std::size_t bar = s.find('|');
     if (bar == std::string::npos) return s;
     return real ? s.substr(0, bar) : s.substr(bar + 1);

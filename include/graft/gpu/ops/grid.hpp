@@ -51,7 +51,7 @@ public:
     int taps() const { return p.mode == ops::grid_mode::nearest ? 1 : p.mode == ops::grid_mode::linear ? 2 : 4; }
     /// The element of tap k; `inside` gets a condition where it may be none.
     index element(const index& k, operand& inside) {
-        const index i = e.add(first, k);
+        index i = e.add(first, k);
         const std::string last = decimal(extent - 1);
         if (p.padding == ops::grid_padding::zeros) {
             inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent)));

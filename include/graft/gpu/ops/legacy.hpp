@@ -25,7 +25,7 @@ inline operand emit_stretched(const rule_call& r) { return r.e.make(r.type(), r.
 
 inline operand emit_image_scaler(const rule_call& r) {
     const attribute* bias = r.c.n.find("bias");
-    const operand y = r.e.make(r.type(), "% * %", {r.in(0), r.attribute("scale", 1)});
+    operand y = r.e.make(r.type(), "% * %", {r.in(0), r.attribute("scale", 1)});
     if (!bias) return y;
     if (bias->reals.size() > longest_table) return r.e.refuse("it has more channels than the tables of generated kernels");
     std::vector<std::string> shifts;

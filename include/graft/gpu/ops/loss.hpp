@@ -41,7 +41,7 @@ inline value_id target_in_range(decomposition& d, value_id target, std::int64_t 
 }
 inline operand emit_target_in_range(const rule_call& r) {
     const std::int64_t classes = r.c.integer("classes", 0);
-    const operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
+    operand target = r.in(0), inside = r.e.make(dtype::boolean, ("% >= 0 && % < " + std::to_string(classes)).c_str(), {target, target});
     operand fits = inside;
     if (r.c.has_attribute("ignore_index"))
         fits = r.e.make(dtype::boolean, "% || % == %", {inside, target, {literal(dtype::int64, r.c.integer("ignore_index", 0)), dtype::int64, level::thread}});

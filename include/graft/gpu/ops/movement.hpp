@@ -146,7 +146,7 @@ inline operand emit_pad(const rule_call& r) {
     shape out;
     if (!ops::read_pads(r.c, border, out).ok()) return r.e.refuse("its pads do not fit");
     const shape& x = r.c.in[0].extents;
-    const operand fill = r.c.version() < 11 ? r.attribute("value", 0) : r.scalar(2, zero_of(r));
+    operand fill = r.c.version() < 11 ? r.attribute("value", 0) : r.scalar(2, zero_of(r));
     position from = r.at;
     operand inside;
     const char mode = r.c.string("mode", "constant")[0];
@@ -233,7 +233,7 @@ inline operand emit_trilu(const rule_call& r) {
     const operand row = r.e.as_value(r.e.axis(r.at, rank - 2)), column = r.e.as_value(r.e.axis(r.at, rank - 1));
     const operand k = r.scalar(1, operand{"0ll", dtype::int64, level::thread});
     const char* text = r.c.integer("upper", 1) ? "% - % >= %" : "% - % <= %";
-    const operand kept = r.e.make(dtype::boolean, text, {column, row, k});
+    operand kept = r.e.make(dtype::boolean, text, {column, row, k});
     if (!kept) return kept;
     return r.e.where(kept, zero_of(r), [&] { return r.in(0); });
 }

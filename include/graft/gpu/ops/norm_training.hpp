@@ -64,7 +64,7 @@ public:
         const operand variance = total ? e.make(type, "% / %", {s[2], e.number(type, n)}) : e.number(type, 0);
         const operand inverse = e.make(type, (std::string("(") + memory_name(type) + ")1 / sqrt(% + %)").c_str(), {variance, e.number(type, epsilon)});
         const auto running = [&](int input, const operand& batch) {
-            const operand old = channel(e, input, at);
+            operand old = channel(e, input, at);
             if (!total) return old;
             const operand updated = e.make(type, "% * % + % * %", {old, e.number(type, momentum), batch, e.number(type, 1 - momentum)});
             return q.integer("without_faults", 0) ? e.make(type, "% ? % : %", {e.fault_seen(), old, updated}) : updated;
@@ -97,7 +97,7 @@ public:
         statistics = {type, type, type};
     }
     inline operand masked(element_emitter& e, const position& at) const {
-        const operand dy = value(e, 0, at);
+        operand dy = value(e, 0, at);
         if (!activation.any) return dy;
         const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
         if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});

@@ -165,7 +165,7 @@ inline operand emit_resize(const rule_call& r) {
     double outside = static_cast<double>(r.c.real("extrapolation_value", 0));
     const bool crops = p.coordinate == ops::coordinate_mode::tf_crop_and_resize;
     if (crops && !is_float(from)) return r.e.refuse("it crops integers");
-    const operand y = resample(r, std::move(by), r.e.number(type, outside), type);
+    operand y = resample(r, std::move(by), r.e.number(type, outside), type);
     if (is_float(from) || nearest) return y;
     return r.e.make(from, (std::string("saturated<") + memory_name(from) + ">(%)").c_str(), {y});
 }

@@ -230,7 +230,7 @@ inline operand emit_tensor_scatter(const rule_call& r) {
     const shape &x = r.c.in[0].extents, &update = r.c.in[1].extents;
     element_emitter& e = r.e;
     const int axis = resolved_axis(r.c, -2, x.rank());
-    const operand past = r.in(0);
+    operand past = r.in(0);
     const std::int64_t n = x[axis], taken = update[axis];
     if (update.elements() == 0) return past;
     const bool circular = r.c.is("mode", "circular", "linear");

@@ -181,8 +181,8 @@ inline loaded_library<api::cudnn_functions> open_cudnn() {
 
 // What cuBLASLt and NVRTC share: majors 12 and 13, which are those of their CUDA.
 template <class Functions>
-inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, std::string version) {
-    out.report.version = std::move(version);
+inline void judge_by_major(loaded_library<Functions>& out, const library_kind& kind, const std::string& version) {
+    out.report.version = version;
     out.cuda = out.major;
     if (out.major != 12 && out.major != 13) {
         refuse(out.report, std::string(kind.name) + " " + out.report.version + " is " + (out.major < 12 ? "older than the 12" : "newer than the 13") +
