@@ -2713,7 +2713,7 @@ struct decomposition {
     value_id transpose(value_id x, std::vector<std::int64_t> perm) const {
         return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
     }
-    value_id sum(value_id x, const std::vector<std::int64_t>& axes, bool keep) const {
+    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
         return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
     value_id where(value_id condition, value_id x, double otherwise) const { return build.apply("Where", {condition, x, build.number(otherwise, x)}); }
@@ -4010,7 +4010,7 @@ inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel
     engine_limits limits;
     limits.deterministic = q.options.deterministic;
     limits.workspace_bytes = with.choices.workspace_bytes;
-    return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), attention_problem_text(q, a));
+    return choose_cudnn_kernel(q, with, limits, g.graph, g.bindings, attention_problem_text(q, a));
 }
 
 }  // namespace detail
@@ -5868,7 +5868,7 @@ GRAFT_INLINE reduction_axes join_axes(const shape& extents, layout order, std::u
     for (std::size_t i = memory.size(); i-- > 0;) {
         const int axis = memory[i];
         if (axis == 1 && groups) take(extents[axis] / groups, 1);
-        take(axis == 1 && groups ? groups : extents[axis], axis == 1 && groups ? 0 : axes >> axis & 1u);
+        take(axis == 1 && groups ? groups : extents[axis], axis == 1 && groups ? 0 : static_cast<int>(axes >> axis & 1u));
     }
     return j;
 }
@@ -10209,7 +10209,7 @@ inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_qu
     limits.tensor_cores = p.type != dtype::float32 || (q.options.tf32 && !exact);
     limits.transforms = !exact;
     limits.workspace_bytes = with.choices.workspace_bytes;
-    return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), conv_problem_text(q, p));
+    return choose_cudnn_kernel(q, with, limits, g.graph, g.bindings, conv_problem_text(q, p));
 }
 
 template <const char* (*Read)(const kernel_query&, conv_problem&)>
@@ -13623,7 +13623,7 @@ public:
                 if (group_[i] != i || members_[i].size() < 2) continue;
                 node fused = fusion(i);
                 if (emits(fused))
-                    made[i].push_back(std::move(fused));
+                    made[i].assign(1, std::move(fused));
                 else if (reduction_[i] != none)
                     alone_[reduction_[i]] = again = true;
             }

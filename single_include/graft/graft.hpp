@@ -1912,6 +1912,7 @@ inline void read_jpeg_application(int marker, const std::uint8_t* p, std::size_t
     const auto starts = [p, n](const char* text, std::size_t size) { return n >= size && std::memcmp(p, text, size) == 0; };
     const char* chars = reinterpret_cast<const char*>(p);
     if (marker == 0xe0 && starts("JFIF", 5)) header.jfif = true;
+    // NOLINTNEXTLINE(bugprone-string-literal-with-embedded-nul): all six bytes are compared
     if (marker == 0xe1 && starts("Exif\0\0", 6)) header.exif.append(chars + (header.exif.empty() ? 0 : 6), n - (header.exif.empty() ? 0 : 6));
     if (marker == 0xe1 && starts("http://ns.adobe.com/xap/1.0/", 29)) header.xmp.assign(chars + 29, n - 29);
     if (marker == 0xee && n >= 12 && starts("Adobe", 5)) {
@@ -3840,7 +3841,7 @@ inline std::int64_t cut(double d) noexcept {
 template <class To, class T>
 inline void load_run(const void* data, std::int64_t first, std::int64_t n, To* out) noexcept {
     const T* p = static_cast<const T*>(data) + first;
-    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
 }
 template <class From, class T>
 inline void store_run(void* data, std::int64_t first, std::int64_t n, const From* in) noexcept {
@@ -9786,7 +9787,7 @@ inline status if_run(run_context& c) {
 }
 
 // Whether the condition that a Loop's body gives can ever differ from the one it got: if not, the trip count alone ends it.
-inline bool condition_may_end(const graph& body) noexcept {
+inline bool condition_may_end(const graph& body) {
     value_id id = body.outputs[0];
     for (int hops = 0; hops < 8; ++hops) {
         const value& v = body.at(id);
@@ -12682,7 +12683,7 @@ struct einsum_letters {
         for (const einsum_term& t : p.terms)
             for (int i = 0; i < t.rank; ++i) {
                 if (of[t.name[i]]) continue;
-                while (*spare && used[static_cast<int>(*spare)]) ++spare;
+                while (*spare && used[static_cast<unsigned char>(*spare)]) ++spare;
                 if (*spare) of[t.name[i]] = *spare++;
             }
     }
@@ -14443,7 +14444,7 @@ GRAFT_NOINLINE inline status plan_linear_attention(const op_context& c, linear_a
     const char* rule = c.string("update_rule", "gated_delta");
     p.gated = !std::strcmp(rule, "gated") || !std::strcmp(rule, "gated_delta");
     p.delta = !std::strcmp(rule, "delta") || !std::strcmp(rule, "gated_delta");
-    if (!p.gated && !p.delta && std::strcmp(rule, "linear")) return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
+    if (!p.gated && !p.delta && std::strcmp(rule, "linear") != 0) return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
     if (c.has(4) != p.gated) return c.fail(errc::op_attribute, "decay must be given with the gated rules, and only with them");
     if (c.has(5) != p.delta) return c.fail(errc::op_attribute, "beta must be given with the delta rules, and only with them");
     p.q_heads = c.integer("q_num_heads", 0);
@@ -26200,7 +26201,7 @@ inline status read_attribute(onnx_context& c, const std::string& location, wire_
 // What an attribute holds in memory of its own; a tensor of its own only where it was copied out of the file.
 inline std::size_t held_bytes(const attribute& a) noexcept {
     std::size_t bytes = sizeof a + a.name.size() + a.string.size() + a.reals.size() * sizeof(float) + a.integers.size() * sizeof(std::int64_t);
-    for (const std::string& s : a.strings) bytes += sizeof s + s.size();
+    for (const std::string& s : a.strings) bytes += sizeof(std::string) + s.size();
     return bytes + (a.tensor.storage().allocated() ? a.tensor.bytes() : 0);
 }
 
@@ -29069,13 +29070,12 @@ GRAFT_INLINE const char* name(isa set) noexcept {
 }
 
 GRAFT_INLINE int vector_width(isa set) noexcept {
-    switch (set) {
-#define GRAFT_X(id, width, here) \
-    case isa::id: return width;
+    static constexpr int widths[] = {
+#define GRAFT_X(id, width, here) width,
         GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
-    }
-    return 4;
+    };
+    return widths[static_cast<int>(set)];
 }
 
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
@@ -32205,7 +32205,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // left: then it starts earlier, and what it computes again is dropped.
 GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
@@ -33051,7 +33051,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
     const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
         job.y = a.y + out;
         job.residual = a.residual ? a.residual + out : nullptr;
@@ -34354,7 +34354,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // left: then it starts earlier, and what it computes again is dropped.
 GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
@@ -35200,7 +35200,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
     const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
         job.y = a.y + out;
         job.residual = a.residual ? a.residual + out : nullptr;
@@ -36526,7 +36526,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // left: then it starts earlier, and what it computes again is dropped.
 GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
@@ -37372,7 +37372,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
     const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
         job.y = a.y + out;
         job.residual = a.residual ? a.residual + out : nullptr;
@@ -38662,7 +38662,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // left: then it starts earlier, and what it computes again is dropped.
 GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
@@ -39508,7 +39508,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
     const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
         job.y = a.y + out;
         job.residual = a.residual ? a.residual + out : nullptr;
@@ -40787,7 +40787,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // left: then it starts earlier, and what it computes again is dropped.
 GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;
@@ -41633,7 +41633,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
     const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
         job.y = a.y + out;
         job.residual = a.residual ? a.residual + out : nullptr;
@@ -45902,8 +45902,7 @@ inline status safetensors_reader::read_header(json_reader& r) {
 
 inline status safetensors_reader::read_metadata(json_reader& r) {
     if (r.next() != json_token::begin_object) return r.finish().ok() ? fault("__metadata__ is no object") : r.finish();
-    json_token t;
-    while ((t = r.next()) == json_token::key) {
+    while (r.next() == json_token::key) {
         std::string key = std::move(r.string());
         if (r.next() != json_token::string) return r.finish().ok() ? fault("a value in __metadata__ is no string") : r.finish();
         out_.metadata.emplace_back(std::move(key), std::move(r.string()));
@@ -45930,12 +45929,11 @@ inline status safetensors_reader::read_integers(json_reader& r, const std::strin
 inline status safetensors_reader::read_entry(json_reader& r) {
     safetensors_entry e;
     e.name = std::move(r.string());
-    json_token t = r.next();
-    if (t != json_token::begin_object) return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
+    if (r.next() != json_token::begin_object) return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
     std::vector<std::int64_t> offsets;
     const safetensors_type* type = nullptr;
     int seen = 0;
-    while ((t = r.next()) == json_token::key) {
+    while (r.next() == json_token::key) {
         const int bit = r.string() == "dtype" ? 1 : r.string() == "shape" ? 2 : r.string() == "data_offsets" ? 4 : 0;
         if (seen & bit) return fault(errc::safetensors_malformed, e.name, "a part of its description is given twice");
         seen |= bit;
@@ -46336,7 +46334,7 @@ inline std::int64_t cut(double d) noexcept {
 template <class To, class T>
 inline void load_run(const void* data, std::int64_t first, std::int64_t n, To* out) noexcept {
     const T* p = static_cast<const T*>(data) + first;
-    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
 }
 template <class From, class T>
 inline void store_run(void* data, std::int64_t first, std::int64_t n, const From* in) noexcept {

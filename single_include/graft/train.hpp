@@ -5926,7 +5926,7 @@ public:
             bool any = false;
             for (value_id id : n.inputs) any |= id != no_value && depends[id];
             for (value_id id : n.outputs)
-                if (id != no_value) depends[id] |= any;
+                if (id != no_value && any) depends[id] = 1;
         }
         gradient_.assign(g_.values.size(), no_value);
         auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
@@ -5953,7 +5953,7 @@ private:
             flows |= given.back() != no_value;
         }
         for (value_id id : n.inputs) {
-            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type));
+            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type) ? 1 : 0);
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
@@ -19044,7 +19044,8 @@ private:
             const tensor& gradient = runner.output(maps.size() + i);
             std::vector<double> values(static_cast<std::size_t>(m.height * m.width * m.channels));
             load_as_double(gradient.type(), gradient.raw(), m.first, m.height * m.width * m.channels, values.data());
-            for (double v : values) read[i] |= v != 0;
+            for (double v : values)
+                if (v != 0) read[i] = 1;
         }
         return {};
     }
@@ -19634,7 +19635,7 @@ inline std::vector<char> computed_values(const graph& g) {
         // A shape is not what a picture holds.
         if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
-            if (id != no_value) computed[id] |= any;
+            if (id != no_value && any) computed[id] = 1;
     }
     return computed;
 }
@@ -21157,7 +21158,7 @@ public:
             bool any = false;
             for (value_id id : n.inputs) any |= id != no_value && depends[id];
             for (value_id id : n.outputs)
-                if (id != no_value) depends[id] |= any;
+                if (id != no_value && any) depends[id] = 1;
         }
         gradient_.assign(g_.values.size(), no_value);
         auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
@@ -21184,7 +21185,7 @@ private:
             flows |= given.back() != no_value;
         }
         for (value_id id : n.inputs) {
-            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type));
+            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type) ? 1 : 0);
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};
@@ -21534,7 +21535,7 @@ public:
             for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[id];
             for (value_id id : n.outputs) {
                 if (id == no_value || index(id) >= behind.size()) continue;
-                behind[id] |= any;
+                if (any) behind[id] = 1;
                 maker_[id] = &n;
             }
             const rule* found = rule_of(n);
@@ -23562,7 +23563,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
     constexpr std::int64_t most = std::int64_t(64) << 20;
     std::vector<char> meant(forward.values.size(), 0);
     for (std::size_t i = 0; i < meant.size(); ++i)
-        if (forward.values[i].constant) meant[i] = finiteness_of(view(forward.values[i].constant)).infinite;
+        if (forward.values[i].constant && finiteness_of(view(forward.values[i].constant)).infinite) meant[i] = 1;
     for (std::size_t next = 0; next < forward.nodes.size();) {
         executable again;
         again.graph = forward;
@@ -23721,7 +23722,7 @@ private:
             const int own = segment[made];
             const bool crosses = last_read_[v] >= 0 && segment[static_cast<std::size_t>(last_read_[v])] > own;
             const std::size_t output = static_cast<std::size_t>(std::find(n.outputs.begin(), n.outputs.end(), static_cast<value_id>(v)) - n.outputs.begin());
-            kept[v] = crosses || own == last || !repeatable(n) || once(n, output) || bytes_[v] <= largest_ / 1024;
+            kept[v] = crosses || own == last || !repeatable(n) || once(n, output) || bytes_[v] <= largest_ / 1024 ? 1 : 0;
         }
         for (value_id id : g_.outputs) kept[id] = 1;
 
@@ -24521,7 +24522,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count),
-                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
             return fail(errc::train_diverged, "step " + std::to_string(at),
@@ -28395,7 +28396,7 @@ inline std::vector<char> computed_values(const graph& g) {
         // A shape is not what a picture holds.
         if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
-            if (id != no_value) computed[id] |= any;
+            if (id != no_value && any) computed[id] = 1;
     }
     return computed;
 }
@@ -30202,7 +30203,7 @@ struct chart_axis {
             high = std::pow(10, std::ceil(std::log10(high) - 1e-9));
             if (high <= low) high = low * 10;
             const double decades = std::log10(high / low), apart = std::ceil(decades / 6);
-            for (double e = 0; e <= decades + 1e-9; e += apart) ticks.push_back(low * std::pow(10, e));
+            for (int i = 0; i * apart <= decades + 1e-9; ++i) ticks.push_back(low * std::pow(10, i * apart));
             return;
         }
         if (!(high > low)) high = low + (low != 0 ? std::fabs(low) * 0.1 : 1);

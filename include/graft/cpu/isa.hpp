@@ -120,13 +120,12 @@ GRAFT_INLINE const char* name(isa set) noexcept {
 }
 
 GRAFT_INLINE int vector_width(isa set) noexcept {
-    switch (set) {
-#define GRAFT_X(id, width, here) \
-    case isa::id: return width;
+    static constexpr int widths[] = {
+#define GRAFT_X(id, width, here) width,
         GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
-    }
-    return 4;
+    };
+    return widths[static_cast<int>(set)];
 }
 
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }

@@ -72,6 +72,7 @@ inline void read_jpeg_application(int marker, const std::uint8_t* p, std::size_t
     const auto starts = [p, n](const char* text, std::size_t size) { return n >= size && std::memcmp(p, text, size) == 0; };
     const char* chars = reinterpret_cast<const char*>(p);
     if (marker == 0xe0 && starts("JFIF", 5)) header.jfif = true;
+    // NOLINTNEXTLINE(bugprone-string-literal-with-embedded-nul): all six bytes are compared
     if (marker == 0xe1 && starts("Exif\0\0", 6)) header.exif.append(chars + (header.exif.empty() ? 0 : 6), n - (header.exif.empty() ? 0 : 6));
     if (marker == 0xe1 && starts("http://ns.adobe.com/xap/1.0/", 29)) header.xmp.assign(chars + 29, n - 29);
     if (marker == 0xee && n >= 12 && starts("Adobe", 5)) {

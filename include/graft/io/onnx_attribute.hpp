@@ -79,7 +79,7 @@ inline status read_attribute(onnx_context& c, const std::string& location, wire_
 // What an attribute holds in memory of its own; a tensor of its own only where it was copied out of the file.
 inline std::size_t held_bytes(const attribute& a) noexcept {
     std::size_t bytes = sizeof a + a.name.size() + a.string.size() + a.reals.size() * sizeof(float) + a.integers.size() * sizeof(std::int64_t);
-    for (const std::string& s : a.strings) bytes += sizeof s + s.size();
+    for (const std::string& s : a.strings) bytes += sizeof(std::string) + s.size();
     return bytes + (a.tensor.storage().allocated() ? a.tensor.bytes() : 0);
 }
 

@@ -159,8 +159,7 @@ inline status safetensors_reader::read_header(json_reader& r) {
 
 inline status safetensors_reader::read_metadata(json_reader& r) {
     if (r.next() != json_token::begin_object) return r.finish().ok() ? fault("__metadata__ is no object") : r.finish();
-    json_token t;
-    while ((t = r.next()) == json_token::key) {
+    while (r.next() == json_token::key) {
         std::string key = std::move(r.string());
         if (r.next() != json_token::string) return r.finish().ok() ? fault("a value in __metadata__ is no string") : r.finish();
         out_.metadata.emplace_back(std::move(key), std::move(r.string()));
@@ -187,12 +186,11 @@ inline status safetensors_reader::read_integers(json_reader& r, const std::strin
 inline status safetensors_reader::read_entry(json_reader& r) {
     safetensors_entry e;
     e.name = std::move(r.string());
-    json_token t = r.next();
-    if (t != json_token::begin_object) return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
+    if (r.next() != json_token::begin_object) return r.finish().ok() ? fault(errc::safetensors_malformed, e.name, "its description is no object") : r.finish();
     std::vector<std::int64_t> offsets;
     const safetensors_type* type = nullptr;
     int seen = 0;
-    while ((t = r.next()) == json_token::key) {
+    while (r.next() == json_token::key) {
         const int bit = r.string() == "dtype" ? 1 : r.string() == "shape" ? 2 : r.string() == "data_offsets" ? 4 : 0;
         if (seen & bit) return fault(errc::safetensors_malformed, e.name, "a part of its description is given twice");
         seen |= bit;

@@ -119,7 +119,7 @@ inline status if_run(run_context& c) {
 }
 
 // Whether the condition that a Loop's body gives can ever differ from the one it got: if not, the trip count alone ends it.
-inline bool condition_may_end(const graph& body) noexcept {
+inline bool condition_may_end(const graph& body) {
     value_id id = body.outputs[0];
     for (int hops = 0; hops < 8; ++hops) {
         const value& v = body.at(id);

@@ -282,7 +282,7 @@ struct einsum_letters {
         for (const einsum_term& t : p.terms)
             for (int i = 0; i < t.rank; ++i) {
                 if (of[t.name[i]]) continue;
-                while (*spare && used[static_cast<int>(*spare)]) ++spare;
+                while (*spare && used[static_cast<unsigned char>(*spare)]) ++spare;
                 if (*spare) of[t.name[i]] = *spare++;
             }
     }

@@ -18,7 +18,7 @@ GRAFT_NOINLINE inline status plan_linear_attention(const op_context& c, linear_a
     const char* rule = c.string("update_rule", "gated_delta");
     p.gated = !std::strcmp(rule, "gated") || !std::strcmp(rule, "gated_delta");
     p.delta = !std::strcmp(rule, "delta") || !std::strcmp(rule, "gated_delta");
-    if (!p.gated && !p.delta && std::strcmp(rule, "linear")) return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
+    if (!p.gated && !p.delta && std::strcmp(rule, "linear") != 0) return c.fail(errc::op_attribute, "update_rule is none of linear, gated, delta, gated_delta");
     if (c.has(4) != p.gated) return c.fail(errc::op_attribute, "decay must be given with the gated rules, and only with them");
     if (c.has(5) != p.delta) return c.fail(errc::op_attribute, "beta must be given with the delta rules, and only with them");
     p.q_heads = c.integer("q_num_heads", 0);

@@ -34,7 +34,7 @@ public:
             bool any = false;
             for (value_id id : n.inputs) any |= id != no_value && depends[id];
             for (value_id id : n.outputs)
-                if (id != no_value) depends[id] |= any;
+                if (id != no_value && any) depends[id] = 1;
         }
         gradient_.assign(g_.values.size(), no_value);
         auto one = tensor::make(g_.at(loss).type, g_.at(loss).extents);
@@ -61,7 +61,7 @@ private:
             flows |= given.back() != no_value;
         }
         for (value_id id : n.inputs) {
-            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type));
+            wanted.push_back(id != no_value && depends[id] && is_float(g_.at(id).type) ? 1 : 0);
             asked |= wanted.back() != 0;
         }
         if (!flows || !asked) return {};

@@ -60,7 +60,7 @@ public:
             for (value_id id : n.inputs) any |= id != no_value && index(id) < behind.size() && behind[id];
             for (value_id id : n.outputs) {
                 if (id == no_value || index(id) >= behind.size()) continue;
-                behind[id] |= any;
+                if (any) behind[id] = 1;
                 maker_[id] = &n;
             }
             const rule* found = rule_of(n);

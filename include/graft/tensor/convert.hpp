@@ -105,7 +105,7 @@ inline std::int64_t cut(double d) noexcept {
 template <class To, class T>
 inline void load_run(const void* data, std::int64_t first, std::int64_t n, To* out) noexcept {
     const T* p = static_cast<const T*>(data) + first;
-    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<To>(p[i]);  // NOLINT(bugprone-signed-char-misuse): int8 is a number here
 }
 template <class From, class T>
 inline void store_run(void* data, std::int64_t first, std::int64_t n, const From* in) noexcept {

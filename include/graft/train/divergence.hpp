@@ -69,7 +69,7 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
     constexpr std::int64_t most = std::int64_t(64) << 20;
     std::vector<char> meant(forward.values.size(), 0);
     for (std::size_t i = 0; i < meant.size(); ++i)
-        if (forward.values[i].constant) meant[i] = finiteness_of(view(forward.values[i].constant)).infinite;
+        if (forward.values[i].constant && finiteness_of(view(forward.values[i].constant)).infinite) meant[i] = 1;
     for (std::size_t next = 0; next < forward.nodes.size();) {
         executable again;
         again.graph = forward;

@@ -311,7 +311,8 @@ private:
             const tensor& gradient = runner.output(maps.size() + i);
             std::vector<double> values(static_cast<std::size_t>(m.height * m.width * m.channels));
             load_as_double(gradient.type(), gradient.raw(), m.first, m.height * m.width * m.channels, values.data());
-            for (double v : values) read[i] |= v != 0;
+            for (double v : values)
+                if (v != 0) read[i] = 1;
         }
         return {};
     }

@@ -91,7 +91,7 @@ struct chart_axis {
             high = std::pow(10, std::ceil(std::log10(high) - 1e-9));
             if (high <= low) high = low * 10;
             const double decades = std::log10(high / low), apart = std::ceil(decades / 6);
-            for (double e = 0; e <= decades + 1e-9; e += apart) ticks.push_back(low * std::pow(10, e));
+            for (int i = 0; i * apart <= decades + 1e-9; ++i) ticks.push_back(low * std::pow(10, i * apart));
             return;
         }
         if (!(high > low)) high = low + (low != 0 ? std::fabs(low) * 0.1 : 1);

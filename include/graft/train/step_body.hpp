@@ -341,7 +341,7 @@ GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at,
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count),
-                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)); });
+                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
             return fail(errc::train_diverged, "step " + std::to_string(at),

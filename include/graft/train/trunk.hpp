@@ -76,7 +76,7 @@ inline std::vector<char> computed_values(const graph& g) {
         // A shape is not what a picture holds.
         if (ops::row_of(n).is(op_flag::shape_only)) any = false;
         for (value_id id : n.outputs)
-            if (id != no_value) computed[id] |= any;
+            if (id != no_value && any) computed[id] = 1;
     }
     return computed;
 }

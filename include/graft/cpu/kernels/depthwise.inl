@@ -91,7 +91,7 @@ inline void conv_depthwise(const conv_args& a, std::int64_t task) {
     const std::int64_t wide = (p.ow - 1) * p.sw + (p.kw - 1) * p.dw + 1, high = (p.kh - 1) * p.dh + 1;
     const std::int64_t fit = room / (wide * V::W) < high ? 0 : (room / (wide * V::W) - high) / p.sh + 1;  // rows of outputs that it feeds
     const bool padded = p.sw <= 2 && wide > p.iw && (wide - p.iw) * 16 > p.iw && fit >= 4;
-    for (std::int64_t oy0 = first, oy1 = last; oy0 < last; oy0 = oy1) {
+    for (std::int64_t oy0 = first, oy1; oy0 < last; oy0 = oy1) {
         const std::int64_t out = (task * p.oh + oy0) * p.ow * V::W;
         job.y = a.y + out;
         job.residual = a.residual ? a.residual + out : nullptr;

@@ -44,7 +44,7 @@ inline GRAFT_NOINLINE void gemm_tile(const float* a, std::int64_t lda, const flo
 // left: then it starts earlier, and what it computes again is dropped.
 GRAFT_FORCE_INLINE int gemm_tile_rows(std::int64_t left, std::int64_t before) {
     if (left >= gemm_rows) return gemm_rows;
-    static constexpr signed char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
+    static constexpr unsigned char of_14[] = {0, 1, 2, 4, 4, 8, 8, 8, 8, 8, 8, 14, 8, 14}, of_6[] = {0, 1, 2, 4, 4, 6};
     const int rest = static_cast<int>(left), tall = gemm_rows > 8 ? of_14[rest] : of_6[rest % 6];
     if (tall - rest <= before) return tall;
     return gemm_rows > 8 && rest >= 8 ? 8 : rest >= 4 ? 4 : rest >= 2 ? 2 : 1;

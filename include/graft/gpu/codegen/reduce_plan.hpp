@@ -28,7 +28,7 @@ GRAFT_INLINE reduction_axes join_axes(const shape& extents, layout order, std::u
     for (std::size_t i = memory.size(); i-- > 0;) {
         const int axis = memory[i];
         if (axis == 1 && groups) take(extents[axis] / groups, 1);
-        take(axis == 1 && groups ? groups : extents[axis], axis == 1 && groups ? 0 : axes >> axis & 1u);
+        take(axis == 1 && groups ? groups : extents[axis], axis == 1 && groups ? 0 : static_cast<int>(axes >> axis & 1u));
     }
     return j;
 }

@@ -315,7 +315,7 @@ inline result<std::unique_ptr<library_kernel>> make_fused_attention(const kernel
     engine_limits limits;
     limits.deterministic = q.options.deterministic;
     limits.workspace_bytes = with.choices.workspace_bytes;
-    return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), attention_problem_text(q, a));
+    return choose_cudnn_kernel(q, with, limits, g.graph, g.bindings, attention_problem_text(q, a));
 }
 
 }  // namespace detail

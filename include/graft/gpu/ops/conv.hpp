@@ -287,7 +287,7 @@ inline result<std::unique_ptr<library_kernel>> make_conv_problem(const kernel_qu
     limits.tensor_cores = p.type != dtype::float32 || (q.options.tf32 && !exact);
     limits.transforms = !exact;
     limits.workspace_bytes = with.choices.workspace_bytes;
-    return choose_cudnn_kernel(q, with, limits, g.graph, std::move(g.bindings), conv_problem_text(q, p));
+    return choose_cudnn_kernel(q, with, limits, g.graph, g.bindings, conv_problem_text(q, p));
 }
 
 template <const char* (*Read)(const kernel_query&, conv_problem&)>
