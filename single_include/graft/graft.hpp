@@ -32441,7 +32441,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
                     ox += 1;
                 }
             } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -32975,7 +32975,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
         const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
             const V b = V::load(w);
             GRAFT_UNROLL
             for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
@@ -34590,7 +34590,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
                     ox += 1;
                 }
             } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -35124,7 +35124,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
         const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
             const V b = V::load(w);
             GRAFT_UNROLL
             for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
@@ -36762,7 +36762,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
                     ox += 1;
                 }
             } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -37296,7 +37296,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
         const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
             const V b = V::load(w);
             GRAFT_UNROLL
             for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
@@ -38898,7 +38898,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
                     ox += 1;
                 }
             } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -39432,7 +39432,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
         const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
             const V b = V::load(w);
             GRAFT_UNROLL
             for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);
@@ -41023,7 +41023,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
                     ox += 1;
                 }
             } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);
@@ -41557,7 +41557,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
         const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
             const V b = V::load(w);
             GRAFT_UNROLL
             for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);

@@ -6720,7 +6720,7 @@ GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, cons
     const std::int64_t step = out.row;
     s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
     s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     s.dy_block = p.oh * p.ow * V::W;
     s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
     s.dy_row = p.ow * V::W;
@@ -7076,7 +7076,7 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
     grad_strip s{};
     s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
     s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     grad_sums out;
     out.row = V::W;
     out.level = a.tile_floats;
@@ -7541,7 +7541,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
+        j.dx_step = std::int64_t(p.sw) * V::W;
         const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
         // Pixels [left, right) of the phase have all its taps inside.
         std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
@@ -8580,7 +8580,7 @@ GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, cons
     const std::int64_t step = out.row;
     s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
     s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     s.dy_block = p.oh * p.ow * V::W;
     s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
     s.dy_row = p.ow * V::W;
@@ -8936,7 +8936,7 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
     grad_strip s{};
     s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
     s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     grad_sums out;
     out.row = V::W;
     out.level = a.tile_floats;
@@ -9401,7 +9401,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
+        j.dx_step = std::int64_t(p.sw) * V::W;
         const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
         // Pixels [left, right) of the phase have all its taps inside.
         std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
@@ -10441,7 +10441,7 @@ GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, cons
     const std::int64_t step = out.row;
     s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
     s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     s.dy_block = p.oh * p.ow * V::W;
     s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
     s.dy_row = p.ow * V::W;
@@ -10797,7 +10797,7 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
     grad_strip s{};
     s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
     s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     grad_sums out;
     out.row = V::W;
     out.level = a.tile_floats;
@@ -11262,7 +11262,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
+        j.dx_step = std::int64_t(p.sw) * V::W;
         const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
         // Pixels [left, right) of the phase have all its taps inside.
         std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
@@ -12302,7 +12302,7 @@ GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, cons
     const std::int64_t step = out.row;
     s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
     s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     s.dy_block = p.oh * p.ow * V::W;
     s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
     s.dy_row = p.ow * V::W;
@@ -12658,7 +12658,7 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
     grad_strip s{};
     s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
     s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     grad_sums out;
     out.row = V::W;
     out.level = a.tile_floats;
@@ -13123,7 +13123,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
+        j.dx_step = std::int64_t(p.sw) * V::W;
         const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
         // Pixels [left, right) of the phase have all its taps inside.
         std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;
@@ -14161,7 +14161,7 @@ GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, cons
     const std::int64_t step = out.row;
     s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
     s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     s.dy_block = p.oh * p.ow * V::W;
     s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
     s.dy_row = p.ow * V::W;
@@ -14517,7 +14517,7 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
     grad_strip s{};
     s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
     s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     grad_sums out;
     out.row = V::W;
     out.level = a.tile_floats;
@@ -14982,7 +14982,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
+        j.dx_step = std::int64_t(p.sw) * V::W;
         const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
         // Pixels [left, right) of the phase have all its taps inside.
         std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;

@@ -15,7 +15,7 @@ GRAFT_VECTOR void depthwise_tile(const conv_args& a, const tile_job& job, const 
     for (int ky = ky0; ky < ky1; ++ky) {
         const float* row = x + ky * row_step;
         const float* w = job.w + ky * p.kw * V::W;
-        for (int kx = 0; kx < p.kw; ++kx, row += p.dw * V::W, w += V::W) {
+        for (int kx = 0; kx < p.kw; ++kx, row += std::int64_t(p.dw) * V::W, w += V::W) {
             const V b = V::load(w);
             GRAFT_UNROLL
             for (int m = 0; m < M; ++m) sum[m][0] = fma(V::load(row + m * S * V::W), b, sum[m][0]);

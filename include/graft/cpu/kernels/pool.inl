@@ -88,7 +88,7 @@ GRAFT_VECTOR void pool_band(const pool_args& a, std::int64_t task) {
                     ox += 1;
                 }
             } else if (ox >= left && ox + 4 <= right) {
-                pool_tile<Reduce, 4>(a, row + ix * V::W, p.sw * V::W, rows, all, y + ox * V::W);
+                pool_tile<Reduce, 4>(a, row + ix * V::W, std::int64_t(p.sw) * V::W, rows, all, y + ox * V::W);
                 ox += 4;
             } else {
                 const pool_span columns = window(ix, p.kw, p.dw, p.iw, p.pr, p.count_include_pad);

@@ -163,7 +163,7 @@ inline void grad_input_depthwise(const conv_grad_input_args& a, std::int64_t tas
         grad_depthwise_job j;
         j.column_back = x.back * V::W;
         j.column_tap = std::int64_t(x.step) * V::W;
-        j.dx_step = p.sw * V::W;
+        j.dx_step = std::int64_t(p.sw) * V::W;
         const int columns = x.tap < p.kw ? (p.kw - 1 - x.tap) / x.step + 1 : 0;
         // Pixels [left, right) of the phase have all its taps inside.
         std::int64_t left = x.back * (columns - 1) - x.at, right = p.ow - x.at;

@@ -193,7 +193,7 @@ GRAFT_NOINLINE inline void grad_weight_taps(const conv_grad_weight_args& a, cons
     const std::int64_t step = out.row;
     s.x_image = (p.ic + V::W - 1) / V::W * p.ih * p.iw * V::W;
     s.x_row = p.sh * p.iw * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     s.dy_block = p.oh * p.ow * V::W;
     s.dy_image = (p.oc + V::W - 1) / V::W * s.dy_block;
     s.dy_row = p.ow * V::W;

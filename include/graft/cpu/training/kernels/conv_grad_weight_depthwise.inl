@@ -90,7 +90,7 @@ inline void grad_weight_depthwise(const conv_grad_weight_args& a, std::int64_t t
     grad_strip s{};
     s.x_image = blocks * in_plane, s.dy_image = blocks * out_plane;
     s.x_row = p.sh * p.iw * V::W, s.dy_row = p.ow * V::W;
-    s.x_pixel = p.sw * V::W;
+    s.x_pixel = std::int64_t(p.sw) * V::W;
     grad_sums out;
     out.row = V::W;
     out.level = a.tile_floats;
