@@ -7785,108 +7785,112 @@ namespace detail {
 class grid_axis {
 public:
     grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed)
-        : e(emitter), p(plan), extent(n), type(computed) {
+        : e(emitter), p(plan), extent_(n), type_(computed) {
         const double size = static_cast<double>(n);
         const dtype given = normalised.type;
         operand x = p.align_corners ? e.make(given, ("(% + 1) / 2 * " + literal(given, size - 1)).c_str(), {normalised})
                                     : e.make(given, ("((% + 1) * " + literal(given, size) + " - 1) / 2").c_str(), {normalised});
-        x = e.convert(x, type);
-        const std::string far = literal(type, 1e15);
-        known = e.make(dtype::boolean, ("abs(%) < " + far).c_str(), {x});
-        x = e.make(type, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known, x, x});
-        unmoved = x;
-        if (p.mode == ops::grid_mode::nearest) x = e.make(type, "round(%)", {x});
+        x = e.convert(x, type_);
+        const std::string far = literal(type_, 1e15);
+        known_ = e.make(dtype::boolean, ("abs(%) < " + far).c_str(), {x});
+        x = e.make(type_, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known_, x, x});
+        unmoved_ = x;
+        if (p.mode == ops::grid_mode::nearest) x = e.make(type_, "round(%)", {x});
         if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
-            x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
+            x = e.make(type_, ("clamped<" + name() + ">(%, " + literal(type_, size - 1) + ")").c_str(), {x});
         if (p.padding == ops::grid_padding::reflection) x = mirrored(x);
-        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(),
+        x = e.make(type_, ("% < -4 ? " + literal(type_, -4.0) + " : % > " + literal(type_, size + 4) + " ? " + literal(type_, size + 4) + " : %").c_str(),
                    {x, x, x});
-        const operand whole = e.make(type, "floor(%)", {x});
-        rest = e.make(type, "% - %", {x, whole});
-        first = e.as_index(whole, 0);
-        if (p.mode == ops::grid_mode::cubic) first = e.add(first, -1);
+        const operand whole = e.make(type_, "floor(%)", {x});
+        rest_ = e.make(type_, "% - %", {x, whole});
+        first_ = e.as_index(whole, 0);
+        if (p.mode == ops::grid_mode::cubic) first_ = e.add(first_, -1);
     }
     int taps() const { return p.mode == ops::grid_mode::nearest ? 1 : p.mode == ops::grid_mode::linear ? 2 : 4; }
     /// The element of tap k; `inside` gets a condition where it may be none.
     index element(const index& k, operand& inside) {
-        index i = e.add(first, k);
-        const std::string last = decimal(extent - 1);
+        index i = e.add(first_, k);
+        const std::string last = decimal(extent_ - 1);
         if (p.padding == ops::grid_padding::zeros) {
-            inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent)));
+            inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent_)));
             return i;
         }
-        if (p.padding == ops::grid_padding::border || extent == 1) return e.formula(("clamped<index_t>(%, " + last + ")").c_str(), {i}, extent);
-        if (p.align_corners) return e.formula(("reflected<index_t>(%, " + last + ")").c_str(), {i}, extent);
-        const index m = e.formula(("wrapped<index_t>(%, " + decimal(2 * extent) + ")").c_str(), {i}, 2 * extent);
-        return e.formula(("% < " + decimal(extent) + " ? % : " + decimal(2 * extent - 1) + " - %").c_str(), {m, m, m}, extent);
+        if (p.padding == ops::grid_padding::border || extent_ == 1) return e.formula(("clamped<index_t>(%, " + last + ")").c_str(), {i}, extent_);
+        if (p.align_corners) return e.formula(("reflected<index_t>(%, " + last + ")").c_str(), {i}, extent_);
+        const index m = e.formula(("wrapped<index_t>(%, " + decimal(2 * extent_) + ")").c_str(), {i}, 2 * extent_);
+        return e.formula(("% < " + decimal(extent_) + " ? % : " + decimal(2 * extent_ - 1) + " - %").c_str(), {m, m, m}, extent_);
     }
     /// The weight of tap k; empty: 1.
     operand weight(const index& k) {
         if (p.mode == ops::grid_mode::nearest) return {};
-        if (p.mode == ops::grid_mode::linear) return chosen(k, {e.make(type, "1 - %", {rest}), rest});
-        const operand r = rest, one = e.make(type, "% + 1", {r}), back = e.make(type, "1 - %", {r}), two = e.make(type, "2 - %", {r});
+        if (p.mode == ops::grid_mode::linear) return chosen(k, {e.make(type_, "1 - %", {rest_}), rest_});
+        const operand r = rest_, one = e.make(type_, "% + 1", {r}), back = e.make(type_, "1 - %", {r}), two = e.make(type_, "2 - %", {r});
         return chosen(k, {outer(one), inner(r), inner(back), outer(two)});
     }
     /// How much the weight of tap k grows with the normalised coordinate.
     operand slope(int k) {
-        const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
-        if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type, 0);
-        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low),
-                          pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
-        operand moves = known, by = e.number(type, p.align_corners ? (size - 1) / 2 : size / 2);
+        const double size = static_cast<double>(extent_), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
+        if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type_, 0);
+        const std::string below = literal(type_, low), above = literal(type_, high), range = literal(type_, high - low),
+                          pace = literal(type_, p.align_corners ? (size - 1) / 2 : size / 2);
+        operand moves = known_, by = e.number(type_, p.align_corners ? (size - 1) / 2 : size / 2);
         if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
-            moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type, size - 1)).c_str(), {known, unmoved, unmoved});
+            moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type_, size - 1)).c_str(), {known_, unmoved_, unmoved_});
         if (p.padding == ops::grid_padding::reflection) {
-            const operand over = e.make(type, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved, unmoved, unmoved});
-            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(),
+            const operand over = e.make(type_, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved_, unmoved_, unmoved_});
+            by = e.make(type_,
+                        ("% > 0 && remainder_toward_zero(%, " + literal(type_, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(),
                         {over, over});
         } else
-            moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type, size + 4)).c_str(), {moves, unmoved, unmoved});
+            moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type_, size + 4)).c_str(), {moves, unmoved_, unmoved_});
         operand d;
-        const operand r = rest;
+        const operand r = rest_;
         const char* minus = k == 0 || (p.mode == ops::grid_mode::cubic && k == 2) ? "-" : "";
         if (p.mode == ops::grid_mode::linear)
             d = by;
         else {
             minus = k >= 2 ? "-" : "";
-            const operand t = k == 0 ? e.make(type, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type, "1 - %", {r}) : e.make(type, "2 - %", {r});
-            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)"
-                                                       : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
-            d = e.make(type, ("% * (" + steep + ")").c_str(), {by, t, t});
+            const operand t = k == 0 ? e.make(type_, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type_, "1 - %", {r}) : e.make(type_, "2 - %", {r});
+            const std::string steep = k == 0 || k == 3 ? "((" + literal(type_, -2.25) + " * % + " + literal(type_, 7.5) + ") * % - 6)"
+                                                       : "(" + literal(type_, 3.75) + " * % - " + literal(type_, 4.5) + ") * %";
+            d = e.make(type_, ("% * (" + steep + ")").c_str(), {by, t, t});
         }
-        return e.make(type, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
+        return e.make(type_, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
     }
 
 private:
-    std::string name() const { return memory_name(type); }
+    std::string name() const { return memory_name(type_); }
     operand mirrored(const operand& x) {
-        const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
-        if (high <= low) return e.number(type, low);
-        const std::string below = literal(type, low), above = literal(type, high), twice = literal(type, 2 * (high - low)), range = literal(type, high - low);
+        const double size = static_cast<double>(extent_), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
+        if (high <= low) return e.number(type_, low);
+        const std::string below = literal(type_, low), above = literal(type_, high), twice = literal(type_, 2 * (high - low)),
+                          range = literal(type_, high - low);
         const operand over =
-            e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
-        const operand in = e.make(type, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
-        return e.make(type, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
+            e.make(type_, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
+        const operand in = e.make(type_, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
+        return e.make(type_, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
     }
     // With a = -0.75: the kernel of Keys between its first and second zero, and inside of them.
     operand outer(const operand& t) {
-        return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t});
+        return e.make(type_, ("((" + literal(type_, -0.75) + " * % + " + literal(type_, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t});
     }
-    operand inner(const operand& t) { return e.make(type, ("(" + literal(type, 1.25) + " * % - " + literal(type, 2.25) + ") * % * % + 1").c_str(), {t, t, t}); }
+    operand inner(const operand& t) {
+        return e.make(type_, ("(" + literal(type_, 1.25) + " * % - " + literal(type_, 2.25) + ") * % * % + 1").c_str(), {t, t, t});
+    }
     operand chosen(const index& k, const std::vector<operand>& of) {
         if (k.known) return of[static_cast<std::size_t>(k.number)];
         const operand number = e.as_value(k);
         operand w = of.back();
-        for (std::size_t i = of.size() - 1; i-- > 0;) w = e.make(type, ("% == " + std::to_string(i) + " ? % : %").c_str(), {number, of[i], w});
+        for (std::size_t i = of.size() - 1; i-- > 0;) w = e.make(type_, ("% == " + std::to_string(i) + " ? % : %").c_str(), {number, of[i], w});
         return w;
     }
 
     element_emitter& e;
     const ops::grid_plan& p;
-    std::int64_t extent;
-    dtype type;
-    operand known, unmoved, rest;
-    index first;
+    std::int64_t extent_;
+    dtype type_;
+    operand known_, unmoved_, rest_;
+    index first_;
 };
 
 // What samples of x at a grid are computed in.
@@ -8697,9 +8701,9 @@ inline const char* generate_reduce(const kernel_query& q, const fused_node* arou
     r.output_axes = kept_axes(r.extents, q.integer("keepdims", 1) == 1 ? 0 : axes);
     return generate_plain(r, around, p);
 }
-template <ops::reduction kind>
+template <ops::reduction Kind>
 const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) {
-    return generate_reduce(q, around, p, kind);
+    return generate_reduce(q, around, p, Kind);
 }
 
 // graft.SumTo
@@ -8718,13 +8722,13 @@ inline const char* generate_sum_to(const kernel_query& q, const fused_node* arou
 }
 
 // GlobalAveragePool, GlobalMaxPool: over all axes behind the channels
-template <ops::reduction kind>
+template <ops::reduction Kind>
 const char* generate_global_pool(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     std::uint32_t axes = 0;
     for (int d = 2; d < x.rank(); ++d) axes |= 1u << d;
     if (x.elements() == 0 && q.out[0].elements() != 0) return "pictures without pixels";
-    plain_reduction r(q, kind, axes);
+    plain_reduction r(q, Kind, axes);
     r.output_axes = kept_axes(x, 0);
     return generate_plain(r, around, p);
 }
@@ -8757,12 +8761,12 @@ public:
     }
     std::vector<int> output_axes;
 };
-template <bool smallest>
+template <bool Smallest>
 const char* generate_choice(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     int axis = 0;
     if (!q.axis(q.integer("axis", 0), x.rank(), axis).ok()) return "its axis does not fit its input";
-    choice r(q, smallest, axis);
+    choice r(q, Smallest, axis);
     r.output_axes = kept_axes(x, q.integer("keepdims", 1) == 1 ? 0 : r.axes);
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
@@ -8891,9 +8895,9 @@ inline const char* generate_group_norm(const kernel_query& q, const fused_node* 
     return generate_normalisation(r, around, p);
 }
 // LayerNormalization, RMSNormalization
-template <norm_kind kind>
+template <norm_kind Kind>
 const char* generate_row_norm(const kernel_query& q, const fused_node* around, program& p) {
-    normalisation r(q, kind);
+    normalisation r(q, Kind);
     int axis = 0;
     if (!q.axis(q.integer("axis", -1), r.extents.rank(), axis).ok()) return "its axis does not fit its input";
     for (int d = axis; d < r.extents.rank(); ++d) r.axes |= 1u << d;
@@ -9844,7 +9848,7 @@ namespace gpu {
 namespace detail {
 
 // One thread goes along each line. Integers are summed in their own bits, which wrap.
-template <bool product>
+template <bool Product>
 const char* generate_cumulative(const kernel_query& q, program& p) {
     const tensor_view& x = q.in[0];
     int axis = 0;
@@ -9864,14 +9868,14 @@ const char* generate_cumulative(const kernel_query& q, program& p) {
     const operand v = e.value(body.inputs[0], walk(x.extents, q.out_layout[0], e.loop_index(name.c_str(), x.extents.elements())));
     if (e.failure) return e.failure;
     const fillings names = {{"sum", sum},
-                            {"sign", product ? "*" : "+"},
+                            {"sign", Product ? "*" : "+"},
                             {"value", v.text},
                             {"i", name},
                             {"type", memory_name(x.type)},
                             {"computed", compute_name(x.type)},
                             {"lines", decimal(lines.outputs)},
                             {"count", decimal(lines.count)},
-                            {"start", product ? "1" : "0"},
+                            {"start", Product ? "1" : "0"},
                             {"n", reverse ? decimal(lines.count - 1) + " - step" : "step"}};
     const std::string add = fill("        sum = sum $sign ($sum)$value;\n", names), store = fill("        out0[$i] = stored<$type>(($computed)sum);\n", names);
     const std::string head = fill("    const index_t k = (index_t)blockIdx.x * 64 + (int)threadIdx.x;\n    if (k >= $lines) return;\n", names);
@@ -10491,9 +10495,9 @@ inline const char* generate_pool(const kernel_query& q, program& p, pool_kind ki
     k.finish(p, "graft_pool", start, inside, end, outputs, {});
     return end_program(p, "windows gathered by their outputs");
 }
-template <pool_kind kind>
+template <pool_kind Kind>
 const char* generate_pool_of(const kernel_query& q, program& p) {
-    return generate_pool(q, p, kind);
+    return generate_pool(q, p, Kind);
 }
 
 // AveragePool over the whole picture is a mean.
@@ -11638,11 +11642,11 @@ public:
 
     const char* generate() {
         const op_context forward{q.n, q.in + 1, 3, nullptr, 0, q.limit};
-        if (!ops::read_deform(forward, plan).ok()) return "its attributes do not fit";
+        if (!ops::read_deform(forward, plan_).ok()) return "its attributes do not fit";
         for (int i = 0; i < q.inputs; ++i)
             if (q.has(i) && !is_generated(q.in[i].type)) return "an element type that generated kernels do not take";
         if (const char* why = read_sizes()) return why;
-        p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
+        p.source = std::string("namespace graft {\n") + index_definition(largest_ + (std::int64_t(1) << 24));
         if (o.elements() == 0 || x.elements() == 0)
             clear();
         else if (const char* why = add_kernels())
@@ -11656,33 +11660,33 @@ private:
     bool writes(int i) const { return q.wants(i) && q.out[i].type != dtype::undefined && q.out[i].elements() > 0; }
     bool masked() const { return q.has(4); }
     bool places() const { return writes(2) || writes(3); }
-    std::string computed() const { return compute_name(type); }
+    std::string computed() const { return compute_name(type_); }
     std::int64_t images() const { return o[0]; }
     std::int64_t channels() const { return x[1]; }
 
     const char* read_sizes() {
         x = q.in[1].extents, w = q.in[2].extents, o = q.in[0].extents;
-        type = q.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
-        taps = plan.kernel[0] * plan.kernel[1], pixels = o[2] * o[3], maps = w[0] / plan.group;
-        largest = 0;
+        type_ = q.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
+        taps_ = plan_.kernel[0] * plan_.kernel[1], pixels_ = o[2] * o[3], maps_ = w[0] / plan_.group;
+        largest_ = 0;
         for (int i = 0; i < q.inputs; ++i)
-            if (q.has(i)) largest = std::max(largest, q.in[i].elements());
+            if (q.has(i)) largest_ = std::max(largest_, q.in[i].elements());
         if (o.elements() == 0 || x.elements() == 0) return nullptr;
-        per_offset = channels() / plan.offset_group;
+        per_offset_ = channels() / plan_.offset_group;
         constexpr std::int64_t most_elements = std::int64_t(1) << 38, farthest = std::int64_t(1) << 28;
         for (int d = 0; d < 2; ++d)
-            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest ||
+            if (checked_mul(o[2 + d], plan_.strides[d]) > farthest || plan_.pads[d] > farthest || checked_mul(plan_.kernel[d], plan_.dilations[d]) > farthest ||
                 x[2 + d] > farthest)
                 return "places that are too far away";
-        samples = q.in[3].elements() / 2;
-        const std::int64_t columns = checked_mul(checked_mul(pixels, taps), channels());
-        if (largest > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
+        samples_ = q.in[3].elements() / 2;
+        const std::int64_t columns = checked_mul(checked_mul(pixels_, taps_), channels());
+        if (largest_ > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
         const std::int64_t room = std::min(most_workspace, q.on.memory_bytes / 32);
-        at_once = std::min(images(), std::max<std::int64_t>(1, room / (columns * bytes())));
-        largest = std::max({largest, 4 * samples, 2 * at_once * columns, images() * pixels, 2 * most_sorted});
+        at_once_ = std::min(images(), std::max<std::int64_t>(1, room / (columns * bytes())));
+        largest_ = std::max({largest_, 4 * samples_, 2 * at_once_ * columns, images() * pixels_, 2 * most_sorted});
         return nullptr;
     }
-    std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(type)); }
+    std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(type_)); }
     std::int64_t room_for(std::int64_t count) {
         const std::int64_t at = (p.workspace_bytes + 255) / 256 * 256;
         p.workspace_bytes = at + count;
@@ -11698,81 +11702,81 @@ private:
     }
 
     void name_all() {
-        const std::string pixel = "pixel / " + decimal(o[3]), column = "pixel % " + decimal(o[3]), kernel_w = decimal(plan.kernel[1]);
+        const std::string pixel = "pixel / " + decimal(o[3]), column = "pixel % " + decimal(o[3]), kernel_w = decimal(plan_.kernel[1]);
         const shape& offset = q.in[3].extents;
-        const std::string tap = "(g * " + decimal(taps) + " + tap)";
-        const auto map = "group * " + decimal(maps) + " + m";
+        const std::string tap = "(g * " + decimal(taps_) + " + tap)";
+        const auto map = "group * " + decimal(maps_) + " + m";
         const auto offsets = [&](layout order, const char* behind) { return offset_text(offset, order, {"n", tap + behind, pixel, column}); };
         const auto weight = [&](layout order) {
             return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w});
         };
         const bool dy_last = is_channels_last(o, q.in_layout[0]);
-        names = {
+        names_ = {
             {"type", computed()},
-            {"pixels", decimal(pixels)},
-            {"maps", decimal(maps)},
-            {"taps", decimal(taps)},
-            {"depth", decimal(w[1] * taps)},
+            {"pixels", decimal(pixels_)},
+            {"maps", decimal(maps_)},
+            {"taps", decimal(taps_)},
+            {"depth", decimal(w[1] * taps_)},
             {"within", decimal(w[1])},
             {"channels", decimal(channels())},
-            {"groups", decimal(plan.offset_group)},
-            {"per_offset", decimal(per_offset)},
+            {"groups", decimal(plan_.offset_group)},
+            {"per_offset", decimal(per_offset_)},
             {"images", decimal(images())},
             {"height", decimal(x[2])},
             {"width", decimal(x[3])},
             {"out_w", decimal(o[3])},
             {"columns", kernel_w},
-            {"stride_h", decimal(plan.strides[0])},
-            {"stride_w", decimal(plan.strides[1])},
-            {"pad_h", decimal(plan.pads[0])},
-            {"pad_w", decimal(plan.pads[1])},
-            {"dilation_h", decimal(plan.dilations[0])},
-            {"dilation_w", decimal(plan.dilations[1])},
+            {"stride_h", decimal(plan_.strides[0])},
+            {"stride_w", decimal(plan_.strides[1])},
+            {"pad_h", decimal(plan_.pads[0])},
+            {"pad_w", decimal(plan_.pads[1])},
+            {"dilation_h", decimal(plan_.dilations[0])},
+            {"dilation_w", decimal(plan_.dilations[1])},
             {"offsets", memory_name(q.in[3].type)},
-            {"align", decimal(type == dtype::float64 ? 8 : 16)},
+            {"align", decimal(type_ == dtype::float64 ? 8 : 16)},
             {"offset_h", offsets(q.in_layout[3], " * 2")},
             {"offset_w", offsets(q.in_layout[3], " * 2 + 1")},
             {"weight", weight(q.in_layout[2])},
             {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})},
             {"picture", picture_last() ? "in1" : "picture"},
-            {"at_once", decimal(at_once)},
+            {"at_once", decimal(at_once_)},
             {"slice_map", dy_last ? "i % 16" : "i / 64"},
             {"slice_pixel", dy_last ? "i / 16" : "i % 64"},
             {"tile_map", dy_last ? "i % 64" : "i / 16"},
             {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
             {"mask", masked() ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", tap, pixel, column}) + ")" : std::string("1")},
-            {"begin", at_once < images() ? "*begun" : "0"},
+            {"begin", at_once_ < images() ? "*begun" : "0"},
         };
-        for (auto& n : names)
+        for (auto& n : names_)
             if (n.first == std::string("mask")) n.second = fill(n.second.c_str(), {{"type", computed()}});
     }
     std::int64_t picture_blocks() const { return (x[2] * x[3] + 31) / 32 * ((channels() + 31) / 32) * images(); }
     bool picture_last() const { return is_channels_last(x, q.in_layout[1]); }
 
     const char* add_kernels() {
-        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX)
+        if (plan_.group > 65535 || (w[1] * taps_ + 63) / 64 > 65535 || 4 * samples_ > most_rows || picture_blocks() > INT32_MAX)
             return "more pictures, groups or channels than a launch has blocks for";
         name_all();
         add_sampling();
         std::vector<workspace_parameter> sorted;
         if (writes(0)) {
             // Each picture's groups by themselves: no two have a pixel in common.
-            const updates to{4 * samples,
-                             images() * plan.offset_group * x[2] * x[3],
+            const updates to{4 * samples_,
+                             images() * plan_.offset_group * x[2] * x[3],
                              {3},
                              fill(R"cuda(        const sample one = sample_of(u / 4, in3);
         const index_t y = one.row + (int)(u % 4) / 2;
         const index_t x = one.column + (int)(u % 4) % 2;
         const long long row = y >= 0 && y < $height && x >= 0 && x < $width ? ((long long)(u / (4 * $taps * $pixels)) * $height + y) * $width + x : -1ll;
 )cuda",
-                                  names),
-                             images() * plan.offset_group};
+                                  names_),
+                             images() * plan_.offset_group};
             if (!to.fit() || to.rows > most_rows || to.count > most_rows) return "more samples or pixels than are counted";
             sorted = add_sorted_updates(q, p, to);
-            items = to.items();
+            items_ = to.items();
         }
-        look = {"const sample* samples", room_for(samples * (8 + 2 * bytes()))};
-        add_each(q, p, "graft_deform_samples", samples, {3}, {}, {{"sample* samples", look.offset}}, "    samples[i] = sample_of(i, in3);\n");
+        look_ = {"const sample* samples", room_for(samples_ * (8 + 2 * bytes()))};
+        add_each(q, p, "graft_deform_samples", samples_, {3}, {}, {{"sample* samples", look_.offset}}, "    samples[i] = sample_of(i, in3);\n");
         if ((places() || writes(1)) && !picture_last()) add_picture();
         if (writes(1))
             if (const char* why = add_weight()) return why;
@@ -11780,7 +11784,7 @@ private:
         return nullptr;
     }
 
-    void add_sampling() { p.source += fill(deform_sampling, names) + fill(deform_product, names); }
+    void add_sampling() { p.source += fill(deform_sampling, names_) + fill(deform_product, names_); }
 
     void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs,
              const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
@@ -11788,21 +11792,21 @@ private:
         l.entry = entry;
         l.block[0] = 256;
         l.grid[0] = static_cast<unsigned>(blocks), l.grid[1] = static_cast<unsigned>(down), l.grid[2] = static_cast<unsigned>(deep);
-        const std::string made = entry_point(q, l, inputs, outputs, workspace, fill(text, names));
+        const std::string made = entry_point(q, l, inputs, outputs, workspace, fill(text, names_));
         if (!again) p.source += made;
         p.launches.push_back(std::move(l));
     }
 
     // The picture with its channels innermost, turned in tiles.
     void add_picture() {
-        picture = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
+        picture_ = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
         const std::int64_t plane = x[2] * x[3], wide = (plane + 31) / 32, high = (channels() + 31) / 32;  // a block a tile
         const fillings own = {{"stored", memory_name(q.in[1].type)},
                               {"plane", decimal(plane)},
                               {"wide", decimal(wide)},
                               {"high", decimal(high)},
                               {"channels", decimal(channels())}};
-        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}},
+        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture_.offset}},
             fill(R"cuda(    __shared__ $stored tile[32][33];
     const index_t block = blockIdx.x;
     const index_t n = block / ($wide * $high);
@@ -11822,26 +11826,26 @@ private:
         if (picture_last())
             inputs.push_back(1);
         else
-            workspace.push_back(picture);
+            workspace.push_back(picture_);
         if (masked()) inputs.push_back(4);
     }
 
     // dW: a product over pixels and pictures, in pieces that are added up in their order.
     const char* add_weight() {
-        const std::int64_t depth = w[1] * taps, tiles = (maps + 63) / 64 * ((depth + 63) / 64), inner = images() * pixels;
+        const std::int64_t depth = w[1] * taps_, tiles = (maps_ + 63) / 64 * ((depth + 63) / 64), inner = images() * pixels_;
         // By the shapes alone, so that the sums are the same on every device: two blocks for each multiprocessor of a large one, twice.
-        const std::int64_t wanted = std::max<std::int64_t>(1, std::min(512 / (tiles * plan.group), inner / 128));
+        const std::int64_t wanted = std::max<std::int64_t>(1, std::min(512 / (tiles * plan_.group), inner / 128));
         const std::int64_t share = (inner + wanted - 1) / wanted, pieces = (inner + share - 1) / share;
         if (tiles > INT32_MAX || w.elements() > INT32_MAX) return "more weights than are counted";
         const workspace_parameter partial = {computed() + "* partial", room_for(pieces * w.elements() * bytes())};
-        names.push_back({"across", decimal((depth + 63) / 64)});
-        names.push_back({"share", decimal(share)});
-        names.push_back({"inner", decimal(inner)});
-        names.push_back({"all", decimal(w[0])});
+        names_.push_back({"across", decimal((depth + 63) / 64)});
+        names_.push_back({"share", decimal(share)});
+        names_.push_back({"inner", decimal(inner)});
+        names_.push_back({"all", decimal(w[0])});
         std::vector<int> inputs{0};
-        std::vector<workspace_parameter> workspace{look, partial};
+        std::vector<workspace_parameter> workspace{look_, partial};
         read_picture(inputs, workspace);
-        add("graft_deform_weight", tiles, pieces, plan.group, inputs, {}, workspace, deform_weight, false);
+        add("graft_deform_weight", tiles, pieces, plan_.group, inputs, {}, workspace, deform_weight, false);
         const fillings own = {{"type", computed()},
                               {"depth", decimal(depth)},
                               {"pieces", decimal(pieces)},
@@ -11849,8 +11853,8 @@ private:
                               {"within", decimal(w[1])},
                               {"stored", memory_name(q.out[1].type)},
                               {"to", offset_text(w, q.out_layout[1],
-                                                 {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]),
-                                                  "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
+                                                 {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan_.kernel[1]),
+                                                  "k / " + decimal(w[1]) + " % " + decimal(plan_.kernel[1])})}};
         add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}},
                  fill(R"cuda(    const index_t m = i / $depth;
     const index_t k = i % $depth;
@@ -11864,18 +11868,18 @@ private:
 
     // dX and the gradients of places, some pictures at a time.
     const char* add_pictures(const std::vector<workspace_parameter>& sorted) {
-        const std::int64_t depth = w[1] * taps, columns = pixels * taps * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset));
-        int lanes = type == dtype::float64 ? 2 : 4;
-        while (per_offset % lanes) lanes /= 2;
-        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256,
-                                        (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
+        const std::int64_t depth = w[1] * taps_, columns = pixels_ * taps_ * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset_));
+        int lanes = type_ == dtype::float64 ? 2 : 4;
+        while (per_offset_ % lanes) lanes /= 2;
+        const std::int64_t blocks[3] = {(at_once_ * pixels_ + 63) / 64, (at_once_ * x[2] * x[3] * channels() / lanes + 255) / 256,
+                                        (at_once_ * plan_.offset_group * taps_ * pixels_ * width + 255) / 256};
         for (std::int64_t b : blocks)
             if (b > INT32_MAX) return "more pixels than a launch has blocks for";
-        if (images() / at_once > most_launches) return "more pictures than it goes through one by one";
-        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}},
+        if (images() / at_once_ > most_launches) return "more pictures than it goes through one by one";
+        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once_ * columns * bytes())}},
             made{{computed() + "* back", back[0].offset}};
         const std::int64_t begun = room_for(4);
-        if (at_once < images()) {
+        if (at_once_ < images()) {
             counted = {{"const int* begun", begun}};
             add("graft_deform_begin", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun = 0;\n", false);
         }
@@ -11884,19 +11888,19 @@ private:
             return all;
         };
         std::vector<workspace_parameter> of_picture = with(with(back, counted), sorted), of_places = with(back, counted);
-        of_picture.push_back(look), of_places.push_back(look);
+        of_picture.push_back(look_), of_places.push_back(look_);
         std::vector<int> picture_inputs, places_inputs;
         if (masked()) picture_inputs = {4};
         read_picture(places_inputs, of_places);
         std::vector<int> written;
         for (int i : {2, 3})
             if (writes(i)) written.push_back(i);
-        names.insert(names.end(), {{"lanes", decimal(lanes)}, {"items", decimal(items)}, {"wide", decimal(width)}, {"half", decimal(width / 2)}});
+        names_.insert(names_.end(), {{"lanes", decimal(lanes)}, {"items", decimal(items_)}, {"wide", decimal(width)}, {"half", decimal(width / 2)}});
         const std::string places_text = std::string(deform_places) + store_places();
         const std::string picture_text = deform_gather + store_picture(lanes);
-        for (std::int64_t first = 0; first < images(); first += at_once) {
-            if (first) add("graft_deform_next", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun += $at_once;\n", first > at_once);
-            add("graft_deform_back", blocks[0], (depth + 63) / 64, plan.group, {0, 2}, {}, with(made, counted), deform_back, first > 0);
+        for (std::int64_t first = 0; first < images(); first += at_once_) {
+            if (first) add("graft_deform_next", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun += $at_once;\n", first > at_once_);
+            add("graft_deform_back", blocks[0], (depth + 63) / 64, plan_.group, {0, 2}, {}, with(made, counted), deform_back, first > 0);
             if (writes(0)) add("graft_deform_gather", blocks[1], 1, 1, picture_inputs, {0}, of_picture, picture_text.c_str(), first > 0);
             if (places()) add("graft_deform_places", blocks[2], 1, 1, places_inputs, written, of_places, places_text.c_str(), first > 0);
         }
@@ -11929,12 +11933,12 @@ private:
 
     const kernel_query& q;
     program& p;
-    ops::deform_plan plan;
+    ops::deform_plan plan_;
     shape x, w, o;
-    dtype type = dtype::float32;
-    std::int64_t taps = 0, pixels = 0, maps = 0, per_offset = 0, samples = 0, largest = 0, at_once = 0, items = 0;
-    fillings names;
-    workspace_parameter look, picture;
+    dtype type_ = dtype::float32;
+    std::int64_t taps_ = 0, pixels_ = 0, maps_ = 0, per_offset_ = 0, samples_ = 0, largest_ = 0, at_once_ = 0, items_ = 0;
+    fillings names_;
+    workspace_parameter look_, picture_;
 };
 
 inline const char* generate_deform_conv_grad(const kernel_query& q, program& p) { return deform_gradient_kernels(q, p).generate(); }
@@ -13338,37 +13342,37 @@ public:
 };
 class softmax_gradient : public reduction {
 public:
-    inline explicit softmax_gradient(const kernel_query& query) : reduction(query), type(compute_type(query.in[1].type)) {
+    inline explicit softmax_gradient(const kernel_query& query) : reduction(query), type_(compute_type(query.in[1].type)) {
         extents = q.in[1].extents;
         order = q.in_layout[1];
         bytes = std::min(size_of(q.in[0].type), size_of(q.in[1].type));
-        by = sum_reducer(type, "s.sum += x0 * x1;");
-        by.elements = {type, type};
+        by = sum_reducer(type_, "s.sum += x0 * x1;");
+        by.elements = {type_, type_};
         mapped = {0};
-        statistics = {type};
+        statistics = {type_};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at), value(e, 1, at)}; }
     inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
         return {s[0]};
     }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
-        return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
+        return {e.make(type_, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
     }
 
 private:
-    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type); }
-    dtype type;
+    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type_); }
+    dtype type_;
 };
 // The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
 class hardmax_reduction : public reduction {
 public:
-    inline explicit hardmax_reduction(const kernel_query& query) : reduction(query), type(compute_type(query.in[0].type)) {
+    inline explicit hardmax_reduction(const kernel_query& query) : reduction(query), type_(compute_type(query.in[0].type)) {
         extents = q.in[0].extents;
         order = q.in_layout[0];
         bytes = size_of(q.in[0].type);
-        const std::string lowest = std::string("-infinity<") + memory_name(type) + ">()";
-        by.fields = {{"best", type, lowest}, {"at", dtype::int64, "0"}};
-        by.elements = {type, dtype::int64};
+        const std::string lowest = std::string("-infinity<") + memory_name(type_) + ">()";
+        by.fields = {{"best", type_, lowest}, {"at", dtype::int64, "0"}};
+        by.elements = {type_, dtype::int64};
         by.take = "if (x0 > s.best || (x0 == s.best && x0 > " + lowest + " && x1 < s.at)) {\n        s.best = x0;\n        s.at = x1;\n    }";
         by.merge = "if (b.best > a.best || (b.best == a.best && b.at < a.at)) a = b;";
         mapped = {0};
@@ -13379,12 +13383,12 @@ public:
         return {s[1]};
     }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
-        return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
+        return {e.make(type_, "% == % ? 1 : 0", {number(e, at), s[0]})};
     }
 
 private:
     operand number(element_emitter& e, const position& at) const { return e.as_value(e.offset(at, strides_among(extents, axes))); }
-    dtype type;
+    dtype type_;
 };
 
 template <class Reduction>
@@ -13400,9 +13404,9 @@ const char* generate_softmax(Reduction& r, const fused_node* around, program& p)
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
 }
-template <bool logarithm>
+template <bool Logarithm>
 const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
-    softmax_reduction r(q, logarithm);
+    softmax_reduction r(q, Logarithm);
     return generate_softmax(r, around, p);
 }
 inline const char* generate_softmax_gradient(const kernel_query& q, const fused_node* around, program& p) {

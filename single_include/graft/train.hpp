@@ -17399,14 +17399,14 @@ struct norm_units {
         rows.whole = side_by_side ? p.area : p.area / w;
         rows.tail = !side_by_side && p.area % w ? 1 : 0;
         rows.tail_lanes = static_cast<int>(side_by_side ? w : p.area % w);
-        whole_blocks_ = p.blocked;
+        whole_blocks = p.blocked;
     }
     // The rows of one image of a unit. A block is read and written whole; the last columns of a matrix are not.
     norm_rows of(std::int64_t unit) const {
         norm_rows r = rows;
         if (!r.channels) return r;
         r.channels = static_cast<int>(std::min(width, c - unit * width));
-        if (!whole_blocks_ && r.channels < width) r.whole = 0, r.tail = 1, r.tail_lanes = r.channels;
+        if (!whole_blocks && r.channels < width) r.whole = 0, r.tail = 1, r.tail_lanes = r.channels;
         return r;
     }
     // The same for a run of images: those of one row each become rows of one image.
@@ -17423,7 +17423,7 @@ struct norm_units {
     std::int64_t slot(int s) const { return images < tree.count ? tree.first(images, s) : s; }
     std::int64_t samples(int first, int count) const { return tree.last(images, first + count - 1) - tree.first(images, first); }
 
-    bool whole_blocks_ = false;
+    bool whole_blocks = false;
 };
 
 // Joins the shards [first, first + count) by the tree: into the slot that is returned; -1 where they are empty.
@@ -20565,10 +20565,10 @@ GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
     const double v = value >= 0 ? std::min(value, 1.0) : 0;
     const int at = std::min(static_cast<int>(v * 5), 4);
     const double part = v * 5 - at;
-    const double L = 0.22 + 0.74 * v;
+    const double lightness = 0.22 + 0.74 * v;
     const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]), b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
-    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3), m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
-    const double s = std::pow(L - 0.0894841775 * a - 1.2914855480 * b, 3);
+    const double l = std::pow(lightness + 0.3963377774 * a + 0.2158037573 * b, 3), m = std::pow(lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
+    const double s = std::pow(lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
     rgb[0] = detail::srgb_byte(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
     rgb[1] = detail::srgb_byte(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
     rgb[2] = detail::srgb_byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);
@@ -30001,10 +30001,10 @@ GRAFT_INLINE void heat_color(double value, std::uint8_t rgb[3]) noexcept {
     const double v = value >= 0 ? std::min(value, 1.0) : 0;
     const int at = std::min(static_cast<int>(v * 5), 4);
     const double part = v * 5 - at;
-    const double L = 0.22 + 0.74 * v;
+    const double lightness = 0.22 + 0.74 * v;
     const double a = stops[at][0] + part * (stops[at + 1][0] - stops[at][0]), b = stops[at][1] + part * (stops[at + 1][1] - stops[at][1]);
-    const double l = std::pow(L + 0.3963377774 * a + 0.2158037573 * b, 3), m = std::pow(L - 0.1055613458 * a - 0.0638541728 * b, 3);
-    const double s = std::pow(L - 0.0894841775 * a - 1.2914855480 * b, 3);
+    const double l = std::pow(lightness + 0.3963377774 * a + 0.2158037573 * b, 3), m = std::pow(lightness - 0.1055613458 * a - 0.0638541728 * b, 3);
+    const double s = std::pow(lightness - 0.0894841775 * a - 1.2914855480 * b, 3);
     rgb[0] = detail::srgb_byte(4.0767416621 * l - 3.3077115913 * m + 0.2309699292 * s);
     rgb[1] = detail::srgb_byte(-1.2684380046 * l + 2.6097574011 * m - 0.3413193965 * s);
     rgb[2] = detail::srgb_byte(-0.0041960863 * l - 0.7034186147 * m + 1.7076147010 * s);

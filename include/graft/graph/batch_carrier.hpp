@@ -47,8 +47,8 @@ struct batch_carrier {
     batch_change change = batch_change::none;
     std::string why;  // the samples cannot pass
 
-    batch_carrier(const graph& graph_, const node& node_, const std::vector<batch_axis>& states_, std::int64_t samples_)
-        : g(graph_), n(node_), states(states_), samples(samples_), out(node_.outputs.size()) {}
+    batch_carrier(const graph& of, const node& carrier, const std::vector<batch_axis>& of_values, std::int64_t fixed_to)
+        : g(of), n(carrier), states(of_values), samples(fixed_to), out(n.outputs.size()) {}
 
     int inputs() const { return static_cast<int>(n.inputs.size()); }
     value_id in(int i) const { return i >= 0 && i < inputs() ? n.inputs[static_cast<std::size_t>(i)] : no_value; }

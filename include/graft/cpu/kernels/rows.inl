@@ -42,22 +42,22 @@ struct reducer {
 // One row. `shift` is taken off every element first (the mean, for a variance).
 template <reduction Kind>
 GRAFT_FORCE_INLINE float reduce_row(const float* x, std::int64_t n, float shift) {
-    using R = reducer<Kind>;
+    using reduce = reducer<Kind>;
     const V s = V::set1(shift);
-    V a = R::start(), b = a, c = a, d = a;
+    V a = reduce::start(), b = a, c = a, d = a;
     std::int64_t i = 0;
     for (; i + 4 * V::W <= n; i += 4 * V::W) {
-        a = R::add(a, V::load(x + i) - s);
-        b = R::add(b, V::load(x + i + V::W) - s);
-        c = R::add(c, V::load(x + i + 2 * V::W) - s);
-        d = R::add(d, V::load(x + i + 3 * V::W) - s);
+        a = reduce::add(a, V::load(x + i) - s);
+        b = reduce::add(b, V::load(x + i + V::W) - s);
+        c = reduce::add(c, V::load(x + i + 2 * V::W) - s);
+        d = reduce::add(d, V::load(x + i + 3 * V::W) - s);
     }
-    for (; i + V::W <= n; i += V::W) a = R::add(a, V::load(x + i) - s);
+    for (; i + V::W <= n; i += V::W) a = reduce::add(a, V::load(x + i) - s);
     if (i < n) {
         const int lanes = static_cast<int>(n - i);
-        b = select(M::lanes(lanes), R::add(b, V::load_partial(x + i, lanes) - s), b);
+        b = select(M::lanes(lanes), reduce::add(b, V::load_partial(x + i, lanes) - s), b);
     }
-    return R::lanes(R::join(R::join(a, b), R::join(c, d)));
+    return reduce::lanes(reduce::join(reduce::join(a, b), reduce::join(c, d)));
 }
 
 // Sums of long rows: pieces in float, added up in double, so that a plane of a million pixels keeps its digits.
@@ -81,31 +81,31 @@ inline void reduce_rows(reduction kind, const float* x, float* y, std::int64_t r
 // Columns, a vector of them at a time; 256 rows are added up by themselves, so that long sums stay exact enough.
 template <reduction Kind>
 GRAFT_FORCE_INLINE void reduce_some_columns(const float* x, float* y, std::int64_t n, std::int64_t inner, std::int64_t count) {
-    using R = reducer<Kind>;
+    using reduce = reducer<Kind>;
     std::int64_t j = 0;
     for (; j + 4 * V::W <= count; j += 4 * V::W) {
-        V total[4] = {R::start(), R::start(), R::start(), R::start()};
+        V total[4] = {reduce::start(), reduce::start(), reduce::start(), reduce::start()};
         for (std::int64_t i = 0; i < n;) {
             const std::int64_t end = n - i < 256 ? n : i + 256;
-            V part[4] = {R::start(), R::start(), R::start(), R::start()};
+            V part[4] = {reduce::start(), reduce::start(), reduce::start(), reduce::start()};
             for (; i < end; ++i) {
                 GRAFT_UNROLL
-                for (int v = 0; v < 4; ++v) part[v] = R::add(part[v], V::load(x + i * inner + j + v * V::W));
+                for (int v = 0; v < 4; ++v) part[v] = reduce::add(part[v], V::load(x + i * inner + j + v * V::W));
             }
             GRAFT_UNROLL
-            for (int v = 0; v < 4; ++v) total[v] = R::join(total[v], part[v]);
+            for (int v = 0; v < 4; ++v) total[v] = reduce::join(total[v], part[v]);
         }
         GRAFT_UNROLL
         for (int v = 0; v < 4; ++v) total[v].store(y + j + v * V::W);
     }
     for (; j < count; j += V::W) {
         const int lanes = lanes_left(count, j);
-        V total = R::start();
+        V total = reduce::start();
         for (std::int64_t i = 0; i < n;) {
             const std::int64_t end = n - i < 256 ? n : i + 256;
-            V part = R::start();
-            for (; i < end; ++i) part = R::add(part, load_some(x + i * inner + j, lanes));
-            total = R::join(total, part);
+            V part = reduce::start();
+            for (; i < end; ++i) part = reduce::add(part, load_some(x + i * inner + j, lanes));
+            total = reduce::join(total, part);
         }
         store_some(total, y + j, lanes);
     }

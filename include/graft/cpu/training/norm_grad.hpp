@@ -80,14 +80,14 @@ struct norm_units {
         rows.whole = side_by_side ? p.area : p.area / w;
         rows.tail = !side_by_side && p.area % w ? 1 : 0;
         rows.tail_lanes = static_cast<int>(side_by_side ? w : p.area % w);
-        whole_blocks_ = p.blocked;
+        whole_blocks = p.blocked;
     }
     // The rows of one image of a unit. A block is read and written whole; the last columns of a matrix are not.
     norm_rows of(std::int64_t unit) const {
         norm_rows r = rows;
         if (!r.channels) return r;
         r.channels = static_cast<int>(std::min(width, c - unit * width));
-        if (!whole_blocks_ && r.channels < width) r.whole = 0, r.tail = 1, r.tail_lanes = r.channels;
+        if (!whole_blocks && r.channels < width) r.whole = 0, r.tail = 1, r.tail_lanes = r.channels;
         return r;
     }
     // The same for a run of images: those of one row each become rows of one image.
@@ -104,7 +104,7 @@ struct norm_units {
     std::int64_t slot(int s) const { return images < tree.count ? tree.first(images, s) : s; }
     std::int64_t samples(int first, int count) const { return tree.last(images, first + count - 1) - tree.first(images, first); }
 
-    bool whole_blocks_ = false;
+    bool whole_blocks = false;
 };
 
 // Joins the shards [first, first + count) by the tree: into the slot that is returned; -1 where they are empty.

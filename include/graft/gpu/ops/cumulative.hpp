@@ -19,7 +19,7 @@ namespace gpu {
 namespace detail {
 
 // One thread goes along each line. Integers are summed in their own bits, which wrap.
-template <bool product>
+template <bool Product>
 const char* generate_cumulative(const kernel_query& q, program& p) {
     const tensor_view& x = q.in[0];
     int axis = 0;
@@ -39,14 +39,14 @@ const char* generate_cumulative(const kernel_query& q, program& p) {
     const operand v = e.value(body.inputs[0], walk(x.extents, q.out_layout[0], e.loop_index(name.c_str(), x.extents.elements())));
     if (e.failure) return e.failure;
     const fillings names = {{"sum", sum},
-                            {"sign", product ? "*" : "+"},
+                            {"sign", Product ? "*" : "+"},
                             {"value", v.text},
                             {"i", name},
                             {"type", memory_name(x.type)},
                             {"computed", compute_name(x.type)},
                             {"lines", decimal(lines.outputs)},
                             {"count", decimal(lines.count)},
-                            {"start", product ? "1" : "0"},
+                            {"start", Product ? "1" : "0"},
                             {"n", reverse ? decimal(lines.count - 1) + " - step" : "step"}};
     const std::string add = fill("        sum = sum $sign ($sum)$value;\n", names), store = fill("        out0[$i] = stored<$type>(($computed)sum);\n", names);
     const std::string head = fill("    const index_t k = (index_t)blockIdx.x * 64 + (int)threadIdx.x;\n    if (k >= $lines) return;\n", names);

@@ -17,11 +17,11 @@ public:
 
     const char* generate() {
         const op_context forward{q.n, q.in + 1, 3, nullptr, 0, q.limit};
-        if (!ops::read_deform(forward, plan).ok()) return "its attributes do not fit";
+        if (!ops::read_deform(forward, plan_).ok()) return "its attributes do not fit";
         for (int i = 0; i < q.inputs; ++i)
             if (q.has(i) && !is_generated(q.in[i].type)) return "an element type that generated kernels do not take";
         if (const char* why = read_sizes()) return why;
-        p.source = std::string("namespace graft {\n") + index_definition(largest + (std::int64_t(1) << 24));
+        p.source = std::string("namespace graft {\n") + index_definition(largest_ + (std::int64_t(1) << 24));
         if (o.elements() == 0 || x.elements() == 0)
             clear();
         else if (const char* why = add_kernels())
@@ -35,33 +35,33 @@ private:
     bool writes(int i) const { return q.wants(i) && q.out[i].type != dtype::undefined && q.out[i].elements() > 0; }
     bool masked() const { return q.has(4); }
     bool places() const { return writes(2) || writes(3); }
-    std::string computed() const { return compute_name(type); }
+    std::string computed() const { return compute_name(type_); }
     std::int64_t images() const { return o[0]; }
     std::int64_t channels() const { return x[1]; }
 
     const char* read_sizes() {
         x = q.in[1].extents, w = q.in[2].extents, o = q.in[0].extents;
-        type = q.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
-        taps = plan.kernel[0] * plan.kernel[1], pixels = o[2] * o[3], maps = w[0] / plan.group;
-        largest = 0;
+        type_ = q.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
+        taps_ = plan_.kernel[0] * plan_.kernel[1], pixels_ = o[2] * o[3], maps_ = w[0] / plan_.group;
+        largest_ = 0;
         for (int i = 0; i < q.inputs; ++i)
-            if (q.has(i)) largest = std::max(largest, q.in[i].elements());
+            if (q.has(i)) largest_ = std::max(largest_, q.in[i].elements());
         if (o.elements() == 0 || x.elements() == 0) return nullptr;
-        per_offset = channels() / plan.offset_group;
+        per_offset_ = channels() / plan_.offset_group;
         constexpr std::int64_t most_elements = std::int64_t(1) << 38, farthest = std::int64_t(1) << 28;
         for (int d = 0; d < 2; ++d)
-            if (checked_mul(o[2 + d], plan.strides[d]) > farthest || plan.pads[d] > farthest || checked_mul(plan.kernel[d], plan.dilations[d]) > farthest ||
+            if (checked_mul(o[2 + d], plan_.strides[d]) > farthest || plan_.pads[d] > farthest || checked_mul(plan_.kernel[d], plan_.dilations[d]) > farthest ||
                 x[2 + d] > farthest)
                 return "places that are too far away";
-        samples = q.in[3].elements() / 2;
-        const std::int64_t columns = checked_mul(checked_mul(pixels, taps), channels());
-        if (largest > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
+        samples_ = q.in[3].elements() / 2;
+        const std::int64_t columns = checked_mul(checked_mul(pixels_, taps_), channels());
+        if (largest_ > most_elements || columns < 0 || columns > most_columns) return "more columns of a picture than the workspace has room for";
         const std::int64_t room = std::min(most_workspace, q.on.memory_bytes / 32);
-        at_once = std::min(images(), std::max<std::int64_t>(1, room / (columns * bytes())));
-        largest = std::max({largest, 4 * samples, 2 * at_once * columns, images() * pixels, 2 * most_sorted});
+        at_once_ = std::min(images(), std::max<std::int64_t>(1, room / (columns * bytes())));
+        largest_ = std::max({largest_, 4 * samples_, 2 * at_once_ * columns, images() * pixels_, 2 * most_sorted});
         return nullptr;
     }
-    std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(type)); }
+    std::int64_t bytes() const { return static_cast<std::int64_t>(size_of(type_)); }
     std::int64_t room_for(std::int64_t count) {
         const std::int64_t at = (p.workspace_bytes + 255) / 256 * 256;
         p.workspace_bytes = at + count;
@@ -77,81 +77,81 @@ private:
     }
 
     void name_all() {
-        const std::string pixel = "pixel / " + decimal(o[3]), column = "pixel % " + decimal(o[3]), kernel_w = decimal(plan.kernel[1]);
+        const std::string pixel = "pixel / " + decimal(o[3]), column = "pixel % " + decimal(o[3]), kernel_w = decimal(plan_.kernel[1]);
         const shape& offset = q.in[3].extents;
-        const std::string tap = "(g * " + decimal(taps) + " + tap)";
-        const auto map = "group * " + decimal(maps) + " + m";
+        const std::string tap = "(g * " + decimal(taps_) + " + tap)";
+        const auto map = "group * " + decimal(maps_) + " + m";
         const auto offsets = [&](layout order, const char* behind) { return offset_text(offset, order, {"n", tap + behind, pixel, column}); };
         const auto weight = [&](layout order) {
             return offset_text(w, order, {map, "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + kernel_w, "k / " + decimal(w[1]) + " % " + kernel_w});
         };
         const bool dy_last = is_channels_last(o, q.in_layout[0]);
-        names = {
+        names_ = {
             {"type", computed()},
-            {"pixels", decimal(pixels)},
-            {"maps", decimal(maps)},
-            {"taps", decimal(taps)},
-            {"depth", decimal(w[1] * taps)},
+            {"pixels", decimal(pixels_)},
+            {"maps", decimal(maps_)},
+            {"taps", decimal(taps_)},
+            {"depth", decimal(w[1] * taps_)},
             {"within", decimal(w[1])},
             {"channels", decimal(channels())},
-            {"groups", decimal(plan.offset_group)},
-            {"per_offset", decimal(per_offset)},
+            {"groups", decimal(plan_.offset_group)},
+            {"per_offset", decimal(per_offset_)},
             {"images", decimal(images())},
             {"height", decimal(x[2])},
             {"width", decimal(x[3])},
             {"out_w", decimal(o[3])},
             {"columns", kernel_w},
-            {"stride_h", decimal(plan.strides[0])},
-            {"stride_w", decimal(plan.strides[1])},
-            {"pad_h", decimal(plan.pads[0])},
-            {"pad_w", decimal(plan.pads[1])},
-            {"dilation_h", decimal(plan.dilations[0])},
-            {"dilation_w", decimal(plan.dilations[1])},
+            {"stride_h", decimal(plan_.strides[0])},
+            {"stride_w", decimal(plan_.strides[1])},
+            {"pad_h", decimal(plan_.pads[0])},
+            {"pad_w", decimal(plan_.pads[1])},
+            {"dilation_h", decimal(plan_.dilations[0])},
+            {"dilation_w", decimal(plan_.dilations[1])},
             {"offsets", memory_name(q.in[3].type)},
-            {"align", decimal(type == dtype::float64 ? 8 : 16)},
+            {"align", decimal(type_ == dtype::float64 ? 8 : 16)},
             {"offset_h", offsets(q.in_layout[3], " * 2")},
             {"offset_w", offsets(q.in_layout[3], " * 2 + 1")},
             {"weight", weight(q.in_layout[2])},
             {"gradient", offset_text(o, q.in_layout[0], {"n", map, pixel, column})},
             {"picture", picture_last() ? "in1" : "picture"},
-            {"at_once", decimal(at_once)},
+            {"at_once", decimal(at_once_)},
             {"slice_map", dy_last ? "i % 16" : "i / 64"},
             {"slice_pixel", dy_last ? "i / 16" : "i % 64"},
             {"tile_map", dy_last ? "i % 64" : "i / 16"},
             {"tile_pixel", dy_last ? "i / 64" : "i % 16"},
             {"mask", masked() ? "($type)load(in4 + " + offset_text(q.in[4].extents, q.in_layout[4], {"n", tap, pixel, column}) + ")" : std::string("1")},
-            {"begin", at_once < images() ? "*begun" : "0"},
+            {"begin", at_once_ < images() ? "*begun" : "0"},
         };
-        for (auto& n : names)
+        for (auto& n : names_)
             if (n.first == std::string("mask")) n.second = fill(n.second.c_str(), {{"type", computed()}});
     }
     std::int64_t picture_blocks() const { return (x[2] * x[3] + 31) / 32 * ((channels() + 31) / 32) * images(); }
     bool picture_last() const { return is_channels_last(x, q.in_layout[1]); }
 
     const char* add_kernels() {
-        if (plan.group > 65535 || (w[1] * taps + 63) / 64 > 65535 || 4 * samples > most_rows || picture_blocks() > INT32_MAX)
+        if (plan_.group > 65535 || (w[1] * taps_ + 63) / 64 > 65535 || 4 * samples_ > most_rows || picture_blocks() > INT32_MAX)
             return "more pictures, groups or channels than a launch has blocks for";
         name_all();
         add_sampling();
         std::vector<workspace_parameter> sorted;
         if (writes(0)) {
             // Each picture's groups by themselves: no two have a pixel in common.
-            const updates to{4 * samples,
-                             images() * plan.offset_group * x[2] * x[3],
+            const updates to{4 * samples_,
+                             images() * plan_.offset_group * x[2] * x[3],
                              {3},
                              fill(R"cuda(        const sample one = sample_of(u / 4, in3);
         const index_t y = one.row + (int)(u % 4) / 2;
         const index_t x = one.column + (int)(u % 4) % 2;
         const long long row = y >= 0 && y < $height && x >= 0 && x < $width ? ((long long)(u / (4 * $taps * $pixels)) * $height + y) * $width + x : -1ll;
 )cuda",
-                                  names),
-                             images() * plan.offset_group};
+                                  names_),
+                             images() * plan_.offset_group};
             if (!to.fit() || to.rows > most_rows || to.count > most_rows) return "more samples or pixels than are counted";
             sorted = add_sorted_updates(q, p, to);
-            items = to.items();
+            items_ = to.items();
         }
-        look = {"const sample* samples", room_for(samples * (8 + 2 * bytes()))};
-        add_each(q, p, "graft_deform_samples", samples, {3}, {}, {{"sample* samples", look.offset}}, "    samples[i] = sample_of(i, in3);\n");
+        look_ = {"const sample* samples", room_for(samples_ * (8 + 2 * bytes()))};
+        add_each(q, p, "graft_deform_samples", samples_, {3}, {}, {{"sample* samples", look_.offset}}, "    samples[i] = sample_of(i, in3);\n");
         if ((places() || writes(1)) && !picture_last()) add_picture();
         if (writes(1))
             if (const char* why = add_weight()) return why;
@@ -159,7 +159,7 @@ private:
         return nullptr;
     }
 
-    void add_sampling() { p.source += fill(deform_sampling, names) + fill(deform_product, names); }
+    void add_sampling() { p.source += fill(deform_sampling, names_) + fill(deform_product, names_); }
 
     void add(const char* entry, std::int64_t blocks, std::int64_t down, std::int64_t deep, const std::vector<int>& inputs, const std::vector<int>& outputs,
              const std::vector<workspace_parameter>& workspace, const char* text, bool again) {
@@ -167,21 +167,21 @@ private:
         l.entry = entry;
         l.block[0] = 256;
         l.grid[0] = static_cast<unsigned>(blocks), l.grid[1] = static_cast<unsigned>(down), l.grid[2] = static_cast<unsigned>(deep);
-        const std::string made = entry_point(q, l, inputs, outputs, workspace, fill(text, names));
+        const std::string made = entry_point(q, l, inputs, outputs, workspace, fill(text, names_));
         if (!again) p.source += made;
         p.launches.push_back(std::move(l));
     }
 
     // The picture with its channels innermost, turned in tiles.
     void add_picture() {
-        picture = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
+        picture_ = {std::string("const ") + memory_name(q.in[1].type) + "* picture", room_for(x.elements() * static_cast<std::int64_t>(size_of(q.in[1].type)))};
         const std::int64_t plane = x[2] * x[3], wide = (plane + 31) / 32, high = (channels() + 31) / 32;  // a block a tile
         const fillings own = {{"stored", memory_name(q.in[1].type)},
                               {"plane", decimal(plane)},
                               {"wide", decimal(wide)},
                               {"high", decimal(high)},
                               {"channels", decimal(channels())}};
-        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture.offset}},
+        add("graft_deform_picture", picture_blocks(), 1, 1, {1}, {}, {{std::string(memory_name(q.in[1].type)) + "* picture", picture_.offset}},
             fill(R"cuda(    __shared__ $stored tile[32][33];
     const index_t block = blockIdx.x;
     const index_t n = block / ($wide * $high);
@@ -201,26 +201,26 @@ private:
         if (picture_last())
             inputs.push_back(1);
         else
-            workspace.push_back(picture);
+            workspace.push_back(picture_);
         if (masked()) inputs.push_back(4);
     }
 
     // dW: a product over pixels and pictures, in pieces that are added up in their order.
     const char* add_weight() {
-        const std::int64_t depth = w[1] * taps, tiles = (maps + 63) / 64 * ((depth + 63) / 64), inner = images() * pixels;
+        const std::int64_t depth = w[1] * taps_, tiles = (maps_ + 63) / 64 * ((depth + 63) / 64), inner = images() * pixels_;
         // By the shapes alone, so that the sums are the same on every device: two blocks for each multiprocessor of a large one, twice.
-        const std::int64_t wanted = std::max<std::int64_t>(1, std::min(512 / (tiles * plan.group), inner / 128));
+        const std::int64_t wanted = std::max<std::int64_t>(1, std::min(512 / (tiles * plan_.group), inner / 128));
         const std::int64_t share = (inner + wanted - 1) / wanted, pieces = (inner + share - 1) / share;
         if (tiles > INT32_MAX || w.elements() > INT32_MAX) return "more weights than are counted";
         const workspace_parameter partial = {computed() + "* partial", room_for(pieces * w.elements() * bytes())};
-        names.push_back({"across", decimal((depth + 63) / 64)});
-        names.push_back({"share", decimal(share)});
-        names.push_back({"inner", decimal(inner)});
-        names.push_back({"all", decimal(w[0])});
+        names_.push_back({"across", decimal((depth + 63) / 64)});
+        names_.push_back({"share", decimal(share)});
+        names_.push_back({"inner", decimal(inner)});
+        names_.push_back({"all", decimal(w[0])});
         std::vector<int> inputs{0};
-        std::vector<workspace_parameter> workspace{look, partial};
+        std::vector<workspace_parameter> workspace{look_, partial};
         read_picture(inputs, workspace);
-        add("graft_deform_weight", tiles, pieces, plan.group, inputs, {}, workspace, deform_weight, false);
+        add("graft_deform_weight", tiles, pieces, plan_.group, inputs, {}, workspace, deform_weight, false);
         const fillings own = {{"type", computed()},
                               {"depth", decimal(depth)},
                               {"pieces", decimal(pieces)},
@@ -228,8 +228,8 @@ private:
                               {"within", decimal(w[1])},
                               {"stored", memory_name(q.out[1].type)},
                               {"to", offset_text(w, q.out_layout[1],
-                                                 {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan.kernel[1]),
-                                                  "k / " + decimal(w[1]) + " % " + decimal(plan.kernel[1])})}};
+                                                 {"m", "k % " + decimal(w[1]), "k / " + decimal(w[1]) + " / " + decimal(plan_.kernel[1]),
+                                                  "k / " + decimal(w[1]) + " % " + decimal(plan_.kernel[1])})}};
         add_each(q, p, "graft_deform_sum", w.elements(), {}, {1}, {{"const " + computed() + "* partial", partial.offset}},
                  fill(R"cuda(    const index_t m = i / $depth;
     const index_t k = i % $depth;
@@ -243,18 +243,18 @@ private:
 
     // dX and the gradients of places, some pictures at a time.
     const char* add_pictures(const std::vector<workspace_parameter>& sorted) {
-        const std::int64_t depth = w[1] * taps, columns = pixels * taps * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset));
-        int lanes = type == dtype::float64 ? 2 : 4;
-        while (per_offset % lanes) lanes /= 2;
-        const std::int64_t blocks[3] = {(at_once * pixels + 63) / 64, (at_once * x[2] * x[3] * channels() / lanes + 255) / 256,
-                                        (at_once * plan.offset_group * taps * pixels * width + 255) / 256};
+        const std::int64_t depth = w[1] * taps_, columns = pixels_ * taps_ * channels(), width = std::min<std::int64_t>(32, power_of_two(per_offset_));
+        int lanes = type_ == dtype::float64 ? 2 : 4;
+        while (per_offset_ % lanes) lanes /= 2;
+        const std::int64_t blocks[3] = {(at_once_ * pixels_ + 63) / 64, (at_once_ * x[2] * x[3] * channels() / lanes + 255) / 256,
+                                        (at_once_ * plan_.offset_group * taps_ * pixels_ * width + 255) / 256};
         for (std::int64_t b : blocks)
             if (b > INT32_MAX) return "more pixels than a launch has blocks for";
-        if (images() / at_once > most_launches) return "more pictures than it goes through one by one";
-        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once * columns * bytes())}},
+        if (images() / at_once_ > most_launches) return "more pictures than it goes through one by one";
+        std::vector<workspace_parameter> counted, back{{"const " + computed() + "* back", room_for(at_once_ * columns * bytes())}},
             made{{computed() + "* back", back[0].offset}};
         const std::int64_t begun = room_for(4);
-        if (at_once < images()) {
+        if (at_once_ < images()) {
             counted = {{"const int* begun", begun}};
             add("graft_deform_begin", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun = 0;\n", false);
         }
@@ -263,19 +263,19 @@ private:
             return all;
         };
         std::vector<workspace_parameter> of_picture = with(with(back, counted), sorted), of_places = with(back, counted);
-        of_picture.push_back(look), of_places.push_back(look);
+        of_picture.push_back(look_), of_places.push_back(look_);
         std::vector<int> picture_inputs, places_inputs;
         if (masked()) picture_inputs = {4};
         read_picture(places_inputs, of_places);
         std::vector<int> written;
         for (int i : {2, 3})
             if (writes(i)) written.push_back(i);
-        names.insert(names.end(), {{"lanes", decimal(lanes)}, {"items", decimal(items)}, {"wide", decimal(width)}, {"half", decimal(width / 2)}});
+        names_.insert(names_.end(), {{"lanes", decimal(lanes)}, {"items", decimal(items_)}, {"wide", decimal(width)}, {"half", decimal(width / 2)}});
         const std::string places_text = std::string(deform_places) + store_places();
         const std::string picture_text = deform_gather + store_picture(lanes);
-        for (std::int64_t first = 0; first < images(); first += at_once) {
-            if (first) add("graft_deform_next", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun += $at_once;\n", first > at_once);
-            add("graft_deform_back", blocks[0], (depth + 63) / 64, plan.group, {0, 2}, {}, with(made, counted), deform_back, first > 0);
+        for (std::int64_t first = 0; first < images(); first += at_once_) {
+            if (first) add("graft_deform_next", 1, 1, 1, {}, {}, {{"int* begun", begun}}, "    if (threadIdx.x == 0) *begun += $at_once;\n", first > at_once_);
+            add("graft_deform_back", blocks[0], (depth + 63) / 64, plan_.group, {0, 2}, {}, with(made, counted), deform_back, first > 0);
             if (writes(0)) add("graft_deform_gather", blocks[1], 1, 1, picture_inputs, {0}, of_picture, picture_text.c_str(), first > 0);
             if (places()) add("graft_deform_places", blocks[2], 1, 1, places_inputs, written, of_places, places_text.c_str(), first > 0);
         }
@@ -308,12 +308,12 @@ private:
 
     const kernel_query& q;
     program& p;
-    ops::deform_plan plan;
+    ops::deform_plan plan_;
     shape x, w, o;
-    dtype type = dtype::float32;
-    std::int64_t taps = 0, pixels = 0, maps = 0, per_offset = 0, samples = 0, largest = 0, at_once = 0, items = 0;
-    fillings names;
-    workspace_parameter look, picture;
+    dtype type_ = dtype::float32;
+    std::int64_t taps_ = 0, pixels_ = 0, maps_ = 0, per_offset_ = 0, samples_ = 0, largest_ = 0, at_once_ = 0, items_ = 0;
+    fillings names_;
+    workspace_parameter look_, picture_;
 };
 
 inline const char* generate_deform_conv_grad(const kernel_query& q, program& p) { return deform_gradient_kernels(q, p).generate(); }

@@ -27,108 +27,112 @@ namespace detail {
 class grid_axis {
 public:
     grid_axis(element_emitter& emitter, const ops::grid_plan& plan, const operand& normalised, std::int64_t n, dtype computed)
-        : e(emitter), p(plan), extent(n), type(computed) {
+        : e(emitter), p(plan), extent_(n), type_(computed) {
         const double size = static_cast<double>(n);
         const dtype given = normalised.type;
         operand x = p.align_corners ? e.make(given, ("(% + 1) / 2 * " + literal(given, size - 1)).c_str(), {normalised})
                                     : e.make(given, ("((% + 1) * " + literal(given, size) + " - 1) / 2").c_str(), {normalised});
-        x = e.convert(x, type);
-        const std::string far = literal(type, 1e15);
-        known = e.make(dtype::boolean, ("abs(%) < " + far).c_str(), {x});
-        x = e.make(type, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known, x, x});
-        unmoved = x;
-        if (p.mode == ops::grid_mode::nearest) x = e.make(type, "round(%)", {x});
+        x = e.convert(x, type_);
+        const std::string far = literal(type_, 1e15);
+        known_ = e.make(dtype::boolean, ("abs(%) < " + far).c_str(), {x});
+        x = e.make(type_, ("% ? % : % > 0 ? " + far + " : -" + far).c_str(), {known_, x, x});
+        unmoved_ = x;
+        if (p.mode == ops::grid_mode::nearest) x = e.make(type_, "round(%)", {x});
         if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
-            x = e.make(type, ("clamped<" + name() + ">(%, " + literal(type, size - 1) + ")").c_str(), {x});
+            x = e.make(type_, ("clamped<" + name() + ">(%, " + literal(type_, size - 1) + ")").c_str(), {x});
         if (p.padding == ops::grid_padding::reflection) x = mirrored(x);
-        x = e.make(type, ("% < -4 ? " + literal(type, -4.0) + " : % > " + literal(type, size + 4) + " ? " + literal(type, size + 4) + " : %").c_str(),
+        x = e.make(type_, ("% < -4 ? " + literal(type_, -4.0) + " : % > " + literal(type_, size + 4) + " ? " + literal(type_, size + 4) + " : %").c_str(),
                    {x, x, x});
-        const operand whole = e.make(type, "floor(%)", {x});
-        rest = e.make(type, "% - %", {x, whole});
-        first = e.as_index(whole, 0);
-        if (p.mode == ops::grid_mode::cubic) first = e.add(first, -1);
+        const operand whole = e.make(type_, "floor(%)", {x});
+        rest_ = e.make(type_, "% - %", {x, whole});
+        first_ = e.as_index(whole, 0);
+        if (p.mode == ops::grid_mode::cubic) first_ = e.add(first_, -1);
     }
     int taps() const { return p.mode == ops::grid_mode::nearest ? 1 : p.mode == ops::grid_mode::linear ? 2 : 4; }
     /// The element of tap k; `inside` gets a condition where it may be none.
     index element(const index& k, operand& inside) {
-        index i = e.add(first, k);
-        const std::string last = decimal(extent - 1);
+        index i = e.add(first_, k);
+        const std::string last = decimal(extent_ - 1);
         if (p.padding == ops::grid_padding::zeros) {
-            inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent)));
+            inside = e.both(inside, e.both(e.at_least(i, 0), e.less(i, extent_)));
             return i;
         }
-        if (p.padding == ops::grid_padding::border || extent == 1) return e.formula(("clamped<index_t>(%, " + last + ")").c_str(), {i}, extent);
-        if (p.align_corners) return e.formula(("reflected<index_t>(%, " + last + ")").c_str(), {i}, extent);
-        const index m = e.formula(("wrapped<index_t>(%, " + decimal(2 * extent) + ")").c_str(), {i}, 2 * extent);
-        return e.formula(("% < " + decimal(extent) + " ? % : " + decimal(2 * extent - 1) + " - %").c_str(), {m, m, m}, extent);
+        if (p.padding == ops::grid_padding::border || extent_ == 1) return e.formula(("clamped<index_t>(%, " + last + ")").c_str(), {i}, extent_);
+        if (p.align_corners) return e.formula(("reflected<index_t>(%, " + last + ")").c_str(), {i}, extent_);
+        const index m = e.formula(("wrapped<index_t>(%, " + decimal(2 * extent_) + ")").c_str(), {i}, 2 * extent_);
+        return e.formula(("% < " + decimal(extent_) + " ? % : " + decimal(2 * extent_ - 1) + " - %").c_str(), {m, m, m}, extent_);
     }
     /// The weight of tap k; empty: 1.
     operand weight(const index& k) {
         if (p.mode == ops::grid_mode::nearest) return {};
-        if (p.mode == ops::grid_mode::linear) return chosen(k, {e.make(type, "1 - %", {rest}), rest});
-        const operand r = rest, one = e.make(type, "% + 1", {r}), back = e.make(type, "1 - %", {r}), two = e.make(type, "2 - %", {r});
+        if (p.mode == ops::grid_mode::linear) return chosen(k, {e.make(type_, "1 - %", {rest_}), rest_});
+        const operand r = rest_, one = e.make(type_, "% + 1", {r}), back = e.make(type_, "1 - %", {r}), two = e.make(type_, "2 - %", {r});
         return chosen(k, {outer(one), inner(r), inner(back), outer(two)});
     }
     /// How much the weight of tap k grows with the normalised coordinate.
     operand slope(int k) {
-        const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
-        if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type, 0);
-        const std::string below = literal(type, low), above = literal(type, high), range = literal(type, high - low),
-                          pace = literal(type, p.align_corners ? (size - 1) / 2 : size / 2);
-        operand moves = known, by = e.number(type, p.align_corners ? (size - 1) / 2 : size / 2);
+        const double size = static_cast<double>(extent_), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
+        if (p.mode == ops::grid_mode::nearest || (p.padding == ops::grid_padding::reflection && high <= low)) return e.number(type_, 0);
+        const std::string below = literal(type_, low), above = literal(type_, high), range = literal(type_, high - low),
+                          pace = literal(type_, p.align_corners ? (size - 1) / 2 : size / 2);
+        operand moves = known_, by = e.number(type_, p.align_corners ? (size - 1) / 2 : size / 2);
         if (p.padding == ops::grid_padding::border && p.mode != ops::grid_mode::cubic)
-            moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type, size - 1)).c_str(), {known, unmoved, unmoved});
+            moves = e.make(dtype::boolean, ("% && % > 0 && % < " + literal(type_, size - 1)).c_str(), {known_, unmoved_, unmoved_});
         if (p.padding == ops::grid_padding::reflection) {
-            const operand over = e.make(type, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved, unmoved, unmoved});
-            by = e.make(type, ("% > 0 && remainder_toward_zero(%, " + literal(type, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(),
+            const operand over = e.make(type_, ("% < " + below + " ? " + below + " - % : % - " + above).c_str(), {unmoved_, unmoved_, unmoved_});
+            by = e.make(type_,
+                        ("% > 0 && remainder_toward_zero(%, " + literal(type_, 2 * (high - low)) + ") <= " + range + " ? -" + pace + " : " + pace).c_str(),
                         {over, over});
         } else
-            moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type, size + 4)).c_str(), {moves, unmoved, unmoved});
+            moves = e.make(dtype::boolean, ("% && % >= -4 && % <= " + literal(type_, size + 4)).c_str(), {moves, unmoved_, unmoved_});
         operand d;
-        const operand r = rest;
+        const operand r = rest_;
         const char* minus = k == 0 || (p.mode == ops::grid_mode::cubic && k == 2) ? "-" : "";
         if (p.mode == ops::grid_mode::linear)
             d = by;
         else {
             minus = k >= 2 ? "-" : "";
-            const operand t = k == 0 ? e.make(type, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type, "1 - %", {r}) : e.make(type, "2 - %", {r});
-            const std::string steep = k == 0 || k == 3 ? "((" + literal(type, -2.25) + " * % + " + literal(type, 7.5) + ") * % - 6)"
-                                                       : "(" + literal(type, 3.75) + " * % - " + literal(type, 4.5) + ") * %";
-            d = e.make(type, ("% * (" + steep + ")").c_str(), {by, t, t});
+            const operand t = k == 0 ? e.make(type_, "% + 1", {r}) : k == 1 ? r : k == 2 ? e.make(type_, "1 - %", {r}) : e.make(type_, "2 - %", {r});
+            const std::string steep = k == 0 || k == 3 ? "((" + literal(type_, -2.25) + " * % + " + literal(type_, 7.5) + ") * % - 6)"
+                                                       : "(" + literal(type_, 3.75) + " * % - " + literal(type_, 4.5) + ") * %";
+            d = e.make(type_, ("% * (" + steep + ")").c_str(), {by, t, t});
         }
-        return e.make(type, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
+        return e.make(type_, ("% ? " + std::string(minus) + "% : 0").c_str(), {moves, d});
     }
 
 private:
-    std::string name() const { return memory_name(type); }
+    std::string name() const { return memory_name(type_); }
     operand mirrored(const operand& x) {
-        const double size = static_cast<double>(extent), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
-        if (high <= low) return e.number(type, low);
-        const std::string below = literal(type, low), above = literal(type, high), twice = literal(type, 2 * (high - low)), range = literal(type, high - low);
+        const double size = static_cast<double>(extent_), low = p.align_corners ? 0 : -0.5, high = p.align_corners ? size - 1 : size - 0.5;
+        if (high <= low) return e.number(type_, low);
+        const std::string below = literal(type_, low), above = literal(type_, high), twice = literal(type_, 2 * (high - low)),
+                          range = literal(type_, high - low);
         const operand over =
-            e.make(type, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
-        const operand in = e.make(type, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
-        return e.make(type, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
+            e.make(type_, ("remainder_toward_zero(% < " + below + " ? " + below + " - % : % - " + above + ", " + twice + ")").c_str(), {x, x, x});
+        const operand in = e.make(type_, ("% <= " + range + " ? % : " + twice + " - %").c_str(), {over, over, over});
+        return e.make(type_, ("% < " + below + " ? " + below + " + % : % > " + above + " ? " + above + " - % : %").c_str(), {x, in, x, in, x});
     }
     // With a = -0.75: the kernel of Keys between its first and second zero, and inside of them.
     operand outer(const operand& t) {
-        return e.make(type, ("((" + literal(type, -0.75) + " * % + " + literal(type, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t});
+        return e.make(type_, ("((" + literal(type_, -0.75) + " * % + " + literal(type_, 3.75) + ") * % - 6) * % + 3").c_str(), {t, t, t});
     }
-    operand inner(const operand& t) { return e.make(type, ("(" + literal(type, 1.25) + " * % - " + literal(type, 2.25) + ") * % * % + 1").c_str(), {t, t, t}); }
+    operand inner(const operand& t) {
+        return e.make(type_, ("(" + literal(type_, 1.25) + " * % - " + literal(type_, 2.25) + ") * % * % + 1").c_str(), {t, t, t});
+    }
     operand chosen(const index& k, const std::vector<operand>& of) {
         if (k.known) return of[static_cast<std::size_t>(k.number)];
         const operand number = e.as_value(k);
         operand w = of.back();
-        for (std::size_t i = of.size() - 1; i-- > 0;) w = e.make(type, ("% == " + std::to_string(i) + " ? % : %").c_str(), {number, of[i], w});
+        for (std::size_t i = of.size() - 1; i-- > 0;) w = e.make(type_, ("% == " + std::to_string(i) + " ? % : %").c_str(), {number, of[i], w});
         return w;
     }
 
     element_emitter& e;
     const ops::grid_plan& p;
-    std::int64_t extent;
-    dtype type;
-    operand known, unmoved, rest;
-    index first;
+    std::int64_t extent_;
+    dtype type_;
+    operand known_, unmoved_, rest_;
+    index first_;
 };
 
 // What samples of x at a grid are computed in.

@@ -113,9 +113,9 @@ inline const char* generate_group_norm(const kernel_query& q, const fused_node* 
     return generate_normalisation(r, around, p);
 }
 // LayerNormalization, RMSNormalization
-template <norm_kind kind>
+template <norm_kind Kind>
 const char* generate_row_norm(const kernel_query& q, const fused_node* around, program& p) {
-    normalisation r(q, kind);
+    normalisation r(q, Kind);
     int axis = 0;
     if (!q.axis(q.integer("axis", -1), r.extents.rank(), axis).ok()) return "its axis does not fit its input";
     for (int d = axis; d < r.extents.rank(); ++d) r.axes |= 1u << d;

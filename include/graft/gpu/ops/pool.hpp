@@ -238,9 +238,9 @@ inline const char* generate_pool(const kernel_query& q, program& p, pool_kind ki
     k.finish(p, "graft_pool", start, inside, end, outputs, {});
     return end_program(p, "windows gathered by their outputs");
 }
-template <pool_kind kind>
+template <pool_kind Kind>
 const char* generate_pool_of(const kernel_query& q, program& p) {
-    return generate_pool(q, p, kind);
+    return generate_pool(q, p, Kind);
 }
 
 // AveragePool over the whole picture is a mean.

@@ -144,9 +144,9 @@ inline const char* generate_reduce(const kernel_query& q, const fused_node* arou
     r.output_axes = kept_axes(r.extents, q.integer("keepdims", 1) == 1 ? 0 : axes);
     return generate_plain(r, around, p);
 }
-template <ops::reduction kind>
+template <ops::reduction Kind>
 const char* generate_reduce_of(const kernel_query& q, const fused_node* around, program& p) {
-    return generate_reduce(q, around, p, kind);
+    return generate_reduce(q, around, p, Kind);
 }
 
 // graft.SumTo
@@ -165,13 +165,13 @@ inline const char* generate_sum_to(const kernel_query& q, const fused_node* arou
 }
 
 // GlobalAveragePool, GlobalMaxPool: over all axes behind the channels
-template <ops::reduction kind>
+template <ops::reduction Kind>
 const char* generate_global_pool(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     std::uint32_t axes = 0;
     for (int d = 2; d < x.rank(); ++d) axes |= 1u << d;
     if (x.elements() == 0 && q.out[0].elements() != 0) return "pictures without pixels";
-    plain_reduction r(q, kind, axes);
+    plain_reduction r(q, Kind, axes);
     r.output_axes = kept_axes(x, 0);
     return generate_plain(r, around, p);
 }
@@ -204,12 +204,12 @@ public:
     }
     std::vector<int> output_axes;
 };
-template <bool smallest>
+template <bool Smallest>
 const char* generate_choice(const kernel_query& q, const fused_node* around, program& p) {
     const shape& x = q.in[0].extents;
     int axis = 0;
     if (!q.axis(q.integer("axis", 0), x.rank(), axis).ok()) return "its axis does not fit its input";
-    choice r(q, smallest, axis);
+    choice r(q, Smallest, axis);
     r.output_axes = kept_axes(x, q.integer("keepdims", 1) == 1 ? 0 : r.axes);
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);

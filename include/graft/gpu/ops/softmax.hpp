@@ -46,37 +46,37 @@ public:
 };
 class softmax_gradient : public reduction {
 public:
-    inline explicit softmax_gradient(const kernel_query& query) : reduction(query), type(compute_type(query.in[1].type)) {
+    inline explicit softmax_gradient(const kernel_query& query) : reduction(query), type_(compute_type(query.in[1].type)) {
         extents = q.in[1].extents;
         order = q.in_layout[1];
         bytes = std::min(size_of(q.in[0].type), size_of(q.in[1].type));
-        by = sum_reducer(type, "s.sum += x0 * x1;");
-        by.elements = {type, type};
+        by = sum_reducer(type_, "s.sum += x0 * x1;");
+        by.elements = {type_, type_};
         mapped = {0};
-        statistics = {type};
+        statistics = {type_};
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at), value(e, 1, at)}; }
     inline std::vector<operand> finish(element_emitter&, const std::vector<operand>& s, const position&, std::vector<reduction_result>&) const override {
         return {s[0]};
     }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
-        return {e.make(type, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
+        return {e.make(type_, "% * (% - %)", {value(e, 1, at), value(e, 0, at), s[0]})};
     }
 
 private:
-    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type); }
-    dtype type;
+    inline operand value(element_emitter& e, int i, const position& at) const { return e.convert(in(e, i, at), type_); }
+    dtype type_;
 };
 // The largest element of each line, of equals the first by its number along the axes; NaN is never chosen, nor is it compared with.
 class hardmax_reduction : public reduction {
 public:
-    inline explicit hardmax_reduction(const kernel_query& query) : reduction(query), type(compute_type(query.in[0].type)) {
+    inline explicit hardmax_reduction(const kernel_query& query) : reduction(query), type_(compute_type(query.in[0].type)) {
         extents = q.in[0].extents;
         order = q.in_layout[0];
         bytes = size_of(q.in[0].type);
-        const std::string lowest = std::string("-infinity<") + memory_name(type) + ">()";
-        by.fields = {{"best", type, lowest}, {"at", dtype::int64, "0"}};
-        by.elements = {type, dtype::int64};
+        const std::string lowest = std::string("-infinity<") + memory_name(type_) + ">()";
+        by.fields = {{"best", type_, lowest}, {"at", dtype::int64, "0"}};
+        by.elements = {type_, dtype::int64};
         by.take = "if (x0 > s.best || (x0 == s.best && x0 > " + lowest + " && x1 < s.at)) {\n        s.best = x0;\n        s.at = x1;\n    }";
         by.merge = "if (b.best > a.best || (b.best == a.best && b.at < a.at)) a = b;";
         mapped = {0};
@@ -87,12 +87,12 @@ public:
         return {s[1]};
     }
     inline std::vector<operand> map(element_emitter& e, const std::vector<operand>& s, const position& at) const override {
-        return {e.make(type, "% == % ? 1 : 0", {number(e, at), s[0]})};
+        return {e.make(type_, "% == % ? 1 : 0", {number(e, at), s[0]})};
     }
 
 private:
     operand number(element_emitter& e, const position& at) const { return e.as_value(e.offset(at, strides_among(extents, axes))); }
-    dtype type;
+    dtype type_;
 };
 
 template <class Reduction>
@@ -108,9 +108,9 @@ const char* generate_softmax(Reduction& r, const fused_node* around, program& p)
     if (const char* why = r.begin(around)) return why;
     return generate_reduction(r, p);
 }
-template <bool logarithm>
+template <bool Logarithm>
 const char* generate_softmax_of(const kernel_query& q, const fused_node* around, program& p) {
-    softmax_reduction r(q, logarithm);
+    softmax_reduction r(q, Logarithm);
     return generate_softmax(r, around, p);
 }
 inline const char* generate_softmax_gradient(const kernel_query& q, const fused_node* around, program& p) {
