@@ -100,7 +100,7 @@ graft::status make_row(const graft::dataset& data, graft::sample_options options
     GRAFT_TRY(add(plain, batch));
     for (std::int64_t epoch = 0; epoch < draws; ++epoch) {
         // The other half of a mixture is the next picture.
-        const std::int64_t other = (row.index + 1) % data.size();
+        const std::int64_t other = row.index + 1 < data.size() ? row.index + 1 : 0;
         GRAFT_TRY(changed.write(row.index, epoch, batch.raw()));
         GRAFT_TRY(changed.write(other, epoch, batch.raw() + changed.sample_bytes()));
         graft::random_sequence random(graft::data_stream(options.seed, graft::random_purpose::batch, epoch, 0));

@@ -73,7 +73,7 @@ void print_classes(const terminal& screen, const graft::dataset_report& report) 
 // A path without the dataset's own, at most so many columns; of a long one the end says more than the beginning.
 std::string place(const std::string& path, const std::string& data, int room) {
     const std::string stem = !data.empty() && data.back() == '/' ? data : data + "/";
-    const std::string where = printable(path.compare(0, stem.size(), stem) == 0 ? path.substr(stem.size()) : path);
+    std::string where = printable(path.compare(0, stem.size(), stem) == 0 ? path.substr(stem.size()) : path);
     if (display_width(where) <= room) return where;
     std::size_t from = where.size() - std::min(where.size(), static_cast<std::size_t>(room - 3));
     while (from < where.size() && (static_cast<unsigned char>(where[from]) & 0xc0) == 0x80) ++from;  // not within a character

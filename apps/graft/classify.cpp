@@ -42,7 +42,7 @@ json to_json(const named_picture& p, const classify_options& options) {
 
 // A path on a card: whole where there is room or nobody looks, else its last part.
 std::string card_title(const terminal& screen, const std::string& path, const std::string& sides, int columns) {
-    const std::string whole = printable(path) + sides;
+    std::string whole = printable(path) + sides;
     if (!screen.interactive || display_width(whole) <= columns) return whole;
     return shortened(printable(base_name(path)) + sides, columns);
 }

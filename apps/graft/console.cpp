@@ -90,6 +90,13 @@ int width_of(int code) {
                                      {0x200b, 0x200f}, {0x202a, 0x202e}, {0x2060, 0x2064}, {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}};
     return within(code, none) ? 0 : within(code, wide) ? 2 : 1;
 }
+// Three digits of a number from a thousand on, in thousands, millions and so on.
+std::string in_thousands(std::int64_t number, const char* const (&units)[4]) {
+    double value = static_cast<double>(number) / 1000;
+    int unit = 0;
+    for (; unit < 3 && value >= 999.5; ++unit) value /= 1000;
+    return formatted(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
+}
 
 }  // namespace
 
@@ -218,23 +225,9 @@ std::string formatted(const char* format, double value) {
     return text;
 }
 
-std::string bytes_text(std::int64_t bytes) {
-    if (bytes < 1000) return std::to_string(bytes) + " B";
-    const char* units[] = {"kB", "MB", "GB", "TB"};
-    double value = static_cast<double>(bytes);
-    int unit = -1;
-    while (unit < 3 && value >= 999.5) value /= 1000, ++unit;
-    return formatted(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
-}
+std::string bytes_text(std::int64_t bytes) { return bytes < 1000 ? std::to_string(bytes) + " B" : in_thousands(bytes, {"kB", "MB", "GB", "TB"}); }
 
-std::string count_text(std::int64_t count) {
-    if (count < 10000) return std::to_string(count);
-    const char* units[] = {"k", "M", "G", "T"};
-    double value = static_cast<double>(count);
-    int unit = -1;
-    while (unit < 3 && value >= 999.5) value /= 1000, ++unit;
-    return formatted(value < 9.95 ? "%.2f " : value < 99.5 ? "%.1f " : "%.0f ", value) + units[unit];
-}
+std::string count_text(std::int64_t count) { return count < 10000 ? std::to_string(count) : in_thousands(count, {"k", "M", "G", "T"}); }
 
 std::string milliseconds_text(double ms) {
     if (ms < 9.995) return formatted("%.2f ms", ms);
