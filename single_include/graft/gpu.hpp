@@ -2713,7 +2713,7 @@ struct decomposition {
     value_id transpose(value_id x, std::vector<std::int64_t> perm) const {
         return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
     }
-    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
+    value_id sum(value_id x, const std::vector<std::int64_t>& axes, bool keep) const {
         return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
     value_id where(value_id condition, value_id x, double otherwise) const { return build.apply("Where", {condition, x, build.number(otherwise, x)}); }
@@ -13627,9 +13627,9 @@ public:
                 if (group_[i] != i || members_[i].size() < 2) continue;
                 node fused = fusion(i);
                 if (emits(fused))
-                    made[i].assign(1, std::move(fused));
+                    made[i].push_back(std::move(fused));
                 else if (reduction_[i] != none)
-                    alone_[reduction_[i]] = again = true;
+                    alone_[reduction_[i]] = 1, again = true;
             }
         }
         std::vector<node> old = std::move(g.nodes);
@@ -13966,7 +13966,7 @@ private:
             append_captures(n, ids);
             const bool optimizer = updates(n);
             for (value_id id : ids)
-                if (id != no_value) read[id] = 1, elsewhere[id] |= !optimizer;
+                if (id != no_value) read[id] = 1, elsewhere[id] = elsewhere[id] || !optimizer ? 1 : 0;
             for (value_id id : n.outputs)
                 if (id != no_value) made_[id] = 1;
         }
@@ -13975,7 +13975,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             bool feeds = true;
             for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[id] && !elsewhere[id]);
-            waits_[i] = feeds || updates(g.nodes[i]);
+            waits_[i] = feeds || updates(g.nodes[i]) ? 1 : 0;
         }
     }
 
@@ -15870,11 +15870,10 @@ private:
                            [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
             n.attributes.end());
         n.inputs.resize(std::min<std::size_t>(n.inputs.size(), slot));
-        value_id now = y;
         const std::string name = n.name;
         const bool convolution = n.op_type != "MatMul";
         // First without the rest; the bias goes too where even that is not to be had.
-        n.outputs[0] = now = stage(y);
+        value_id now = n.outputs[0] = stage(y);
         const bool takes_bias = bias == no_value || ask_.makes(ask_.context, n, g);
         if (!takes_bias) n.inputs.resize(2);
         g.nodes.push_back(std::move(n));
@@ -15887,7 +15886,7 @@ private:
             activation.outputs = {now = stage(y)};
             g.nodes.push_back(std::move(activation));
         }
-        if (residual == 2) now = binary(now, added, stage(y), name);
+        if (residual == 2) binary(now, added, stage(y), name);
         g.nodes.back().outputs[0] = y;
     }
     value_id stage(value_id y) {

@@ -23123,6 +23123,8 @@ public:
     }
 
     graph& g;
+
+protected:
     const place_id on_;
 
 private:

@@ -172,6 +172,8 @@ public:
     }
 
     graph& g;
+
+protected:
     const place_id on_;
 
 private:

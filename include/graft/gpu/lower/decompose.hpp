@@ -33,7 +33,7 @@ struct decomposition {
     value_id transpose(value_id x, std::vector<std::int64_t> perm) const {
         return build.apply("Transpose", {x}, {integers_attribute("perm", std::move(perm))});
     }
-    value_id sum(value_id x, std::vector<std::int64_t> axes, bool keep) const {
+    value_id sum(value_id x, const std::vector<std::int64_t>& axes, bool keep) const {
         return build.apply("ReduceSum", {x, build.integers(axes)}, {integer_attribute("keepdims", keep)});
     }
     value_id where(value_id condition, value_id x, double otherwise) const { return build.apply("Where", {condition, x, build.number(otherwise, x)}); }

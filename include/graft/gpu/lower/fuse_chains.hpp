@@ -36,9 +36,9 @@ public:
                 if (group_[i] != i || members_[i].size() < 2) continue;
                 node fused = fusion(i);
                 if (emits(fused))
-                    made[i].assign(1, std::move(fused));
+                    made[i].push_back(std::move(fused));
                 else if (reduction_[i] != none)
-                    alone_[reduction_[i]] = again = true;
+                    alone_[reduction_[i]] = 1, again = true;
             }
         }
         std::vector<node> old = std::move(g.nodes);

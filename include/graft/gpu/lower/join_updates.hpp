@@ -92,7 +92,7 @@ private:
             append_captures(n, ids);
             const bool optimizer = updates(n);
             for (value_id id : ids)
-                if (id != no_value) read[id] = 1, elsewhere[id] |= !optimizer;
+                if (id != no_value) read[id] = 1, elsewhere[id] = elsewhere[id] || !optimizer ? 1 : 0;
             for (value_id id : n.outputs)
                 if (id != no_value) made_[id] = 1;
         }
@@ -101,7 +101,7 @@ private:
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             bool feeds = true;
             for (value_id id : g.nodes[i].outputs) feeds &= id == no_value || (read[id] && !elsewhere[id]);
-            waits_[i] = feeds || updates(g.nodes[i]);
+            waits_[i] = feeds || updates(g.nodes[i]) ? 1 : 0;
         }
     }
 

@@ -361,11 +361,10 @@ private:
                            [](const attribute& a) { return a.name == "activation" || a.name == "alpha" || a.name == "beta" || a.name == "residual"; }),
             n.attributes.end());
         n.inputs.resize(std::min<std::size_t>(n.inputs.size(), slot));
-        value_id now = y;
         const std::string name = n.name;
         const bool convolution = n.op_type != "MatMul";
         // First without the rest; the bias goes too where even that is not to be had.
-        n.outputs[0] = now = stage(y);
+        value_id now = n.outputs[0] = stage(y);
         const bool takes_bias = bias == no_value || ask_.makes(ask_.context, n, g);
         if (!takes_bias) n.inputs.resize(2);
         g.nodes.push_back(std::move(n));
@@ -378,7 +377,7 @@ private:
             activation.outputs = {now = stage(y)};
             g.nodes.push_back(std::move(activation));
         }
-        if (residual == 2) now = binary(now, added, stage(y), name);
+        if (residual == 2) binary(now, added, stage(y), name);
         g.nodes.back().outputs[0] = y;
     }
     value_id stage(value_id y) {
