@@ -341,7 +341,7 @@ inline std::function<bool(const graft::node&)> at_random(std::uint64_t seed) {
     };
 }
 /// Takes the operators that are named.
-inline std::function<bool(const graft::node&)> named(std::vector<std::string> names) {
+inline std::function<bool(const graft::node&)> named(const std::vector<std::string>& names) {
     return [names](const graft::node& n) {
         for (const std::string& name : names)
             if (n.op_type == name || n.name == name) return true;

@@ -22,7 +22,7 @@ inline const char* demo_model() { return GRAFT_SOURCE_DIR "/apps/graft/demo/mode
 /// The folder that GRAFT_SHARED names, or ../shared; "" where there is none.
 inline std::string shared() {
     const char* named = std::getenv("GRAFT_SHARED");
-    const std::string folder = named ? named : GRAFT_SOURCE_DIR "/../shared";
+    std::string folder = named ? named : GRAFT_SOURCE_DIR "/../shared";
     std::FILE* there = std::fopen((folder + "/pack/models/mnist-8.onnx").c_str(), "rb");
     if (!there) return "";
     std::fclose(there);
