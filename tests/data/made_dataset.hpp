@@ -24,7 +24,7 @@ struct made_folder {
     }
     /// Writes a file, and the folders on the way to it.
     std::string put(const std::string& name, const std::string& bytes) const {
-        const std::string full = path + "/" + name;
+        std::string full = path + "/" + name;
         std::error_code ignored;
         std::filesystem::create_directories(std::filesystem::path(full).parent_path(), ignored);
         std::FILE* file = std::fopen(full.c_str(), "wb");

@@ -17,7 +17,7 @@ struct answer : problems::answer {
 };
 
 /// The answers of a problem on the device; without one by the reference.
-inline answer run(const problems::problem& p, std::shared_ptr<graft::device> on) {
+inline answer run(const problems::problem& p, const std::shared_ptr<graft::device>& on) {
     graft::load_options options = graft::on_device(on);
     options.reference = !on;
     answer a{problems::run(p, options), false, {}};

@@ -259,7 +259,7 @@ inline std::string in_double(const std::string& text, int& outputs, bool values 
         }
         for (const char* type : {"f32", "f16", "bf16"}) {
             const std::string name = type;
-            const char behind = word.size() > name.size() ? word[name.size()] : 0;
+            const char behind = word.size() > name.size() ? word[name.size()] : '\0';
             if (word.compare(0, name.size(), name) == 0 && (behind == '[' || (values && (behind == '{' || behind == '('))))
                 word = "f64" + word.substr(name.size());
         }

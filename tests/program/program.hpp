@@ -33,7 +33,7 @@ inline done graft_program(const std::string& arguments, const std::string& befor
     const std::string out = folder.path + "/out", err = folder.path + "/err";
     for (int tries = 0;; ++tries) {
         const int status = std::system((before + GRAFT_PROGRAM " " + arguments + " >" + out + " 2>" + err + " </dev/null").c_str());
-        const done d{WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_contents(out), file_contents(err)};
+        done d{WIFEXITED(status) ? WEXITSTATUS(status) : -1, file_contents(out), file_contents(err)};
         // On a busy machine LeakSanitizer itself crashes now and then while it looks at a process that ends: then nothing is learnt.
         if (tries || !contains(d.err, "LeakSanitizer has encountered a fatal error")) return d;
     }
