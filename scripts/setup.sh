@@ -19,7 +19,9 @@ install_missing() {
         tests) has_header doctest/doctest.h || missing="$missing doctest-dev" ;;
         clang)
             command -v clang++ >/dev/null || missing="$missing clang"
-            command -v clang-format >/dev/null || missing="$missing clang-format" ;;
+            command -v clang-format >/dev/null || missing="$missing clang-format"
+            command -v clang-tidy >/dev/null || missing="$missing clang-tidy"
+            ;;
         fuzz) has_libfuzzer || missing="$missing clang libclang-rt-dev" ;;
         python) python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv" ;;
         consumers)

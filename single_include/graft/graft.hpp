@@ -23172,8 +23172,8 @@ private:
             if (id != no_value) readers_[id].push_back(static_cast<int>(place_of(n)));
     }
 
-    std::vector<int> maker_, uses_;                       // by value
-    std::vector<std::vector<int>> readers_;               // by value; empty until somebody asks
+    std::vector<int> maker_, uses_;          // by value
+    std::vector<std::vector<int>> readers_;  // by value; empty until somebody asks
     std::vector<node> inserted_;
     std::vector<std::pair<std::size_t, std::size_t>> order_;  // of each that is inserted: the node that it goes before, and its own number
     std::vector<value_id> ids_;
