@@ -104,7 +104,7 @@ void check_memory(const graft::plan& p) {
     for (std::size_t k = 0; k < count; ++k) {
         const auto behind = [&](std::size_t other) {
             before[other][k] = 1;
-            for (std::size_t i = 0; i < count; ++i) before[i][k] = before[i][k] || before[i][other];
+            for (std::size_t i = 0; i < count; ++i) before[i][k] = before[i][k] || before[i][other] ? 1 : 0;
         };
         for (std::size_t i = 0; i < k; ++i)
             if (p.segments[i].place == p.segments[k].place) behind(i);

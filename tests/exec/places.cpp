@@ -13,7 +13,6 @@ using graft::dtype;
 using graft::graph_attribute;
 using graft::value_id;
 using nets::floats;
-using nets::integers;
 
 namespace {
 

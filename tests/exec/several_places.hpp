@@ -47,4 +47,4 @@ void spread(graft::graph& g, const Turn& turn) {
         g.nodes[i].name = (g.nodes[i].place == 2 ? "device " : g.nodes[i].place == 3 ? "second " : "host ") + std::to_string(i);
     }
 }
-inline graft::graph bound(const graft::graph& g, graft::load_options options = {}) { return graft::load(g, std::move(options)).value().graph(); }
+inline graft::graph bound(const graft::graph& g, const graft::load_options& options = {}) { return graft::load(g, options).value().graph(); }
