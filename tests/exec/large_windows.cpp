@@ -42,6 +42,30 @@ TEST_CASE("A convolution reaches as far as its dilation says") {
     CHECK(result_of("Conv", {2, 3}, {5}, {integers_attribute("strides", {1, large})}) == std::vector<float>{10});
 }
 
+TEST_CASE("the largest strides and dilations that the kernels count are theirs on blocks of channels too") {
+    constexpr std::int64_t most = std::int64_t(1) << 28;
+    std::vector<float> picture(64), weights(32);
+    for (std::size_t i = 0; i < picture.size(); ++i) picture[i] = static_cast<float>(i % 13);
+    for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 7) - 3;
+    const auto wide = [&](std::int64_t taps, std::vector<graft::attribute> window) {
+        graft::builder b("net");
+        window.push_back(integer_attribute("group", 16));
+        const auto conv = b.apply("Conv", {b.input("x", graft::dtype::float32, {1, 16, 1, 4}), b.constant("w", tensor::from(weights.data(), {16, 1, 1, taps}))},
+                                  std::move(window));
+        b.output(b.apply("MaxPool", {conv}, {integers_attribute("kernel_shape", {1, 1}), integers_attribute("strides", {1, most})}), "y");
+        const graft::model m = graft::load(b.finish());
+        graft::session s(m);
+        const tensor y = s.run(tensor::from(picture.data(), {1, 16, 1, 4}));
+        REQUIRE(y.elements() == 16);
+        for (std::size_t c = 0; c < 16; ++c)
+            CHECK(y.data<float>()[c] == picture[4 * c] * weights[c * static_cast<std::size_t>(taps) + static_cast<std::size_t>(taps) - 1]);
+    };
+    wide(1, {integers_attribute("strides", {1, most})});
+    wide(1, {integers_attribute("dilations", {1, most / 2})});
+    // The first tap lies in the padding, the second on the picture.
+    wide(2, {integers_attribute("dilations", {1, most / 2}), integers_attribute("pads", {0, most / 2, 0, 0})});
+}
+
 TEST_CASE("A pool takes all of its window") {
     const auto window = [](std::int64_t begin, std::int64_t end) {
         return std::vector<graft::attribute>{integers_attribute("kernel_shape", {1, begin + end + 3}), integers_attribute("pads", {0, begin, 0, end})};
