@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,9 +28,14 @@ std::uint64_t mixed(std::uint64_t z) {
 std::atomic<std::uint64_t> drawn{1};
 std::uint64_t some_microseconds() { return mixed(drawn += 0x9e3779b97f4a7c15ull) % 300; }
 
+std::atomic<bool> throwing{false};
+
 // As Identity, and takes its time.
 graft::status wait_infer(graft::infer_context& c) { return c.set(0, c.in[0].type, c.in[0].extents); }
 graft::status wait_run(graft::run_context& c) {
+#ifndef GRAFT_NO_EXCEPTIONS
+    if (throwing.exchange(false)) throw std::bad_alloc();
+#endif
     std::this_thread::sleep_for(std::chrono::microseconds(some_microseconds()));
     std::memcpy(c.out[0].data, c.in[0].data, static_cast<std::size_t>(graft::bytes_of(c.in[0].type, c.in[0].extents)));
     return {};
@@ -227,6 +233,33 @@ TEST_CASE("independent work of two places is under way at the same time") {
     CHECK(met);
     CHECK(here.runner->output(0).data<float>()[1] == doctest::Approx(std::exp(2.0) - 2));
 }
+
+#ifndef GRAFT_NO_EXCEPTIONS
+TEST_CASE("what an operator throws comes out when every place has ended") {
+    builder b("throwing");
+    const auto x = b.input("x", f32, {8});
+    const auto left = b.apply("Neg", {x}), right = b.apply("Wait", {b.apply("Exp", {x})});
+    b.output(left, "left");
+    b.output(right, "right");
+    graft::graph g = b.finish();
+    for (graft::node& n : g.nodes)
+        if (n.op_type == "Wait") n.domain = "app";
+    g.opsets.push_back({"app", 1});
+    graft::load_options options;
+    options.operators = wait_rows;
+    g = bound(g, options);
+    spread(g, [&](std::size_t i) { return g.nodes[i].op_type == "Neg" ? 2 : g.nodes[i].op_type == "Exp" ? 3 : 0; });
+    several_places here(std::move(g));
+    here.device->delay = [] { return std::uint64_t(20000); };
+    const std::vector<graft::tensor> inputs{nets::floats({1, 2, 3, 4, 5, 6, 7, 8})};
+    throwing = true;
+    CHECK_THROWS_AS((void)here.try_run(inputs), std::bad_alloc);
+    CHECK(here.device->did.segments == 1);
+    here.run(inputs);
+    CHECK(here.runner->output(0).data<float>()[0] == -1);
+    CHECK(here.runner->output(1).data<float>()[0] == doctest::Approx(std::exp(1.0)));
+}
+#endif
 
 TEST_CASE("a failure anywhere ends the run with its error, nothing runs on, and the next run is right") {
     const graft::graph g = random_graph(5, 40);

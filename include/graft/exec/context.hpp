@@ -166,6 +166,14 @@ private:
         memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
         std::vector<std::unique_ptr<body_state>> bodies;
     };
+    struct settled_places {
+        const std::vector<std::unique_ptr<device_context>>& at;
+        int segments;
+        ~settled_places() {
+            for (const auto& each : at)
+                if (each) (void)or_out_of_memory<status>("", [&] { return each->finish(segments); });
+        }
+    };
     static constexpr std::size_t most_ready = 4;
 
     // Makes the plan for these inputs the one at work: as it was kept, or anew. Where that fails none is.
@@ -249,6 +257,8 @@ private:
     status run_segments(const run_environment& around) {
         const std::vector<plan_segment>& segments = now_->source->segments;
         const int count = static_cast<int>(segments.size());
+        // What is thrown passes by when all places have ended: `around` ends here.
+        const settled_places places{now_->at, count};
         status failed;
         for (int k = 0; k < count && failed.ok(); ++k) {
             const plan_segment& s = segments[static_cast<std::size_t>(k)];

@@ -176,6 +176,7 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
     }
     in_.resize(most);
     out_.resize(most);
+    started_.reserve(segments_.size());
     state_at_.assign(plan_->inputs.size(), 0);
     return pinned_.resize(on_->driver(), on_->context(), pinned, on_->name());
 }

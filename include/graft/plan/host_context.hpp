@@ -21,6 +21,7 @@ public:
             if (s.place == place_) most = std::max(most, std::max(s.in.size(), s.out.size()));
         in_.resize(most);
         out_.resize(most);
+        waiting_.reserve(plan_->segments.size());  // a run allocates nothing
     }
     ~host_context() {
         if (!thread_.joinable()) return;
