@@ -18,7 +18,7 @@ using graft::value_id;
 namespace {
 
 constexpr graft::dtype f32 = graft::dtype::float32;
-constexpr std::int64_t most_elements = 96;
+constexpr std::int64_t lengths[] = {16, 32, 96};
 
 std::uint64_t mixed(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -42,19 +42,28 @@ graft::status wait_run(graft::run_context& c) {
 }
 const graft::op_row wait_rows[] = {graft::make_op("Wait", "app").inputs(1).functions(wait_infer, wait_run).elementwise().problems("f32[3]")};
 
+// Bound to graft's operators and this one.
+graft::graph with_waits(graft::graph g) {
+    for (graft::node& n : g.nodes)
+        if (n.op_type == "Wait") n.domain = "app";
+    g.opsets.push_back({"app", 1});
+    graft::load_options options;
+    options.operators = wait_rows;
+    return bound(g, options);
+}
+
 // Element by element, so that every place computes the same bits. Three states, of which each is read and changed.
 graft::graph random_graph(std::uint64_t seed, int nodes) {
     nets::numbers coin{seed};
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(coin.uniform(0, static_cast<double>(n))); };
     builder b("overlap");
-    const std::vector<std::int64_t> lengths{16, 32, most_elements};
     std::map<std::int64_t, std::vector<value_id>> made;
     std::vector<value_id> states;
     for (std::int64_t n : lengths) made[n].push_back(states.emplace_back(b.input("state" + std::to_string(n), f32, {n})));
     for (std::int64_t n : lengths) made[n].push_back(b.input("x" + std::to_string(n), f32, {n}));
     std::vector<value_id> all;
     for (int i = 0; i < nodes; ++i) {
-        std::vector<value_id>& among = made[lengths[below(lengths.size())]];
+        std::vector<value_id>& among = made[lengths[below(3)]];
         // What was made lately is read more often, so that lifetimes end.
         const auto pick = [&] { return among[among.size() - 1 - below(std::min<std::size_t>(among.size(), 6))]; };
         const std::size_t which = below(5);
@@ -66,16 +75,10 @@ graft::graph random_graph(std::uint64_t seed, int nodes) {
         among.push_back(all.back());
     }
     std::vector<value_id> changed;
-    for (std::size_t i = 0; i < lengths.size(); ++i) changed.push_back(b.apply("Sub", {made[lengths[i]].back(), states[i]}));
+    for (std::size_t i = 0; i < 3; ++i) changed.push_back(b.apply("Sub", {made[lengths[i]].back(), states[i]}));
     for (std::size_t i = 0; i < 4; ++i) b.output(all[all.size() - 1 - i * 3], "y" + std::to_string(i));
     for (std::size_t i = 0; i < changed.size(); ++i) b.output(changed[i], "changed" + std::to_string(i));
-    graft::graph g = b.finish();
-    for (graft::node& n : g.nodes)
-        if (n.op_type == "Wait") n.domain = "app";
-    g.opsets.push_back({"app", 1});
-    graft::load_options options;
-    options.operators = wait_rows;
-    g = bound(g, options);
+    graft::graph g = with_waits(b.finish());
     for (int i = 0; i < 3; ++i) g.states.push_back({i, 4 + i});
     return g;
 }
@@ -84,7 +87,7 @@ std::vector<std::vector<float>> rounds_of(several_places& here) {
     std::vector<graft::tensor> inputs;
     nets::numbers random{7};
     for (int i = 0; i < 2; ++i)
-        for (std::int64_t n : {std::int64_t(16), std::int64_t(32), most_elements}) inputs.push_back(nets::random_tensor({n}, random));
+        for (std::int64_t n : lengths) inputs.push_back(nets::random_tensor({n}, random));
     std::vector<std::vector<float>> told;
     for (int round = 0; round < 3; ++round) {
         here.run(inputs);
@@ -241,13 +244,7 @@ TEST_CASE("what an operator throws comes out when every place has ended") {
     const auto left = b.apply("Neg", {x}), right = b.apply("Wait", {b.apply("Exp", {x})});
     b.output(left, "left");
     b.output(right, "right");
-    graft::graph g = b.finish();
-    for (graft::node& n : g.nodes)
-        if (n.op_type == "Wait") n.domain = "app";
-    g.opsets.push_back({"app", 1});
-    graft::load_options options;
-    options.operators = wait_rows;
-    g = bound(g, options);
+    graft::graph g = with_waits(b.finish());
     spread(g, [&](std::size_t i) { return g.nodes[i].op_type == "Neg" ? 2 : g.nodes[i].op_type == "Exp" ? 3 : 0; });
     several_places here(std::move(g));
     here.device->delay = [] { return std::uint64_t(20000); };
@@ -272,8 +269,8 @@ TEST_CASE("a failure anywhere ends the run with its error, nothing runs on, and 
         several_places here(std::move(placed));
         here.device->delay = here.second->delay = some_microseconds;
         std::vector<graft::tensor> inputs;
-        for (const auto& n : {16, 32, static_cast<int>(most_elements)}) inputs.push_back(graft::tensor::zeros(f32, {n}).value());
-        for (const auto& n : {16, 32, static_cast<int>(most_elements)}) inputs.push_back(graft::tensor::zeros(f32, {n}).value());
+        for (int i = 0; i < 2; ++i)
+            for (std::int64_t n : lengths) inputs.push_back(graft::tensor::zeros(f32, {n}).value());
         (call % 2 ? here.device : here.second)->failing_run = call;
         const graft::status failed = here.try_run(inputs);
         REQUIRE(!failed.ok());
