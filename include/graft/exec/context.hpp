@@ -166,12 +166,16 @@ private:
         memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
         std::vector<std::unique_ptr<body_state>> bodies;
     };
+    // At its end no place runs any more, and `failed` is the first that went wrong; also where something is thrown.
     struct settled_places {
-        const std::vector<std::unique_ptr<device_context>>& at;
-        int segments;
+        const prepared& run;
+        status& failed;
         ~settled_places() {
-            for (const auto& each : at)
-                if (each) (void)or_out_of_memory<status>("", [&] { return each->finish(segments); });
+            const int count = static_cast<int>(run.source->segments.size());
+            for (const auto& each : run.at) {
+                status ended = each ? or_out_of_memory<status>(run.source->lowered.name.c_str(), [&] { return each->finish(count); }) : status();
+                if (failed.ok()) failed = std::move(ended);
+            }
         }
     };
     static constexpr std::size_t most_ready = 4;
@@ -256,19 +260,18 @@ private:
     // Each is begun when those that it waits for have ended; places run beside each other. None runs any more when this returns.
     status run_segments(const run_environment& around) {
         const std::vector<plan_segment>& segments = now_->source->segments;
-        const int count = static_cast<int>(segments.size());
-        // What is thrown passes by when all places have ended: `around` ends here.
-        const settled_places places{now_->at, count};
         status failed;
-        for (int k = 0; k < count && failed.ok(); ++k) {
-            const plan_segment& s = segments[static_cast<std::size_t>(k)];
-            for (std::size_t i = 0; i < s.after.size() && failed.ok(); ++i)
-                failed = now_->at[segments[static_cast<std::size_t>(s.after[i])].place]->finish(s.after[i]);
-            if (failed.ok()) failed = now_->at[s.place]->start(k, around);
+        {
+            const settled_places places{*now_, failed};
+            for (std::size_t k = 0; k < segments.size() && failed.ok(); ++k) failed = start_segment(static_cast<int>(k), around);
         }
-        for (const auto& at : now_->at)
-            if (status ended = at ? at->finish(count) : status(); failed.ok()) failed = std::move(ended);
         return failed;
+    }
+    status start_segment(int number, const run_environment& around) {
+        const std::vector<plan_segment>& segments = now_->source->segments;
+        const plan_segment& s = segments[static_cast<std::size_t>(number)];
+        for (int other : s.after) GRAFT_TRY(now_->at[segments[static_cast<std::size_t>(other)].place]->finish(other));
+        return now_->at[s.place]->start(number, around);
     }
 
     status prepare_outputs() {
