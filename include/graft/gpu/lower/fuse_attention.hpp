@@ -49,7 +49,7 @@ private:
     }
     // A node that passes its input's elements on in their order, rows of the last axis as they are.
     bool passes_rows(const node& n) {
-        if (!n.domain.empty() || (n.op_type != "Cast" && n.op_type != "Identity" && n.op_type != "Reshape")) return false;
+        if (ops::row_of(n).traits.moves != motion::same) return false;
         return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() &&
                at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
     }
