@@ -127,9 +127,9 @@ int main(int argc, char** argv) {
         const array space(norm_workspace_bytes(set, p) / 4);
         const norm_forward_arrays forward{x.data, scale.data, other.data, mean.data, inverse.data, nullptr,
                                           y.data, more.data,  nullptr,    mean.data, inverse.data};
-        line("norm training", l.name, stored, 2, copy, [&] { run_batch_norm_training(set, p, forward, space.data, pool); });
+        line("norm training", l.name, stored, 2, copy, [&] { (void)run_batch_norm_training(set, p, forward, space.data, pool); });
         const norm_backward_arrays backward{dy.data, x.data, scale.data, mean.data, inverse.data, y.data, dx.data, other.data, more.data, nullptr};
-        line("norm grad", l.name, stored, 4, copy, [&] { run_batch_norm_grad(set, p, backward, space.data, pool); });
+        line("norm grad", l.name, stored, 4, copy, [&] { (void)run_batch_norm_grad(set, p, backward, space.data, pool); });
         sum_problem sums;
         if (!sum_problem_of({images, l.c, l.size, l.size}, w, {1, l.c, 1, 1}, 0, 8, sums)) {
             const array sum_space(sum_workspace_bytes(set, sums) / 4);

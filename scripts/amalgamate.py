@@ -7,7 +7,8 @@
     scripts/amalgamate.py --inner FILE...
                                          prints those of the files that include what declarations alone (GRAFT_SPLIT) do not bring
 
-graft.hpp comes first; train.hpp and gpu.hpp hold what graft.hpp does not, and begin by including it. What both need is in both.
+graft.hpp comes first; train.hpp and gpu.hpp hold what graft.hpp does not, and begin by including it. What both need is in both. dist.hpp holds what
+train.hpp does not.
 
 Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition that a later
 one does not have, it is written again there, and a guard keeps the compiler from seeing it twice. Texts (.inl) are written at
@@ -32,7 +33,9 @@ UMBRELLAS = {  # the first is what the others include
     "graft.hpp": "runs ONNX image models. One header; C++17; MIT licence (LICENSE in the project).",
     "train.hpp": "fine-tunes ONNX image models. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
     "gpu.hpp": "runs ONNX image models on NVIDIA GPUs. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
+    "dist.hpp": "spreads training over replicas and devices. Goes beside train.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
 }
+BASED = {"dist.hpp": "train.hpp"}  # the others begin with the first
 
 
 class Amalgamator:
@@ -122,7 +125,7 @@ def version():
 
 def amalgamate():
     """The text of each umbrella's file, and the headers whose text all of their users see."""
-    work, files, everywhere = Amalgamator(), {}, set()
+    work, files, everywhere, known = Amalgamator(), {}, set(), {}
 
     def write(umbrella):
         work.lines = []
@@ -137,9 +140,12 @@ def amalgamate():
     holders = []
     for again in (False, True):
         for umbrella in others:
-            work.contexts = {p: list(contexts) for p, contexts in base.items()}
+            below = known[BASED[umbrella]] if umbrella in BASED else base
+            work.contexts = {p: list(contexts) for p, contexts in below.items()}
             write(umbrella)
-            holders.append(set(work.contexts) - set(base))
+            known[umbrella] = {p: list(contexts) for p, contexts in work.contexts.items()}
+            if umbrella not in BASED:
+                holders.append(set(work.contexts) - set(base))
             everywhere |= {p for p, contexts in work.contexts.items() if frozenset() in contexts}
         work.shared = set.intersection(*holders)
     unused = set(INCLUDE.rglob("*.inl")) - work.texts

@@ -86,6 +86,12 @@ ADVICE = {
     "device.lost": "Start the process again and resume from the last checkpoint; if it happens again, look at `dmesg` and `nvidia-smi`.",
     "device.compile": "Remove the folder of compiled kernels (`graft doctor` tells it) and update NVRTC; else report it, with the message.",
     "placement.refused": "The message names the node and each back end's reason.",
+    "dist.peer_lost": "The message names the member and why it left, where it could say so: see its own error and the machine that it ran on; `--resume` "
+    "goes on from the last checkpoint, with as many processes as are left.",
+    "dist.timeout": "The message names the members that did not come: they are stopped, or their machine or the network is gone. Where they are only slow, "
+    "raise `--timeout`; then `--resume`.",
+    "dist.mismatch": "Start all processes with the same command, of the same build, on the same data; machines of different kinds agree on `GRAFT_ISA`.",
+    "dist.no_mpi": "Build the program with `-DGRAFT_MPI=ON` where an MPI is installed and start it by that MPI's `mpirun`; or start one process.",
     "internal": "Report it, with the model if you may share it: see [CONTRIBUTING](../CONTRIBUTING.md#reporting-a-defect).",
 }
 

@@ -115,6 +115,10 @@ class image_cache;
 
 // Gradients, and operators for training.
 struct shards;
+struct member_shards;
+class communicator;
+struct reduction;
+struct replica_options;
 class emitter;
 struct gradient_context;
 struct gradient_row;
@@ -144,6 +148,8 @@ class rate_finder;
 
 // Training.
 class training_step;
+class step_engine;
+class step_factory;
 struct step_options;
 struct step_input;
 struct step_memory;

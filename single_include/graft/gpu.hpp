@@ -4293,7 +4293,7 @@ private:
     }
     // A node that passes its input's elements on in their order, rows of the last axis as they are.
     bool passes_rows(const node& n) {
-        if (!n.domain.empty() || (n.op_type != "Cast" && n.op_type != "Identity" && n.op_type != "Reshape")) return false;
+        if (ops::row_of(n).traits.moves != motion::same) return false;
         return is_float(at(n.inputs[0]).type) && is_float(at(n.outputs[0]).type) && at(n.inputs[0]).extents.rank() &&
                at(n.inputs[0]).extents.back() == at(n.outputs[0]).extents.back();
     }
@@ -12584,6 +12584,105 @@ GRAFT_END_NAMESPACE
 // What training adds to normalisation: by the statistics of the batch, graft.BatchNormalizationTraining and its gradient; the gradients of
 // LayerNormalization.
 
+#ifndef GRAFT_SINGLE_GRAFT_OPS_COLLECTIVE_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_COLLECTIVE_HPP
+// ---- graft/ops/collective.hpp
+// What several members of a run compute together: sums over all of them, as nodes of a training step.
+
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
+// member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
+inline status all_reduce_infer(infer_context& c) {
+    if (c.inputs != c.outputs) return c.fail(errc::op_attribute, "there have to be as many outputs as inputs, and there are %d and %d", c.outputs, c.inputs);
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "sums over the members of a run are taken of float32 alone");
+        GRAFT_TRY(c.set(i, c.in[i].type, c.in[i].extents));
+    }
+    return {};
+}
+inline status all_reduce_run(run_context& c) {
+    std::vector<const float*> in;
+    std::vector<float*> out;
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < c.inputs; ++i) {
+        in.push_back(c.in[i].as<const float>());
+        out.push_back(c.out[i].as<float>());
+        counts.push_back(c.in[i].elements());
+    }
+    std::vector<float> zeros;
+    if (c.group && c.group->idle()) {
+        zeros.resize(static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end())));
+        std::fill(in.begin(), in.end(), zeros.data());
+    }
+    if (c.group) return c.group->all_reduce({in.data(), out.data(), counts.data(), c.inputs});
+    for (int i = 0; i < c.inputs; ++i)
+        if (const auto n = static_cast<std::size_t>(counts[static_cast<std::size_t>(i)])) std::memcpy(c.out[i].data, c.in[i].data, n * sizeof(float));
+    return {};
+}
+
+/// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
+/// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
+template <class Join>
+inline status join_channels(communicator& group, double& count, double* first, double* second, std::int64_t channels, const Join& join) {
+    const std::size_t n = static_cast<std::size_t>(channels), each = 1 + 2 * n;
+    std::vector<double> own(each), all(each * static_cast<std::size_t>(group.size()));
+    own[0] = group.idle() ? 0 : count;
+    if (own[0] > 0) {
+        std::memcpy(own.data() + 1, first, n * sizeof(double));
+        std::memcpy(own.data() + 1 + n, second, n * sizeof(double));
+    }
+    GRAFT_TRY(group.all_gather(own.data(), each * sizeof(double), all.data()));
+    const auto leaf = [&](int member) { return all.data() + static_cast<std::size_t>(member) * each; };
+    const auto joined = [&](double* a, double* b) {
+        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
+        join(a, b);
+        return a;
+    };
+    const double* total = join_members<double*>(0, group.size(), leaf, joined);
+    count = total[0];
+    std::memcpy(first, total + 1, n * sizeof(double));
+    std::memcpy(second, total + 1 + n, n * sizeof(double));
+    return {};
+}
+/// Means and squared distances from them (Chan, Golub, LeVeque 1979).
+inline status join_moments(communicator& group, double& count, double* mean, double* square, std::int64_t channels) {
+    const std::size_t n = static_cast<std::size_t>(channels);
+    return join_channels(group, count, mean, square, channels, [n](double* a, const double* b) {
+        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
+        for (std::size_t i = 1; i <= n; ++i) {
+            const double apart = b[i] - a[i];
+            a[i] += apart * share;
+            a[n + i] += b[n + i] + apart * apart * both;
+        }
+        a[0] += b[0];
+    });
+}
+/// Two sums.
+inline status join_sums(communicator& group, double& count, double* first, double* second, std::int64_t channels) {
+    const std::size_t each = 1 + 2 * static_cast<std::size_t>(channels);
+    return join_channels(group, count, first, second, channels, [each](double* a, const double* b) {
+        for (std::size_t i = 0; i < each; ++i) a[i] += b[i];
+    });
+}
+
+inline op_table collective_ops() {
+    static constexpr op_row rows[] = {
+        own("AllReduce").inputs_from(1).outputs_from(1).functions(all_reduce_infer, all_reduce_run).made_once_from(0).problems("f32[7]; f32[3,4]; f32[0,2]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return rows;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -12660,19 +12759,25 @@ inline status batch_norm_training_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[0].extents, count);
-    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f));
+    double total = sums.total();
     widened<double> x, residual;
     GRAFT_TRY(widen(c, c.in[0], x));
     if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
     const auto put = [&](int i, std::int64_t channel, double v) {
         if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
     };
+    std::vector<double> mean(static_cast<std::size_t>(sums.channels)), square(mean.size());
+    if (total > 0)
+        parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+            double &m = mean[static_cast<std::size_t>(channel)], &s = square[static_cast<std::size_t>(channel)];
+            m = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
+            s = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m) * (x.data[i] - m); });
+        });
+    if (c.group) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         mean_variance m;
-        if (total > 0) {
-            m.mean = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
-            m.variance = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m.mean) * (x.data[i] - m.mean); }) / total;
-        }
+        if (total > 0) m = {mean[static_cast<std::size_t>(channel)], square[static_cast<std::size_t>(channel)] / total};
         const double inverse = 1 / std::sqrt(m.variance + epsilon), scale = c.in[1].real(channel) * inverse, shift = c.in[2].real(channel);
         const double unbiased = total > 1 ? m.variance * (total / (total - 1)) : 0;
         put(1, channel, total > 0 ? c.in[3].real(channel) * momentum + m.mean * (1 - momentum) : c.in[3].real(channel));
@@ -12710,16 +12815,22 @@ inline status batch_norm_grad_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
-    const double total = sums.total();
+    double total = sums.total();
     widened<double> dy, x, y;
     GRAFT_TRY(widen(c, c.in[0], dy));
     GRAFT_TRY(widen(c, c.in[1], x));
     if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
     const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double mean = c.in[3].real(channel);
+        bias[static_cast<std::size_t>(channel)] = sums.sum(channel, masked);
+        factor[static_cast<std::size_t>(channel)] = sums.sum(channel, [&](std::int64_t i) { return masked(i) * (x.data[i] - mean); });
+    });
+    if (c.group) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
-        const double db = sums.sum(channel, masked);
-        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); });
+        const double db = bias[static_cast<std::size_t>(channel)], dscale = factor[static_cast<std::size_t>(channel)] * inverse;
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
         for (std::int64_t n = 0; n < sums.images; ++n)
@@ -12895,6 +13006,7 @@ inline op_table norm_training_ops() {
             .takes_activation()
             .residual(5)
             .sums_batch()
+            .sums_members()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
             .problems(
                 "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
@@ -12906,6 +13018,7 @@ inline op_table norm_training_ops() {
             .outputs(3, 4)
             .functions(batch_norm_grad_infer, batch_norm_grad_run)
             .sums_batch()
+            .sums_members()
             .attributes("activation:i alpha:f beta:f shards:i")
             .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] "
                       "activation=1 shards=4; "

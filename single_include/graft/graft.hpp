@@ -310,6 +310,10 @@
     X(device_lost, "device.lost", "a device failed while it was in use") \
     X(device_compile, "device.compile", "a kernel could not be compiled for a device") \
     X(placement_refused, "placement.refused", "no back end takes a node") \
+    X(dist_peer_lost, "dist.peer_lost", "another member of a run on several devices or machines has ended") \
+    X(dist_timeout, "dist.timeout", "another member of a run on several devices or machines does not answer") \
+    X(dist_mismatch, "dist.mismatch", "the members of a run on several devices or machines were not told the same") \
+    X(dist_no_mpi, "dist.no_mpi", "this build has no MPI, and was started as one of several processes") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE
@@ -5250,6 +5254,8 @@ struct op_flag {
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
     static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
+    static constexpr unsigned sums_members =
+        262144;  ///< of a run of several members it adds up the batch of all: outputs shaped unlike the first are the same everywhere
     static constexpr unsigned first_optional = 131072;  ///< its first input may be left out before others that may not
 };
 
@@ -5362,6 +5368,7 @@ public:
     constexpr make_op& commutes() { return flag(op_flag::commutes); }
     constexpr make_op& first_optional() { return flag(op_flag::first_optional); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
+    constexpr make_op& sums_members() { return flag(op_flag::sums_members); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
     // Its traits: see op_traits. Inputs and outputs are numbered from 0 to 7.
@@ -5422,6 +5429,199 @@ constexpr bool all_have_problems(const op_row (&rows)[N]) {
         if (!row.problems || !row.problems[0]) return false;
     return true;
 }
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CORE_COMMUNICATOR_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_COMMUNICATOR_HPP
+// ---- graft/core/communicator.hpp
+// Members of a run that compute together, on threads, devices or machines: what they say to each other.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
+// ---- graft/core/shards.hpp
+// Sums over a batch as one fixed tree over logical shards, so that neither threads nor replicas change a bit of them.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a batch is cut: the samples in halves (the second one the larger), and those in halves, until there are `count` parts; some are
+/// empty where there are fewer samples. Each shard is summed by itself, in the order of its samples; the sums are joined in pairs,
+/// ((0+1)+(2+3))+((4+5)+(6+7)), empty ones as +0. So half of a batch in half of the shards is a batch of its own, cut in the same places.
+struct shards {
+    static constexpr int most = 256;
+    int count = 8;  ///< a power of two, 1 ... most
+
+    static constexpr bool legal(std::int64_t count) noexcept { return count >= 1 && count <= most && (count & (count - 1)) == 0; }
+    /// The first sample of shard s of n samples; n for s = count.
+    constexpr std::int64_t first(std::int64_t n, int s) const noexcept {
+        if (s >= count) return n;
+        std::int64_t low = 0, high = n;
+        for (int part = count / 2; part > 0; part /= 2) {
+            const std::int64_t middle = low + (high - low) / 2;
+            if (s & part)
+                low = middle;
+            else
+                high = middle;
+        }
+        return low;
+    }
+    constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
+};
+
+/// The shards of one of several members that compute a batch together: each has a whole branch of the tree, the halves of which go to the halves
+/// of the members (the first one the larger). So what members add up by `sum_members` are the sums of the whole batch, to the bit. There are
+/// at most as many members as shards.
+struct member_shards {
+    int first = 0, count = 1;
+
+    static constexpr member_shards of(int member, int members, int shards) noexcept {
+        member_shards own{0, shards};
+        while (members > 1) {
+            const int left = (members + 1) / 2;
+            own.count /= 2;
+            if (member < left) {
+                members = left;
+            } else {
+                own.first += own.count;
+                member -= left, members -= left;
+            }
+        }
+        return own;
+    }
+    /// The fewest shards that one of the members has.
+    static constexpr int least(int members, int shards) noexcept {
+        for (int share = 1; share < members; share *= 2) shards /= 2;
+        return shards;
+    }
+    /// The first of n samples that the member computes, and the one behind its last.
+    constexpr std::int64_t begin(std::int64_t n, int shards) const noexcept { return graft::shards{shards}.first(n, first); }
+    constexpr std::int64_t end(std::int64_t n, int shards) const noexcept { return graft::shards{shards}.first(n, first + count); }
+};
+
+/// Joins leaf(member) over the members [first, first + count) by the tree that their shards are branches of.
+template <class T, class Leaf, class Join>
+inline T join_members(int first, int count, const Leaf& leaf, const Join& join) {
+    if (count == 1) return leaf(first);
+    const int left = (count + 1) / 2;
+    T a = join_members<T>(first, left, leaf, join);
+    return join(a, join_members<T>(first + left, count - left, leaf, join));
+}
+
+/// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
+template <class T, class F>
+inline T sum_shards(int first, int count, const F& leaf) {
+    if (count == 1) return leaf(first);
+    const T left = sum_shards<T>(first, count / 2, leaf);
+    return left + sum_shards<T>(first + count / 2, count / 2, leaf);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Arrays that are added up over all members, element by element. Each member gives as many arrays of the same lengths, in the same order.
+struct reduction {
+    const float* const* in = nullptr;
+    float* const* out = nullptr;  ///< out[i] may be in[i]
+    const std::int64_t* counts = nullptr;
+    int arrays = 0;
+
+    std::int64_t elements() const noexcept {
+        std::int64_t all = 0;
+        for (int i = 0; i < arrays; ++i) all += counts[i];
+        return all;
+    }
+};
+
+/// The members of a run, as one of them sees them. All members make the same calls in the same order, each on one thread; a call returns when
+/// the member has what it asked for. Sums are added in one order, which depends on the number of members alone (`join_members`), so that all
+/// get the same bits. Errors of all calls: dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time
+/// that was agreed), dist.mismatch (members make different calls). After an error no call succeeds any more.
+class communicator {
+public:
+    inline virtual ~communicator() {}
+    /// This member's number, from 0.
+    inline virtual int rank() const noexcept = 0;
+    inline virtual int size() const noexcept = 0;
+    /// What carries it: "threads", "mpi".
+    inline virtual const char* name() const noexcept = 0;
+
+    /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
+    inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
+    /// Everybody gets the `bytes` bytes of member `from`.
+    inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
+    /// Everybody gets the sums.
+    inline virtual status all_reduce(const reduction& arrays) = 0;
+    /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
+    inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
+    /// Returns when all members have called it.
+    inline virtual status barrier() = 0;
+    /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
+    inline virtual void leave(const error& why) noexcept = 0;
+
+    /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
+    void set_idle(bool idle) noexcept { idle_ = idle; }
+    bool idle() const noexcept { return idle_; }
+
+    /// A member's part of `count` elements: [first, last).
+    static std::int64_t first_of(std::int64_t count, int rank, int size) noexcept { return count / size * rank + std::min<std::int64_t>(rank, count % size); }
+
+private:
+    bool idle_ = false;
+};
+
+namespace detail {
+
+// out = a + b, in vectors where the compiler has them: at -O2 it makes none of the loop.
+inline void add_arrays(const float* a, const float* b, std::int64_t n, float* out) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    typedef float lanes __attribute__((vector_size(16)));
+    for (; n >= 4; n -= 4, a += 4, b += 4, out += 4) {
+        lanes x, y;
+        std::memcpy(&x, a, sizeof x), std::memcpy(&y, b, sizeof y);
+        x += y;
+        std::memcpy(out, &x, sizeof x);
+    }
+#endif
+    for (; n > 0; --n) *out++ = *a++ + *b++;
+}
+
+// out = the sum over members of in[member], n elements, by the tree of members. `out` may be one of them.
+inline void sum_members(const float* const* in, int members, std::int64_t n, float* out) {
+    constexpr std::int64_t block = 512;
+    float kept[16][block];  // of left branches; a tree of 256 members is 8 deep
+    struct adder {
+        const float* const* in;
+        float (*kept)[block];
+        std::int64_t at, n;
+        const float* sum(int first, int count, int depth) {
+            if (count == 1) return in[first] + at;
+            const int half = (count + 1) / 2;
+            const float* left = sum(first, half, depth + 1);
+            float* to = kept[depth];
+            if (left != to && count > 2) std::copy(left, left + n, to), left = to;  // the right branch may need its place
+            add_arrays(left, sum(first + half, count - half, depth + 1), n, to);
+            return to;
+        }
+    };
+    if (members == 2) return add_arrays(in[0], in[1], n, out);
+    for (std::int64_t at = 0; at < n; at += block) {
+        adder a{in, kept, at, std::min(block, n - at)};
+        const float* sum = a.sum(0, members, 0);
+        if (sum != out + at) std::copy(sum, sum + a.n, out + at);
+    }
+}
+
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 #endif
@@ -5902,6 +6102,7 @@ struct run_context : op_context {
     std::uint64_t seed;                               ///< of random operators without a seed of their own; differs from node to node
     scratch_store* store = nullptr;                   ///< where scratch memory comes from; null: allocated anew
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that it allocates counts against
+    communicator* group = nullptr;                    ///< the members of the run, where there are several
 
     /// Makes output i; `out[i].data` is its memory then.
     status allocate(int i, dtype type, const shape& extents);
@@ -6032,50 +6233,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/gradient.hpp
 // Gradients: functions that build, for one node, the nodes of back-propagation through it.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
-// ---- graft/core/shards.hpp
-// Sums over a batch as one fixed tree over logical shards, so that neither threads nor replicas change a bit of them.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// How a batch is cut: the samples in halves (the second one the larger), and those in halves, until there are `count` parts; some are
-/// empty where there are fewer samples. Each shard is summed by itself, in the order of its samples; the sums are joined in pairs,
-/// ((0+1)+(2+3))+((4+5)+(6+7)), empty ones as +0. So half of a batch in half of the shards is a batch of its own, cut in the same places.
-struct shards {
-    static constexpr int most = 256;
-    int count = 8;  ///< a power of two, 1 ... most
-
-    static constexpr bool legal(std::int64_t count) noexcept { return count >= 1 && count <= most && (count & (count - 1)) == 0; }
-    /// The first sample of shard s of n samples; n for s = count.
-    constexpr std::int64_t first(std::int64_t n, int s) const noexcept {
-        if (s >= count) return n;
-        std::int64_t low = 0, high = n;
-        for (int part = count / 2; part > 0; part /= 2) {
-            const std::int64_t middle = low + (high - low) / 2;
-            if (s & part)
-                low = middle;
-            else
-                high = middle;
-        }
-        return low;
-    }
-    constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
-};
-
-/// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
-template <class T, class F>
-inline T sum_shards(int first, int count, const F& leaf) {
-    if (count == 1) return leaf(first);
-    const T left = sum_shards<T>(first, count / 2, leaf);
-    return left + sum_shards<T>(first + count / 2, count / 2, leaf);
-}
-
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
 // ---- graft/graph/emitter.hpp
@@ -21020,6 +21177,8 @@ struct op_flag {
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
     static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
+    static constexpr unsigned sums_members =
+        262144;  ///< of a run of several members it adds up the batch of all: outputs shaped unlike the first are the same everywhere
     static constexpr unsigned first_optional = 131072;  ///< its first input may be left out before others that may not
 };
 
@@ -21132,6 +21291,7 @@ public:
     constexpr make_op& commutes() { return flag(op_flag::commutes); }
     constexpr make_op& first_optional() { return flag(op_flag::first_optional); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
+    constexpr make_op& sums_members() { return flag(op_flag::sums_members); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
     // Its traits: see op_traits. Inputs and outputs are numbered from 0 to 7.
@@ -21192,6 +21352,199 @@ constexpr bool all_have_problems(const op_row (&rows)[N]) {
         if (!row.problems || !row.problems[0]) return false;
     return true;
 }
+
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_CORE_COMMUNICATOR_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_COMMUNICATOR_HPP
+// ---- graft/core/communicator.hpp
+// Members of a run that compute together, on threads, devices or machines: what they say to each other.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
+// ---- graft/core/shards.hpp
+// Sums over a batch as one fixed tree over logical shards, so that neither threads nor replicas change a bit of them.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a batch is cut: the samples in halves (the second one the larger), and those in halves, until there are `count` parts; some are
+/// empty where there are fewer samples. Each shard is summed by itself, in the order of its samples; the sums are joined in pairs,
+/// ((0+1)+(2+3))+((4+5)+(6+7)), empty ones as +0. So half of a batch in half of the shards is a batch of its own, cut in the same places.
+struct shards {
+    static constexpr int most = 256;
+    int count = 8;  ///< a power of two, 1 ... most
+
+    static constexpr bool legal(std::int64_t count) noexcept { return count >= 1 && count <= most && (count & (count - 1)) == 0; }
+    /// The first sample of shard s of n samples; n for s = count.
+    constexpr std::int64_t first(std::int64_t n, int s) const noexcept {
+        if (s >= count) return n;
+        std::int64_t low = 0, high = n;
+        for (int part = count / 2; part > 0; part /= 2) {
+            const std::int64_t middle = low + (high - low) / 2;
+            if (s & part)
+                low = middle;
+            else
+                high = middle;
+        }
+        return low;
+    }
+    constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
+};
+
+/// The shards of one of several members that compute a batch together: each has a whole branch of the tree, the halves of which go to the halves
+/// of the members (the first one the larger). So what members add up by `sum_members` are the sums of the whole batch, to the bit. There are
+/// at most as many members as shards.
+struct member_shards {
+    int first = 0, count = 1;
+
+    static constexpr member_shards of(int member, int members, int shards) noexcept {
+        member_shards own{0, shards};
+        while (members > 1) {
+            const int left = (members + 1) / 2;
+            own.count /= 2;
+            if (member < left) {
+                members = left;
+            } else {
+                own.first += own.count;
+                member -= left, members -= left;
+            }
+        }
+        return own;
+    }
+    /// The fewest shards that one of the members has.
+    static constexpr int least(int members, int shards) noexcept {
+        for (int share = 1; share < members; share *= 2) shards /= 2;
+        return shards;
+    }
+    /// The first of n samples that the member computes, and the one behind its last.
+    constexpr std::int64_t begin(std::int64_t n, int shards) const noexcept { return graft::shards{shards}.first(n, first); }
+    constexpr std::int64_t end(std::int64_t n, int shards) const noexcept { return graft::shards{shards}.first(n, first + count); }
+};
+
+/// Joins leaf(member) over the members [first, first + count) by the tree that their shards are branches of.
+template <class T, class Leaf, class Join>
+inline T join_members(int first, int count, const Leaf& leaf, const Join& join) {
+    if (count == 1) return leaf(first);
+    const int left = (count + 1) / 2;
+    T a = join_members<T>(first, left, leaf, join);
+    return join(a, join_members<T>(first + left, count - left, leaf, join));
+}
+
+/// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
+template <class T, class F>
+inline T sum_shards(int first, int count, const F& leaf) {
+    if (count == 1) return leaf(first);
+    const T left = sum_shards<T>(first, count / 2, leaf);
+    return left + sum_shards<T>(first + count / 2, count / 2, leaf);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Arrays that are added up over all members, element by element. Each member gives as many arrays of the same lengths, in the same order.
+struct reduction {
+    const float* const* in = nullptr;
+    float* const* out = nullptr;  ///< out[i] may be in[i]
+    const std::int64_t* counts = nullptr;
+    int arrays = 0;
+
+    std::int64_t elements() const noexcept {
+        std::int64_t all = 0;
+        for (int i = 0; i < arrays; ++i) all += counts[i];
+        return all;
+    }
+};
+
+/// The members of a run, as one of them sees them. All members make the same calls in the same order, each on one thread; a call returns when
+/// the member has what it asked for. Sums are added in one order, which depends on the number of members alone (`join_members`), so that all
+/// get the same bits. Errors of all calls: dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time
+/// that was agreed), dist.mismatch (members make different calls). After an error no call succeeds any more.
+class communicator {
+public:
+    inline virtual ~communicator() {}
+    /// This member's number, from 0.
+    inline virtual int rank() const noexcept = 0;
+    inline virtual int size() const noexcept = 0;
+    /// What carries it: "threads", "mpi".
+    inline virtual const char* name() const noexcept = 0;
+
+    /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
+    inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
+    /// Everybody gets the `bytes` bytes of member `from`.
+    inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
+    /// Everybody gets the sums.
+    inline virtual status all_reduce(const reduction& arrays) = 0;
+    /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
+    inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
+    /// Returns when all members have called it.
+    inline virtual status barrier() = 0;
+    /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
+    inline virtual void leave(const error& why) noexcept = 0;
+
+    /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
+    void set_idle(bool idle) noexcept { idle_ = idle; }
+    bool idle() const noexcept { return idle_; }
+
+    /// A member's part of `count` elements: [first, last).
+    static std::int64_t first_of(std::int64_t count, int rank, int size) noexcept { return count / size * rank + std::min<std::int64_t>(rank, count % size); }
+
+private:
+    bool idle_ = false;
+};
+
+namespace detail {
+
+// out = a + b, in vectors where the compiler has them: at -O2 it makes none of the loop.
+inline void add_arrays(const float* a, const float* b, std::int64_t n, float* out) noexcept {
+#if defined(__GNUC__) || defined(__clang__)
+    typedef float lanes __attribute__((vector_size(16)));
+    for (; n >= 4; n -= 4, a += 4, b += 4, out += 4) {
+        lanes x, y;
+        std::memcpy(&x, a, sizeof x), std::memcpy(&y, b, sizeof y);
+        x += y;
+        std::memcpy(out, &x, sizeof x);
+    }
+#endif
+    for (; n > 0; --n) *out++ = *a++ + *b++;
+}
+
+// out = the sum over members of in[member], n elements, by the tree of members. `out` may be one of them.
+inline void sum_members(const float* const* in, int members, std::int64_t n, float* out) {
+    constexpr std::int64_t block = 512;
+    float kept[16][block];  // of left branches; a tree of 256 members is 8 deep
+    struct adder {
+        const float* const* in;
+        float (*kept)[block];
+        std::int64_t at, n;
+        const float* sum(int first, int count, int depth) {
+            if (count == 1) return in[first] + at;
+            const int half = (count + 1) / 2;
+            const float* left = sum(first, half, depth + 1);
+            float* to = kept[depth];
+            if (left != to && count > 2) std::copy(left, left + n, to), left = to;  // the right branch may need its place
+            add_arrays(left, sum(first + half, count - half, depth + 1), n, to);
+            return to;
+        }
+    };
+    if (members == 2) return add_arrays(in[0], in[1], n, out);
+    for (std::int64_t at = 0; at < n; at += block) {
+        adder a{in, kept, at, std::min(block, n - at)};
+        const float* sum = a.sum(0, members, 0);
+        if (sum != out + at) std::copy(sum, sum + a.n, out + at);
+    }
+}
+
+}  // namespace detail
 
 GRAFT_END_NAMESPACE
 #endif
@@ -21298,6 +21651,7 @@ struct run_context : op_context {
     std::uint64_t seed;                               ///< of random operators without a seed of their own; differs from node to node
     scratch_store* store = nullptr;                   ///< where scratch memory comes from; null: allocated anew
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that it allocates counts against
+    communicator* group = nullptr;                    ///< the members of the run, where there are several
 
     /// Makes output i; `out[i].data` is its memory then.
     status allocate(int i, dtype type, const shape& extents);
@@ -22054,6 +22408,7 @@ struct run_environment {
     subgraph_runner* bodies;
     scratch_store* scratch;
     const std::shared_ptr<memory_budget>& budget;
+    communicator* group;  ///< the members of the run; null: it is the only one
 
     /// Where a value of the host lies; null where it was left out.
     void* address(const slot& s) const {
@@ -22078,6 +22433,7 @@ struct execution_options {
     std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
     std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
     std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
+    std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
     int nesting = 0;                              ///< bodies that the graph is the body of
 };
 
@@ -24162,7 +24518,9 @@ private:
             if (states_[i] && p.lowered.at(p.lowered.inputs[s.input]).place != i) GRAFT_TRY(ask(*states_[i]));
         return {};
     }
-    run_environment environment() { return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_}; }
+    run_environment environment() {
+        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get()};
+    }
 
     status run_steps() {
         const run_environment around = environment();
@@ -30362,7 +30720,7 @@ private:
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
             const run_environment around{given.planned, given.arena, given.inputs,   given.outputs, own_->pool,
-                                         given.limit,   nullptr,     &own_->scratch, given.budget};
+                                         given.limit,   nullptr,     &own_->scratch, given.budget,  given.group};
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
             guard.lock();
         }
@@ -30467,6 +30825,8 @@ struct kernel_call {
     void* workspace;
     executor& pool;
     isa level;
+    communicator* group = nullptr;  ///< the members of the run, where there are several
+    mutable status failed = {};     ///< of a kernel that can fail: those that speak to other members
 
     template <class T>
     const T& parameters() const noexcept {
@@ -30516,8 +30876,9 @@ public:
     isa level = isa::baseline;
 
     inline status run(const host_call& c) const override {
-        row->run({c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level});
-        return {};
+        const kernel_call call{c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level, c.around.group};
+        row->run(call);
+        return std::move(call.failed);
     }
 };
 
@@ -30526,7 +30887,8 @@ class reference_kernel final : public host_kernel {
 public:
     inline status run(const host_call& c) const override {
         const run_environment& around = c.around;
-        run_context with{{c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget};
+        run_context with{
+            {c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget, around.group};
         return c.n.op->run(with);
     }
 };

@@ -5263,6 +5263,105 @@ GRAFT_END_NAMESPACE
 // What training adds to normalisation: by the statistics of the batch, graft.BatchNormalizationTraining and its gradient; the gradients of
 // LayerNormalization.
 
+#ifndef GRAFT_SINGLE_GRAFT_OPS_COLLECTIVE_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_COLLECTIVE_HPP
+// ---- graft/ops/collective.hpp
+// What several members of a run compute together: sums over all of them, as nodes of a training step.
+
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
+// member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
+inline status all_reduce_infer(infer_context& c) {
+    if (c.inputs != c.outputs) return c.fail(errc::op_attribute, "there have to be as many outputs as inputs, and there are %d and %d", c.outputs, c.inputs);
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "sums over the members of a run are taken of float32 alone");
+        GRAFT_TRY(c.set(i, c.in[i].type, c.in[i].extents));
+    }
+    return {};
+}
+inline status all_reduce_run(run_context& c) {
+    std::vector<const float*> in;
+    std::vector<float*> out;
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < c.inputs; ++i) {
+        in.push_back(c.in[i].as<const float>());
+        out.push_back(c.out[i].as<float>());
+        counts.push_back(c.in[i].elements());
+    }
+    std::vector<float> zeros;
+    if (c.group && c.group->idle()) {
+        zeros.resize(static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end())));
+        std::fill(in.begin(), in.end(), zeros.data());
+    }
+    if (c.group) return c.group->all_reduce({in.data(), out.data(), counts.data(), c.inputs});
+    for (int i = 0; i < c.inputs; ++i)
+        if (const auto n = static_cast<std::size_t>(counts[static_cast<std::size_t>(i)])) std::memcpy(c.out[i].data, c.in[i].data, n * sizeof(float));
+    return {};
+}
+
+/// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
+/// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
+template <class Join>
+inline status join_channels(communicator& group, double& count, double* first, double* second, std::int64_t channels, const Join& join) {
+    const std::size_t n = static_cast<std::size_t>(channels), each = 1 + 2 * n;
+    std::vector<double> own(each), all(each * static_cast<std::size_t>(group.size()));
+    own[0] = group.idle() ? 0 : count;
+    if (own[0] > 0) {
+        std::memcpy(own.data() + 1, first, n * sizeof(double));
+        std::memcpy(own.data() + 1 + n, second, n * sizeof(double));
+    }
+    GRAFT_TRY(group.all_gather(own.data(), each * sizeof(double), all.data()));
+    const auto leaf = [&](int member) { return all.data() + static_cast<std::size_t>(member) * each; };
+    const auto joined = [&](double* a, double* b) {
+        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
+        join(a, b);
+        return a;
+    };
+    const double* total = join_members<double*>(0, group.size(), leaf, joined);
+    count = total[0];
+    std::memcpy(first, total + 1, n * sizeof(double));
+    std::memcpy(second, total + 1 + n, n * sizeof(double));
+    return {};
+}
+/// Means and squared distances from them (Chan, Golub, LeVeque 1979).
+inline status join_moments(communicator& group, double& count, double* mean, double* square, std::int64_t channels) {
+    const std::size_t n = static_cast<std::size_t>(channels);
+    return join_channels(group, count, mean, square, channels, [n](double* a, const double* b) {
+        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
+        for (std::size_t i = 1; i <= n; ++i) {
+            const double apart = b[i] - a[i];
+            a[i] += apart * share;
+            a[n + i] += b[n + i] + apart * apart * both;
+        }
+        a[0] += b[0];
+    });
+}
+/// Two sums.
+inline status join_sums(communicator& group, double& count, double* first, double* second, std::int64_t channels) {
+    const std::size_t each = 1 + 2 * static_cast<std::size_t>(channels);
+    return join_channels(group, count, first, second, channels, [each](double* a, const double* b) {
+        for (std::size_t i = 0; i < each; ++i) a[i] += b[i];
+    });
+}
+
+inline op_table collective_ops() {
+    static constexpr op_row rows[] = {
+        own("AllReduce").inputs_from(1).outputs_from(1).functions(all_reduce_infer, all_reduce_run).made_once_from(0).problems("f32[7]; f32[3,4]; f32[0,2]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return rows;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
@@ -5339,19 +5438,25 @@ inline status batch_norm_training_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[0].extents, count);
-    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f));
+    double total = sums.total();
     widened<double> x, residual;
     GRAFT_TRY(widen(c, c.in[0], x));
     if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
     const auto put = [&](int i, std::int64_t channel, double v) {
         if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
     };
+    std::vector<double> mean(static_cast<std::size_t>(sums.channels)), square(mean.size());
+    if (total > 0)
+        parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+            double &m = mean[static_cast<std::size_t>(channel)], &s = square[static_cast<std::size_t>(channel)];
+            m = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
+            s = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m) * (x.data[i] - m); });
+        });
+    if (c.group) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         mean_variance m;
-        if (total > 0) {
-            m.mean = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
-            m.variance = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m.mean) * (x.data[i] - m.mean); }) / total;
-        }
+        if (total > 0) m = {mean[static_cast<std::size_t>(channel)], square[static_cast<std::size_t>(channel)] / total};
         const double inverse = 1 / std::sqrt(m.variance + epsilon), scale = c.in[1].real(channel) * inverse, shift = c.in[2].real(channel);
         const double unbiased = total > 1 ? m.variance * (total / (total - 1)) : 0;
         put(1, channel, total > 0 ? c.in[3].real(channel) * momentum + m.mean * (1 - momentum) : c.in[3].real(channel));
@@ -5389,16 +5494,22 @@ inline status batch_norm_grad_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
-    const double total = sums.total();
+    double total = sums.total();
     widened<double> dy, x, y;
     GRAFT_TRY(widen(c, c.in[0], dy));
     GRAFT_TRY(widen(c, c.in[1], x));
     if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
     const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double mean = c.in[3].real(channel);
+        bias[static_cast<std::size_t>(channel)] = sums.sum(channel, masked);
+        factor[static_cast<std::size_t>(channel)] = sums.sum(channel, [&](std::int64_t i) { return masked(i) * (x.data[i] - mean); });
+    });
+    if (c.group) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
-        const double db = sums.sum(channel, masked);
-        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); });
+        const double db = bias[static_cast<std::size_t>(channel)], dscale = factor[static_cast<std::size_t>(channel)] * inverse;
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
         for (std::int64_t n = 0; n < sums.images; ++n)
@@ -5574,6 +5685,7 @@ inline op_table norm_training_ops() {
             .takes_activation()
             .residual(5)
             .sums_batch()
+            .sums_members()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
             .problems(
                 "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
@@ -5585,6 +5697,7 @@ inline op_table norm_training_ops() {
             .outputs(3, 4)
             .functions(batch_norm_grad_infer, batch_norm_grad_run)
             .sums_batch()
+            .sums_members()
             .attributes("activation:i alpha:f beta:f shards:i")
             .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] "
                       "activation=1 shards=4; "
@@ -5882,7 +5995,7 @@ GRAFT_INLINE table_list all_training_op_tables() {
         activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
         slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
         layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),
     };
     return tables;
 }
@@ -17351,7 +17464,9 @@ struct norm_forward_arrays {
 /// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
 /// saved_inverse is 1 / sqrt(variance + epsilon); new = momentum * running + (1 - momentum) * batch, the variance then being the
 /// unbiased one (that of a single number counts as 0), as in PyTorch. Ioffe, Szegedy 2015.
-void run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool);
+/// The batch is that of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
+                               communicator* group = nullptr);
 
 /// What the backward pass reads and writes. y, which relu and clip look at, else null. masked (null: not wanted) takes dy after the
 /// activation. dx may be dy.
@@ -17361,7 +17476,9 @@ struct norm_backward_arrays {
 };
 
 /// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
-void run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool);
+/// Sums are over the batch of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool,
+                           communicator* group = nullptr);
 
 /// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
 std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
@@ -17452,21 +17569,24 @@ struct norm_scratch {
     }
 };
 
-// Runs sums(unit, shard), finish(first unit, last unit) and apply(unit, image, first row, rows) over everything. Where a unit fits
-// the second cache, a task does all three for one; else they follow each other in groups of units that the last cache can hold.
-template <class Sums, class Finish, class Apply>
-inline void norm_passes(const norm_units& u, std::int64_t arrays, executor& pool, const Sums& sums, const Finish& finish, const Apply& apply) {
+// Runs sums(unit, shard), join(first unit, last unit), finish(first unit, last unit) and apply(unit, image, first row, rows) over everything. Where a
+// unit fits the second cache, a task does all of them for one; else they follow each other in groups of units that the last cache can hold. Among
+// members of a group `exchange` stands behind all that is joined.
+template <class Sums, class Join, class Exchange, class Finish, class Apply>
+inline status norm_passes(const norm_units& u, std::int64_t arrays, executor& pool, bool among_members, const Sums& sums, const Join& join,
+                          const Exchange& exchange, const Finish& finish, const Apply& apply) {
     const std::int64_t rows = u.rows.whole + u.rows.tail, unit_bytes = u.images * rows * u.rows.step * 4 * arrays;
-    if (unit_bytes <= 786432 && u.units >= 2 * pool.threads()) {
+    if (!among_members && unit_bytes <= 786432 && u.units >= 2 * pool.threads()) {
         parallel_for(pool, u.units, [&](std::int64_t unit) {
             for (int s = 0; s < u.tree.count; ++s)
                 if (u.samples(s, 1)) sums(unit, s);
+            join(unit, unit + 1);
             finish(unit, unit + 1);
             for (std::int64_t image = 0; image < u.images; ++image) apply(unit, image, 0, rows);
         });
-        return;
+        return {};
     }
-    const std::int64_t group = std::min(u.units, std::max<std::int64_t>(1, 8388608 / std::max<std::int64_t>(1, unit_bytes)));
+    const std::int64_t group = among_members ? u.units : std::min(u.units, std::max<std::int64_t>(1, 8388608 / std::max<std::int64_t>(1, unit_bytes)));
     const std::int64_t band = std::min<std::int64_t>(rows, 1024), bands = (rows + band - 1) / band;
     for (std::int64_t begin = 0; begin < u.units; begin += group) {
         const std::int64_t count = std::min(group, u.units - begin);
@@ -17475,13 +17595,22 @@ inline void norm_passes(const norm_units& u, std::int64_t arrays, executor& pool
             if (u.samples(s, 1)) sums(begin + t / u.tree.count, s);
         });
         const std::int64_t few = std::max<std::int64_t>(1, 64 / u.width);
-        parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { finish(begin + t * few, begin + std::min(count, (t + 1) * few)); });
+        const auto each = [&](const auto& f) {
+            parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { f(begin + t * few, begin + std::min(count, (t + 1) * few)); });
+        };
+        if (among_members) {
+            each(join);
+            GRAFT_TRY(exchange());
+            each(finish);
+        } else
+            each([&](std::int64_t from, std::int64_t to) { join(from, to), finish(from, to); });
         // One image after the other, as they lie in memory.
         parallel_for(pool, u.images * count * bands, [&](std::int64_t t) {
             const std::int64_t first = t % bands * band;
             apply(begin + t / bands % count, t / bands / count, first, std::min(band, rows - first));
         });
     }
+    return {};
 }
 
 // Rows [first, first + count) of an image of a unit.
@@ -17499,7 +17628,8 @@ GRAFT_INLINE std::int64_t norm_workspace_bytes(isa set, const norm_problem& prob
     return u.units * u.width * (u.slots * 16 + 16);
 }
 
-GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const norm_forward_arrays& a, void* workspace, executor& pool) {
+GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, const norm_forward_arrays& a, void* workspace, executor& pool,
+                                            communicator* group) {
     const norm_grad_kernels& k = *training_kernels(set).norm_grad;
     const elementwise_kernels& functions = *kernels(set).elementwise;
     const detail::norm_units u(set, p);
@@ -17508,22 +17638,27 @@ GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const 
     base.low = -std::numeric_limits<float>::infinity(), base.high = -base.low;
     if (p.ep.act == activation::relu) base.low = 0;
     if (p.ep.act == activation::clip) base.low = p.ep.alpha, base.high = p.ep.beta;
-    const double count = static_cast<double>(p.n * p.area), unbiased = count > 1 ? count / (count - 1) : 0;
+    double count = static_cast<double>(p.n * p.area);
+    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
+    double *const means = at.first + slot * at.padded, *const squares = at.second + slot * at.padded;
     const auto sums = [&](std::int64_t unit, int s) {
         std::int64_t images = u.samples(s, 1), step = 0;
         const norm_rows rows = u.of(unit, images, step);
         const std::int64_t to = u.slot(s) * at.padded + unit * u.width;
         k.moments(rows, a.x + u.tree.first(u.images, s) * u.image_step + unit * u.unit_step, images, step, at.first + to, at.second + to);
     };
-    const auto finish = [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t from = begin * u.width, n = (end - begin) * u.width, last = std::min(end * u.width, u.c);
-        const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t ln, std::int64_t r, std::int64_t rn) {
+    const auto join = [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t from = begin * u.width, n = (end - begin) * u.width;
+        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t ln, std::int64_t r, std::int64_t rn) {
             const double left = static_cast<double>(ln * p.area), right = static_cast<double>(rn * p.area);
             double *mean = at.first + l * at.padded + from, *square = at.second + l * at.padded + from;
             k.merge(mean, square, left, at.first + r * at.padded + from, at.second + r * at.padded + from, right, n);
         });
-        const double *means = at.first + slot * at.padded, *squares = at.second + slot * at.padded;
-        for (std::int64_t c = from; c < last; ++c) {
+    };
+    const auto exchange = [&] { return ops::join_moments(*group, count, means, squares, p.c); };
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+        const double unbiased = count > 1 ? count / (count - 1) : 0;
+        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
             const double mean = means[c], variance = squares[c] / count, inverse = 1.0 / std::sqrt(variance + p.epsilon);
             const double factor = inverse * static_cast<double>(a.scale[c]);
             const float centre = static_cast<float>(mean);
@@ -17549,10 +17684,10 @@ GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const 
         const std::int64_t stored = r.whole * vector_width(set) + r.tail * r.tail_lanes;
         functions.activation_run(p.ep.act, p.ep.alpha, p.ep.beta, g.y, g.y, stored);
     };
-    detail::norm_passes(u, a.residual ? 3 : 2, pool, sums, finish, apply);
+    return detail::norm_passes(u, a.residual ? 3 : 2, pool, group != nullptr, sums, join, exchange, finish, apply);
 }
 
-GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm_backward_arrays& a, void* workspace, executor& pool) {
+GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const norm_backward_arrays& a, void* workspace, executor& pool, communicator* group) {
     const norm_grad_kernels& k = *training_kernels(set).norm_grad;
     const detail::norm_units u(set, p);
     const detail::norm_scratch at(u, workspace);
@@ -17569,16 +17704,21 @@ GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm
         g.masked = a.masked ? a.masked + o : nullptr;
         k.sums(rows, g, images, step, at.first + to, at.second + to);
     };
-    const double one = 1.0 / static_cast<double>(p.n * p.area);
-    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+    double count = static_cast<double>(p.n * p.area);
+    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
+    double *const sum = at.first + slot * at.padded, *const product = at.second + slot * at.padded;
+    const auto join = [&](std::int64_t begin, std::int64_t end) {
         const std::int64_t from = begin * u.width, last = std::min(end * u.width, u.c);
-        const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t, std::int64_t r, std::int64_t) {
+        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t, std::int64_t r, std::int64_t) {
             double *left = at.first + l * at.padded, *left_second = at.second + l * at.padded;
             const double *right = at.first + r * at.padded, *right_second = at.second + r * at.padded;
             for (std::int64_t c = from; c < last; ++c) left[c] += right[c], left_second[c] += right_second[c];
         });
-        const double *sum = at.first + slot * at.padded, *product = at.second + slot * at.padded;
-        for (std::int64_t c = from; c < last; ++c) {
+    };
+    const auto exchange = [&] { return ops::join_sums(*group, count, sum, product, p.c); };
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+        const double one = 1.0 / count;
+        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
             const double inverse = static_cast<double>(a.saved_inverse[c]), factor = inverse * static_cast<double>(a.scale[c]);
             if (a.dbias) a.dbias[c] = static_cast<float>(sum[c]);
             if (a.dscale) a.dscale[c] = static_cast<float>(product[c] * inverse);
@@ -17600,7 +17740,7 @@ GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm
         k.gradient(r, g);
     };
     const std::int64_t arrays = 2 + (base.mask != gradient_mask::none ? 1 : 0) + (a.masked ? 1 : 0);
-    detail::norm_passes(u, arrays, pool, sums, finish, apply);
+    return detail::norm_passes(u, arrays, pool, group != nullptr, sums, join, exchange, finish, apply);
 }
 
 }  // namespace cpu
@@ -17648,9 +17788,9 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
 }
 inline void run_batch_norm_training_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    run_batch_norm_training(c.level, c.parameters<norm_problem>(),
-                            {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)}, c.workspace,
-                            c.pool);
+    c.failed = run_batch_norm_training(c.level, c.parameters<norm_problem>(),
+                                       {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)},
+                                       c.workspace, c.pool, c.group);
 }
 
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
@@ -17669,8 +17809,9 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
 }
 inline void run_batch_norm_grad_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
-                        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace, c.pool);
+    c.failed = run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
+                                   {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace,
+                                   c.pool, c.group);
 }
 
 inline kernel_rows norm_grad_kernel_rows() {
@@ -20730,50 +20871,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/graph/gradient.hpp
 // Gradients: functions that build, for one node, the nodes of back-propagation through it.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_SHARDS_HPP
-// ---- graft/core/shards.hpp
-// Sums over a batch as one fixed tree over logical shards, so that neither threads nor replicas change a bit of them.
-
-
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// How a batch is cut: the samples in halves (the second one the larger), and those in halves, until there are `count` parts; some are
-/// empty where there are fewer samples. Each shard is summed by itself, in the order of its samples; the sums are joined in pairs,
-/// ((0+1)+(2+3))+((4+5)+(6+7)), empty ones as +0. So half of a batch in half of the shards is a batch of its own, cut in the same places.
-struct shards {
-    static constexpr int most = 256;
-    int count = 8;  ///< a power of two, 1 ... most
-
-    static constexpr bool legal(std::int64_t count) noexcept { return count >= 1 && count <= most && (count & (count - 1)) == 0; }
-    /// The first sample of shard s of n samples; n for s = count.
-    constexpr std::int64_t first(std::int64_t n, int s) const noexcept {
-        if (s >= count) return n;
-        std::int64_t low = 0, high = n;
-        for (int part = count / 2; part > 0; part /= 2) {
-            const std::int64_t middle = low + (high - low) / 2;
-            if (s & part)
-                low = middle;
-            else
-                high = middle;
-        }
-        return low;
-    }
-    constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
-};
-
-/// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
-template <class T, class F>
-inline T sum_shards(int first, int count, const F& leaf) {
-    if (count == 1) return leaf(first);
-    const T left = sum_shards<T>(first, count / 2, leaf);
-    return left + sum_shards<T>(first + count / 2, count / 2, leaf);
-}
-
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_EMITTER_HPP
 // ---- graft/graph/emitter.hpp
@@ -21095,7 +21192,7 @@ GRAFT_INLINE table_list all_training_op_tables() {
         activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
         slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
         layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),
     };
     return tables;
 }
@@ -23209,7 +23306,7 @@ GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logi
     const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
     value_id total = sum(detail::row_of(o.kind).elementwise(e, o, logits, targets));
     if (!is_of_probabilities(o.kind) && e.failure.ok())
-        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
+        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).product(1, e.extents(logits).rank())), total));
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
         const value_id cold = e.number(1 / t, logits);
@@ -23331,6 +23428,8 @@ struct training_state {
     tensor value;
 };
 
+class step_factory;
+
 /// What a step is made of.
 struct step_options {
     loss_options loss;
@@ -23348,8 +23447,11 @@ struct step_options {
         0;  ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
             ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
-    std::shared_ptr<device> on;  ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators;          ///< operators of the app's own, as load_options has them; those with a gradient learn
+    std::shared_ptr<device> on;           ///< the device that computes it (runtime::open); null: the CPU
+    op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
+    std::shared_ptr<communicator> group;  ///< who computes each batch together with this step, `shards` members at most; null: nobody. Each member is given its
+                                          ///< samples alone (member_shards), and all have the same state
+    std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -23359,6 +23461,8 @@ struct step_input {
     const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
     double scale = 0;                 ///< 1 / (what the mean divides by)
     double learning_rate = 0;
+    std::int64_t first = 0;        ///< among members: the place in the whole batch of the first sample that this one is given
+    std::int64_t samples = 0;      ///< among members: how many the whole batch has; this one may have none of them
     std::int64_t step = 0;         ///< 0 before the first update; what random layers draw depends on it
     const tensor* next = nullptr;  ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
                                    ///< this one; it has to stay as it is until the next step has ended
@@ -23379,6 +23483,32 @@ struct loss_scale {
     double factor = 65536;
     std::int64_t steps = 0;    ///< since the last change
     std::int64_t skipped = 0;  ///< steps that changed nothing
+};
+
+/// What computes training steps: see training_step, whose calls these are.
+class step_engine {
+public:
+    inline virtual ~step_engine() {}
+    inline virtual result<step_memory> prepare(const shape& batch, executor& pool) = 0;
+    inline virtual status run(const step_input& batch, executor& pool) = 0;
+    inline virtual double loss() const noexcept = 0;
+    inline virtual loss_scale& scaling() noexcept = 0;
+    inline virtual const tensor& logits() const noexcept = 0;
+    inline virtual status read_state() = 0;
+    inline virtual std::vector<training_state>& state() noexcept = 0;
+    inline virtual void state_changed() noexcept = 0;
+    inline virtual result<graph> network(bool averaged) const = 0;
+};
+
+/// Makes engines that compute steps in another way, such as on several devices.
+class step_factory {
+public:
+    inline virtual ~step_factory() {}
+    /// How many compute a step together.
+    inline virtual int members() const noexcept = 0;
+    /// As training_step::make; `options.replicas` is this.
+    inline virtual result<std::unique_ptr<step_engine>> make(graph network, value_id logits, std::vector<parameter> parameters,
+                                                             const step_options& options) = 0;
 };
 
 /// Trains a network, step by step. Deterministic: the same bits for any number of threads.
@@ -23422,8 +23552,9 @@ public:
     result<graph> network(bool averaged = true) const;
 
 private:
-    struct implementation;
-    std::unique_ptr<implementation> self_;
+    class single;
+    class nothing;
+    std::unique_ptr<step_engine> self_;
 };
 
 GRAFT_END_NAMESPACE
@@ -23458,6 +23589,12 @@ inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t
     v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
     v.extents[0] = last - first;
     return v;
+}
+
+// Samples [first, last) of a tensor, where they lie.
+inline tensor samples_of(const tensor& all, std::int64_t first, std::int64_t last) {
+    const tensor_view rows = rows_of(all, first, last);
+    return tensor(all.type(), rows.extents, buffer::borrow(rows.data, static_cast<std::size_t>(bytes_of(all.type(), rows.extents))));
 }
 
 // The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
@@ -23863,10 +24000,14 @@ public:
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 maker_[id] = static_cast<int>(i);
-                kind_[id] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+                kind_[id] = !depends ? apart : is_everywhere(n, id) ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+                if (depends && ops::row_of(n).is(op_flag::sums_members) && kind_[id] != apart) kind_[id] = mixed;
             }
         }
     }
+
+    // Whether a value depends on this member's samples.
+    bool depends(value_id id) const { return kind_[id] != apart; }
 
     // The sums that the `wanted` values are made of, each once; a value that is made otherwise stands for itself, one that does not
     // depend on the samples is left out. `plain`: each value stands for itself.
@@ -23897,6 +24038,10 @@ private:
         if (!row.is(op_flag::sums_if_shorter)) return true;
         const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
+    }
+    // Made of the batch of all members of a run by a layer that asks them itself: the same for each of them.
+    bool is_everywhere(const node& n, value_id id) const {
+        return ops::row_of(n).is(op_flag::sums_members) && id != n.outputs[0] && g_.at(id).extents != g_.at(n.outputs[0]).extents;
     }
     bool is_linear(const node& n) const {
         std::size_t summed = 0, free = 0;
@@ -23962,14 +24107,13 @@ public:
         GRAFT_TRY(build_loss(views, part, pool));
         if (part == step_part::forward) return std::move(g_);
         GRAFT_TRY(build_gradients());
+        std::vector<value_id> found, wanted = gradients_;
+        wanted.insert(wanted.begin(), loss_);
+        if (part == step_part::sums || part == step_part::update || o_.group) {
+            found = sums_of_batch().behind(wanted, plain);
+            for (value_id id : found) summed_.push_back(g_.at(id).name);
+        }
         if (part == step_part::sums || part == step_part::update) {
-            std::vector<value_id> samples;
-            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
-                samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
-            const batch_sums sums(g_, samples);
-            std::vector<value_id> wanted = gradients_;
-            wanted.insert(wanted.begin(), loss_);
-            const std::vector<value_id> found = sums.behind(wanted, plain);
             if (part == step_part::sums) {
                 g_.outputs = {loss_, logits_};
                 g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
@@ -23979,11 +24123,13 @@ public:
             }
             start_from(found, wanted);
             g_.outputs = {loss_};
+            if (o_.group) GRAFT_TRY(reduce(found));
             finish_updates({});
         } else {
             g_.outputs = {loss_, logits_};
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-            if (o_.recompute) g_ = recompute(g_, forward_);
+            if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
+            if (o_.group) GRAFT_TRY(reduce(found));
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }
@@ -23991,7 +24137,73 @@ public:
         return std::move(g_);
     }
 
+    // What the batch is summed to in the graph that was built, by name: alike for batches of two samples and more.
+    const std::vector<std::string>& summed() const { return summed_; }
+
 private:
+    batch_sums sums_of_batch() const {
+        std::vector<value_id> samples;
+        for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
+            samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
+        return {g_, samples};
+    }
+    // Whether layers sum over the samples of all members: computed again by each of them for as many segments as suit it, they would not meet.
+    bool asks_members() const {
+        return o_.group && std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const node& n) { return ops::row_of(n).is(op_flag::sums_members); });
+    }
+
+    // Sums over the samples of this member become those over all members'; what is made of them comes behind that. They are exchanged in buckets,
+    // in the order in which they are there.
+    status reduce(std::vector<value_id> found) {
+        constexpr std::int64_t bucket_bytes = std::int64_t(4) << 20;
+        std::vector<int> maker(g_.values.size(), -1);
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i)
+            for (value_id id : g_.nodes[i].outputs)
+                if (id != no_value) maker[id] = static_cast<int>(i);
+        std::stable_sort(found.begin(), found.end(), [&](value_id a, value_id b) { return maker[a] < maker[b]; });
+        // What is made of the sums alone goes behind them.
+        std::vector<char> behind(g_.values.size(), 0);
+        for (value_id id : found) behind[id] = 1;
+        const batch_sums sums = sums_of_batch();
+        std::vector<node> kept, later;
+        for (node& n : g_.nodes) {
+            bool of_sums = false, of_samples = false;
+            for (value_id id : n.inputs)
+                if (id != no_value) of_sums |= behind[id] != 0, of_samples |= !behind[id] && sums.depends(id);
+            if (of_sums && of_samples)
+                return fail(errc::op_unsupported, location(n),
+                            "it joins a sum over the batch with single samples, which several members cannot compute together");
+            for (value_id id : n.outputs)
+                if (of_sums && id != no_value) behind[id] = 1;
+            (of_sums ? later : kept).push_back(std::move(n));
+        }
+        g_.nodes = std::move(kept);
+        first_late_ = g_.nodes.size();
+        emit_.prefix = "reduce";
+        std::vector<value_id> reduced(g_.values.size(), no_value), bucket;
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            bucket.push_back(found[i]);
+            bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
+            if (bytes < bucket_bytes && i + 1 < found.size()) continue;
+            const std::vector<value_id> made = emit_.apply_all("graft", "AllReduce", bucket, {}, static_cast<int>(bucket.size()));
+            GRAFT_TRY(std::move(emit_.failure));
+            for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
+            bucket.clear();
+            bytes = 0;
+        }
+        const auto now = [&](value_id& id) {
+            if (id != no_value && static_cast<std::size_t>(id) < reduced.size() && reduced[id] != no_value) id = reduced[id];
+        };
+        for (node& n : later) {
+            for (value_id& id : n.inputs) now(id);
+            g_.nodes.push_back(std::move(n));
+        }
+        for (value_id& id : gradients_) now(id);
+        now(loss_);
+        return {};
+    }
+
     // The network as it trains, and its loss.
     status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
         declare_inputs(views);
@@ -24001,7 +24213,8 @@ private:
         mode.batch_norm = o_.batch_norm;
         mode.counter = g_.inputs[step_inputs::counter];
         mode.seed = o_.seed;
-        mode.shards = shards_ = !parts ? o_.shards : o_.fixed_batch > 0 ? 1 : o_.shards / o_.micro_batches;
+        const int own = o_.group ? member_shards::of(o_.group->rank(), o_.group->size(), o_.shards).count : o_.shards;
+        mode.shards = shards_ = !parts ? own : o_.fixed_batch > 0 ? 1 : own / o_.micro_batches;
         GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
         if (parts && !running_.empty()) return across("a layer of BatchNormalization");
         // The logits stay a value of their own, and so do the new statistics.
@@ -24104,7 +24317,7 @@ private:
     }
 
     void finish_updates(const std::vector<running_statistic>& running) {
-        const std::size_t first_update = g_.nodes.size();
+        const std::size_t first_update = first_late_ ? first_late_ : g_.nodes.size();
         emit_.prefix = "update";
         value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
         if (o_.loss_scaling) {
@@ -24179,7 +24392,9 @@ private:
     const step_options& o_;
     emitter emit_;
     int shards_ = 1;
-    std::size_t forward_ = 0;  // nodes of the forward part
+    std::size_t forward_ = 0;     // nodes of the forward part
+    std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
+    std::vector<std::string> summed_;
     value_id loss_ = no_value;
     std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;
@@ -24193,20 +24408,21 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
-struct training_step::implementation {
-    graph network;
+class training_step::single final : public step_engine {
+public:
+    graph trained;
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
     detail::step_state layout;
-    std::vector<training_state> state;
+    std::vector<training_state> states;
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
     std::unique_ptr<device_state> resident;  // what the device holds of it
     double last_loss = 0, last_norm = 0;
     tensor last_logits;
     // The small inputs of a step, in the order of detail::step_inputs.
     tensor scale, learning_rate, step, counter, inverse_scale, nothing;
-    loss_scale scaling;
+    loss_scale scale_now;
 
     // A graph planned for one shape of batch.
     struct planned {
@@ -24229,14 +24445,31 @@ struct training_step::implementation {
         std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
     };
 
+    inline result<step_memory> prepare(const shape& batch, executor& pool) override {
+        return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return prepared(batch, pool); });
+    }
+    inline status run(const step_input& batch, executor& pool) override;
+    inline double loss() const noexcept override { return last_loss; }
+    inline loss_scale& scaling() noexcept override { return scale_now; }
+    inline const tensor& logits() const noexcept override { return last_logits; }
+    inline status read_state() override { return resident ? resident->read_back(nullptr) : status(); }
+    inline std::vector<training_state>& state() noexcept override { return states; }
+    inline void state_changed() noexcept override {
+        if (resident) resident->host_changed(nullptr);
+    }
+    inline result<graph> network_now(bool averaged) const;
+    inline result<graph> network(bool averaged) const override { return network_now(averaged); }
+
+    status make(graph of, value_id logits, std::vector<parameter> parameters, const step_options& given);
     status make_state();
-    result<step_memory> prepare(const shape& batch, executor& pool);
+    result<step_memory> prepared(const shape& batch, executor& pool);
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
     result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
-    status choose_sums(parted& p, executor& pool);
+    status choose_sums(const step_input& in, bool& plain, executor& pool);
     result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
     void give_back_others(const planned& p);
     status run_whole(const step_input& in, executor& pool);
+    status run_idle(const step_input& in, executor& pool);
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
@@ -24254,44 +24487,64 @@ struct training_step::implementation {
         std::int64_t bytes = 0;
         for (const state_pair& s : p.lowered.states)
             if (p.lowered.at(p.lowered.inputs[s.input]).place)
-                bytes += static_cast<std::int64_t>(state[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
+                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
         return bytes;
     }
-    std::int64_t classes = 0;  // numbers in a row of the logits
-    status usable() const {
-        if (input_value != no_value) return {};
-        return fail(errc::usage, "training step", "it is empty: take what training_step::make returns");
-    }
+    std::int64_t chosen_for = -1;   // the samples that choose_sums was asked about last,
+    bool chosen = false;            // its answer,
+    std::int64_t most_samples = 0;  // and what the largest part of it has
+    std::int64_t classes = 0;       // numbers in a row of the logits
+    // The shards that this member of a run computes.
+    int own_shards() const { return options.group ? member_shards::of(options.group->rank(), options.group->size(), options.shards).count : options.shards; }
 };
 
-GRAFT_INLINE training_step::training_step() : self_(new implementation) {}
+// What a step that was made and given nothing answers.
+class training_step::nothing final : public step_engine {
+public:
+    inline result<step_memory> prepare(const shape&, executor&) override { return empty(); }
+    inline status run(const step_input&, executor&) override { return empty(); }
+    inline double loss() const noexcept override { return 0; }
+    inline loss_scale& scaling() noexcept override { return scaling_; }
+    inline const tensor& logits() const noexcept override { return logits_; }
+    inline status read_state() override { return {}; }
+    inline std::vector<training_state>& state() noexcept override { return state_; }
+    inline void state_changed() noexcept override {}
+    inline result<graph> network(bool) const override { return empty(); }
+
+private:
+    static status empty() { return fail(errc::usage, "training step", "it is empty: take what training_step::make returns"); }
+    loss_scale scaling_;
+    tensor logits_;
+    std::vector<training_state> state_;
+};
+
+GRAFT_INLINE training_step::training_step() : self_(new nothing) {}
 GRAFT_INLINE training_step::~training_step() = default;
 GRAFT_INLINE training_step::training_step(training_step&&) noexcept = default;
 GRAFT_INLINE training_step& training_step::operator=(training_step&&) noexcept = default;
-GRAFT_INLINE double training_step::loss() const noexcept { return self_->last_loss; }
-GRAFT_INLINE loss_scale& training_step::scaling() noexcept { return self_->scaling; }
-GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->last_logits; }
-GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state; }
-GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state; }
+GRAFT_INLINE double training_step::loss() const noexcept { return self_->loss(); }
+GRAFT_INLINE loss_scale& training_step::scaling() noexcept { return self_->scaling(); }
+GRAFT_INLINE const tensor& training_step::logits() const noexcept { return self_->logits(); }
+GRAFT_INLINE const std::vector<training_state>& training_step::state() const noexcept { return self_->state(); }
+GRAFT_INLINE std::vector<training_state>& training_step::state() noexcept { return self_->state(); }
+GRAFT_INLINE status training_step::read_state() { return self_->read_state(); }
+GRAFT_INLINE void training_step::state_changed() noexcept { self_->state_changed(); }
+GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY { return self_->network(averaged); }
+GRAFT_MEMORY_CATCH("training_step::network")
 
-GRAFT_INLINE status training_step::read_state() { return self_->resident ? self_->resident->read_back(nullptr) : status(); }
-GRAFT_INLINE void training_step::state_changed() noexcept {
-    if (self_->resident) self_->resident->host_changed(nullptr);
-}
-
-GRAFT_INLINE status training_step::implementation::make_state() {
+GRAFT_INLINE status training_step::single::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
         tensor made;
         GRAFT_TRY_ASSIGN(made, zero ? tensor::zeros(from.type(), from.shape()) : tensor::make(from.type(), from.shape()));
         if (!zero && made.bytes()) std::memcpy(made.raw(), from.storage().unaligned(), made.bytes());
-        state.push_back({std::move(state_name), std::move(made)});
+        states.push_back({std::move(state_name), std::move(made)});
         return {};
     };
-    const auto constant = [&](value_id id) -> const tensor& { return network.at(id).constant; };
+    const auto constant = [&](value_id id) -> const tensor& { return trained.at(id).constant; };
     const auto add_constant = [&](value_id id) -> status {
-        value& v = network.at(id);
+        value& v = trained.at(id);
         GRAFT_TRY(add(v.name, v.constant, false));
-        v.constant = state.back().value;  // what the network came with gives its memory back
+        v.constant = states.back().value;  // what the network came with gives its memory back
         return {};
     };
     for (value_id id : layout.weights) GRAFT_TRY(add_constant(id));
@@ -24312,56 +24565,70 @@ GRAFT_INLINE result<training_step> training_step::make(graph network, value_id l
     if (!shards::legal(options.shards) || !shards::legal(options.micro_batches) || options.micro_batches > options.shards)
         return fail(errc::usage, "shards", "shards and the parts of a batch are powers of two up to 256, and there are at least as many shards as parts");
     training_step made;
-    implementation& self = *made.self_;
+    if (options.replicas) {
+        GRAFT_TRY_ASSIGN(made.self_, options.replicas->make(std::move(network), logits, std::move(parameters), options));
+        return made;
+    }
+    auto self = std::make_unique<single>();
+    GRAFT_TRY(self->make(std::move(network), logits, std::move(parameters), options));
+    made.self_ = std::move(self);
+    return made;
+}
+GRAFT_MEMORY_CATCH("training_step::make")
+
+GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, std::vector<parameter> parameters, const step_options& given) {
     bool bound = true;
-    for (const node& n : network.nodes) bound &= n.op != nullptr;
+    for (const node& n : of.nodes) bound &= n.op != nullptr;
     if (!bound) {
         const ops::table_list all = ops::all_op_tables();
-        GRAFT_TRY(verify_graph(network, all, options.limits));
+        GRAFT_TRY(verify_graph(of, all, given.limits));
     }
-    self.network = std::move(network);
-    self.logits_value = logits;
-    self.options = options;
-    for (value_id id : self.network.inputs) {
-        const value& v = self.network.at(id);
+    trained = std::move(of);
+    logits_value = logits_id;
+    options = given;
+    if (options.group && options.group->size() > options.shards)
+        return fail(errc::usage, "shards",
+                    std::to_string(options.group->size()) + " members cannot share " + std::to_string(options.shards) +
+                        " shards: --shards has to be as many at least");
+    if (options.group && (options.fixed_batch > 0 || options.micro_batches > own_shards()))
+        return fail(errc::usage, "batch",
+                    "among several members a batch is computed in as many parts as each has shards at most, and by networks that take any batch");
+    for (value_id id : trained.inputs) {
+        const value& v = trained.at(id);
         if (v.constant) continue;
-        if (self.input_value != no_value)
-            return fail(errc::input_name, self.network.name,
-                        "the network asks for more than one input ('" + self.network.at(self.input_value).name + "', '" + v.name +
-                            "'); a step gives it one, the batch");
-        self.input_value = id;
+        if (input_value != no_value)
+            return fail(errc::input_name, trained.name,
+                        "the network asks for more than one input ('" + trained.at(input_value).name + "', '" + v.name + "'); a step gives it one, the batch");
+        input_value = id;
     }
-    if (self.input_value == no_value) return fail(errc::input_name, self.network.name, "the network has no input");
+    if (input_value == no_value) return fail(errc::input_name, trained.name, "the network has no input");
     for (parameter& p : parameters)
-        if (p.learns) self.learning.push_back(std::move(p));
-    if (self.learning.empty())
-        return fail(errc::train_freeze, self.network.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
+        if (p.learns) learning.push_back(std::move(p));
+    if (learning.empty()) return fail(errc::train_freeze, trained.name, "every weight is frozen, so that nothing can learn; --freeze none lets all of them");
     if (options.fixed_batch > 1 && (!is_of_probabilities(options.loss.kind) || options.loss.distillation > 0))
         return fail(errc::usage, "loss",
                     "this network only takes " + std::to_string(options.fixed_batch) +
                         " samples at a time; what fills up the last of them would count in every loss but " + joined_names(loss_names(true), "and") +
                         ", without a teacher");
-    if (options.fixed_batch > 0) self.options.batch_norm = false;
-    for (const parameter& p : self.learning) self.layout.weights.push_back(p.id);
-    if (self.options.batch_norm) self.layout.statistics = running_statistics(self.network, self.layout.weights);
-    self.layout.kept = optimizer_states(options.optimizer);
-    GRAFT_TRY(self.make_state());
-    self.finite.resize(self.layout.weights.size() + self.layout.statistics.size());
-    if (self.options.reference) self.options.on.reset();
-    if (self.options.on) GRAFT_TRY_ASSIGN(self.resident, self.options.on->make_state());
-    return made;
+    if (options.fixed_batch > 0) options.batch_norm = false;
+    for (const parameter& p : learning) layout.weights.push_back(p.id);
+    if (options.batch_norm) layout.statistics = running_statistics(trained, layout.weights);
+    layout.kept = optimizer_states(options.optimizer);
+    GRAFT_TRY(make_state());
+    finite.resize(layout.weights.size() + layout.statistics.size());
+    if (options.reference) options.on.reset();
+    if (options.on) GRAFT_TRY_ASSIGN(resident, options.on->make_state());
+    return {};
 }
-GRAFT_MEMORY_CATCH("training_step::make")
 
-GRAFT_INLINE std::vector<tensor_view> training_step::implementation::views(const tensor_view& batch, const tensor_view& targets,
-                                                                           const tensor_view& teacher) const {
+GRAFT_INLINE std::vector<tensor_view> training_step::single::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
     std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
-    for (const training_state& s : state) all.push_back(view(s.value));
+    for (const training_state& s : states) all.push_back(view(s.value));
     return all;
 }
 
-GRAFT_INLINE result<training_step::implementation::planned*> training_step::implementation::plan_for(const shape& batch, dtype type, detail::step_part part,
-                                                                                                     bool plain, executor& pool) {
+GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
+                                                                                     executor& pool) {
     for (const auto& p : plans)
         if (p->batch == batch && p->part == part && p->plain == plain) {
             p->runner->use(pool);
@@ -24374,7 +24641,7 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
-    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(network, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
+    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(trained, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
@@ -24382,6 +24649,7 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
     std::shared_ptr<device> host;
     GRAFT_TRY_ASSIGN(host, detail::training_host());
     made->what.how = execution_of(options, std::move(host), options.on);
+    made->what.how.group = options.group;
     made->runner.reset(new detail::context(made->what, pool, {nullptr, resident.get()}));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
@@ -24391,23 +24659,20 @@ GRAFT_INLINE result<training_step::implementation::planned*> training_step::impl
 }
 
 // Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
-GRAFT_INLINE void training_step::implementation::give_back_others(const planned& p) {
+GRAFT_INLINE void training_step::single::give_back_others(const planned& p) {
     for (const auto& other : plans)
         if (other.get() != &p && (other->part == detail::step_part::update) == (p.part == detail::step_part::update)) other->runner->trim();
 }
 
-GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) {
-    GRAFT_TRY(self_->usable());
-    return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return self_->prepare(batch, pool); });
-}
+GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) { return self_->prepare(batch, pool); }
 
-GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const shape& batch, executor& pool) {
+GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& batch, executor& pool) {
     const bool by_parts = in_parts();
-    const dtype type = network.at(input_value).type;
+    const dtype type = trained.at(input_value).type;
     GRAFT_TRY(find_classes(batch, pool));
     shape part = batch;
     if (by_parts) part[0] = parts().largest(part[0]);
-    implementation::planned* p = nullptr;
+    planned* p = nullptr;
     std::shared_ptr<const plan> found;
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
@@ -24415,7 +24680,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     m.activations = host_arena_bytes(*found);
     m.constants = found->constant_bytes;
     m.device = device_bytes(*found);
-    for (const training_state& s : state) m.state += static_cast<std::int64_t>(s.value.bytes());
+    for (const training_state& s : states) m.state += static_cast<std::int64_t>(s.value.bytes());
     if (!by_parts) {
         m.device += state_on_device(*found);
         return m;
@@ -24423,7 +24688,7 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + state.size(); i < p->inputs.size(); ++i)
+    for (std::size_t i = detail::step_inputs::first_state + states.size(); i < p->inputs.size(); ++i)
         of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += host_arena_bytes(*found) + levels * of_sums;
@@ -24433,17 +24698,17 @@ GRAFT_INLINE result<step_memory> training_step::implementation::prepare(const sh
 }
 
 // How many classes there are, where the network does not say: by its shapes for this batch.
-GRAFT_INLINE status training_step::implementation::find_classes(const shape& batch, executor& pool) {
+GRAFT_INLINE status training_step::single::find_classes(const shape& batch, executor& pool) {
     if (classes > 0) return {};
-    const value& declared = network.at(logits_value);
+    const value& declared = trained.at(logits_value);
     if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
         classes = declared.extents[1];
         return {};
     }
     shape part = batch;
-    if (options.fixed_batch > 0 && part.rank()) part[0] = options.fixed_batch;
+    if (part.rank()) part[0] = options.fixed_batch > 0 ? options.fixed_batch : std::max<std::int64_t>(1, part[0]);
     graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(network, part, pool, options.limits));
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(trained, part, pool, options.limits));
     const value& v = known.at(logits_value);
     if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
         return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
@@ -24451,9 +24716,12 @@ GRAFT_INLINE status training_step::implementation::find_classes(const shape& bat
     return {};
 }
 
-GRAFT_INLINE status training_step::implementation::run_whole(const step_input& in, executor& pool) {
+GRAFT_INLINE status training_step::single::run_whole(const step_input& in, executor& pool) {
     planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, false, pool));
+    bool plain = false;
+    if (options.group) GRAFT_TRY(choose_sums(in, plain, pool));
+    if (in.inputs->shape()[0] == 0) return run_idle(in, pool);
+    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, plain, pool));
     give_back_others(*p);
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
@@ -24465,33 +24733,59 @@ GRAFT_INLINE status training_step::implementation::run_whole(const step_input& i
     return {};
 }
 
-GRAFT_INLINE status training_step::run(const step_input& in, executor& pool) GRAFT_MEMORY_TRY {
-    implementation& self = *self_;
-    GRAFT_TRY(self.usable());
-    if (!in.inputs || !in.targets) return fail(errc::input_name, "batch", "a step takes inputs and targets");
-    const shape& x = in.inputs->shape();
-    if (x.rank() < 1 || x[0] < 1) return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
-    GRAFT_TRY(self.find_classes(x, pool));
-    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], self.classes})
-        return fail(errc::input_shape, "targets",
-                    "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], self.classes}) + ", float32");
-    if (self.options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
-    const double factor = self.options.loss_scaling ? self.scaling.factor : 1;
-    self.scale.data<float>()[0] = static_cast<float>(in.scale * factor);
-    self.inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
-    self.learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
-    self.step.data<std::int64_t>()[0] = in.step + 1;
-    self.counter.data<std::int64_t>()[0] = in.step;
-    self.counter.data<std::int64_t>()[1] = 0;
-    status done = detail::or_out_of_memory<status>("a step", [&] { return self.run_checked(in, pool); });
-    // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
-    if (!done.ok() && done.error().code() == errc::memory_oom)
-        for (const auto& p : self.plans) p->runner->trim();
-    return done;
+// A member without samples meets the others in the same exchanges, with samples that are not counted.
+GRAFT_INLINE status training_step::single::run_idle(const step_input& in, executor& pool) {
+    const auto made_up = [&](const tensor& like, tensor& made) -> status {
+        shape extents = like.shape();
+        extents[0] = std::min<std::int64_t>(2, most_samples);
+        GRAFT_TRY_ASSIGN(made, tensor::zeros(like.type(), extents));
+        return {};
+    };
+    tensor inputs, targets, teacher;
+    GRAFT_TRY(made_up(*in.inputs, inputs));
+    GRAFT_TRY(made_up(*in.targets, targets));
+    if (in.teacher) GRAFT_TRY(made_up(*in.teacher, teacher));
+    step_input idle = in;
+    idle.inputs = &inputs, idle.targets = &targets;
+    if (in.teacher) idle.teacher = &teacher;
+    idle.next = nullptr;
+    options.group->set_idle(true);
+    status done = run_whole(idle, pool);
+    options.group->set_idle(false);
+    GRAFT_TRY(std::move(done));
+    last_logits = tensor();
+    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {0, classes}));
+    return {};
 }
+
+GRAFT_INLINE status training_step::run(const step_input& batch, executor& pool) GRAFT_MEMORY_TRY { return self_->run(batch, pool); }
 GRAFT_MEMORY_CATCH("training_step::run")
 
-GRAFT_INLINE status training_step::implementation::run_checked(const step_input& in, executor& pool) {
+GRAFT_INLINE status training_step::single::run(const step_input& in, executor& pool) {
+    if (!in.inputs || !in.targets) return fail(errc::input_name, "batch", "a step takes inputs and targets");
+    const shape& x = in.inputs->shape();
+    if (x.rank() < 1 || x[0] < (options.group ? 0 : 1))
+        return fail(errc::input_shape, "batch", "a batch holds at least one sample; this has the shape " + text(x));
+    GRAFT_TRY(find_classes(x, pool));
+    if (in.targets->type() != dtype::float32 || in.targets->shape() != shape{x[0], classes})
+        return fail(errc::input_shape, "targets",
+                    "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], classes}) + ", float32");
+    if (options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
+    const double factor = options.loss_scaling ? scale_now.factor : 1;
+    scale.data<float>()[0] = static_cast<float>(in.scale * factor);
+    inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
+    learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
+    step.data<std::int64_t>()[0] = in.step + 1;
+    counter.data<std::int64_t>()[0] = in.step;
+    counter.data<std::int64_t>()[1] = in.first;
+    status done = detail::or_out_of_memory<status>("a step", [&] { return run_checked(in, pool); });
+    // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
+    if (!done.ok() && done.error().code() == errc::memory_oom)
+        for (const auto& p : plans) p->runner->trim();
+    return done;
+}
+
+GRAFT_INLINE status training_step::single::run_checked(const step_input& in, executor& pool) {
     parted by_parts{in, parts(), {}, false, -1};
     if (!in_parts())
         GRAFT_TRY(run_whole(in, pool));
@@ -24502,43 +24796,41 @@ GRAFT_INLINE status training_step::implementation::run_checked(const step_input&
 }
 
 // Where a gradient has overflown, nothing was changed.
-GRAFT_INLINE status training_step::implementation::rescale(std::int64_t at) {
+GRAFT_INLINE status training_step::single::rescale(std::int64_t at) {
     constexpr double least = 1.0 / (1 << 14);
     if (std::isfinite(last_norm)) {
-        if (++scaling.steps == 2000 && scaling.factor < 1e30) scaling.factor *= 2, scaling.steps = 0;
+        if (++scale_now.steps == 2000 && scale_now.factor < 1e30) scale_now.factor *= 2, scale_now.steps = 0;
         return {};
     }
-    ++scaling.skipped;
-    scaling.steps = 0;
-    scaling.factor /= 2;
-    if (scaling.factor >= least) return {};
+    ++scale_now.skipped;
+    scale_now.steps = 0;
+    scale_now.factor /= 2;
+    if (scale_now.factor >= least) return {};
     return fail(
         errc::train_diverged, "step " + std::to_string(at),
         "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
 }
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
-GRAFT_INLINE status training_step::implementation::check_learnt(std::int64_t at, executor& pool) {
+GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executor& pool) {
     if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count),
-                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(state[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
+                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(states[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
     for (std::size_t i = 0; i < count; ++i)
         if (!finite[i])
             return fail(errc::train_diverged, "step " + std::to_string(at),
-                        "the loss is finite, but '" + state[i].name +
+                        "the loss is finite, but '" + states[i].name +
                             "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of "
                             "gradients may help");
     return {};
 }
 
-GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY {
-    const implementation& self = *self_;
-    GRAFT_TRY(self.usable());
-    if (self.resident) GRAFT_TRY(self.resident->read_back(nullptr));
-    graph g = self.network;
-    const std::size_t weights = self.layout.weights.size();
-    const bool ema = averaged && self.options.optimizer.ema_decay > 0;
+GRAFT_INLINE result<graph> training_step::single::network_now(bool averaged) const {
+    if (resident) GRAFT_TRY(resident->read_back(nullptr));
+    graph g = trained;
+    const std::size_t weights = layout.weights.size();
+    const bool ema = averaged && options.optimizer.ema_decay > 0;
     const auto put = [&](value_id id, const tensor& from) -> status {
         tensor copy;
         GRAFT_TRY_ASSIGN(copy, tensor::make(from.type(), from.shape()));
@@ -24546,12 +24838,10 @@ GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEM
         g.at(id).constant = std::move(copy);
         return {};
     };
-    for (std::size_t w = 0; w < weights; ++w)
-        GRAFT_TRY(put(self.layout.weights[w], self.state[ema ? self.layout.kept_of(w, self.layout.kept.size() - 1) : w].value));
-    for (std::size_t s = 0; s < self.layout.statistics.size(); ++s) GRAFT_TRY(put(self.layout.statistics[s], self.state[weights + s].value));
+    for (std::size_t w = 0; w < weights; ++w) GRAFT_TRY(put(layout.weights[w], states[ema ? layout.kept_of(w, layout.kept.size() - 1) : w].value));
+    for (std::size_t s = 0; s < layout.statistics.size(); ++s) GRAFT_TRY(put(layout.statistics[s], states[weights + s].value));
     return g;
 }
-GRAFT_MEMORY_CATCH("training_step::network")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -24564,7 +24854,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 // One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, std::int64_t part, executor& pool) {
+GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_part(parted& q, std::int64_t part, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
     if (first == last) return sums();
     tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
@@ -24578,7 +24868,7 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
     give_back_others(*p);
-    counter.data<std::int64_t>()[1] = first;
+    counter.data<std::int64_t>()[1] = q.in.first + first;
     const std::vector<tensor_view> all = views(x, t, q.in.teacher ? detail::rows_of(*q.in.teacher, first, last) : view(nothing));
     GRAFT_TRY(p->runner->run(all.data()));
     if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
@@ -24590,8 +24880,7 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count,
-                                                                                                  executor& pool) {
+GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
     if (count == 1) return sum_part(q, first, pool);
     sums left, right;
     GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
@@ -24599,47 +24888,74 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
     if (left.empty() && right.empty()) return left;
     sums& into = left.empty() ? right : left;
     if (!left.empty() && !right.empty() && !detail::same_shapes(left, right))
-        return fail(errc::internal, network.name, "the parts of a batch make different sums");
+        return fail(errc::internal, trained.name, "the parts of a batch make different sums");
     for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
     return std::move(into);
 }
 
 // A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
-GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    bool single = false;
-    for (std::int64_t s = 0; s < q.cut.count(n); ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
-    if (!single || q.part[0] == 1 || q.cut.each > 0) return {};
-    std::vector<std::string> names[2];
-    for (std::vector<std::string>& of : names) {
-        shape x = q.part;
-        if (&of == names) x[0] = 1;
-        planned* p = nullptr;
-        GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
-        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.at(id).name);
+GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, bool& plain, executor& pool) {
+    const std::int64_t n = options.group ? in.samples : in.inputs->shape()[0];
+    plain = chosen;
+    if (n == chosen_for) return {};
+    plain = false;
+    bool single_sample = false;
+    std::int64_t largest = 0;
+    const int members = options.group ? options.group->size() : 1;
+    for (int m = 0; m < members; ++m) {
+        const member_shards share = member_shards::of(m, members, options.shards);
+        const std::int64_t own = members > 1 ? share.end(n, options.shards) - share.begin(n, options.shards) : n;
+        const detail::batch_parts cut = parts();
+        for (std::int64_t s = 0; s < cut.count(own); ++s) {
+            const std::int64_t size = cut.last(own, s) - cut.first(own, s);
+            single_sample |= size == 1;
+            largest = std::max(largest, size);
+        }
     }
-    q.plain = names[0] != names[1];
+    most_samples = largest;
+    if (single_sample && largest > 1 && options.fixed_batch == 0) {
+        std::vector<std::string> names[2];
+        for (std::vector<std::string>& of : names) {
+            shape x = in.inputs->shape();
+            x[0] = &of == names ? 1 : largest;
+            const tensor_view targets{dtype::float32, {x[0], classes}, nullptr};
+            std::vector<tensor_view> shapes = views({in.inputs->type(), x, nullptr}, targets, in.teacher ? targets : view(nothing));
+            for (tensor_view& v : shapes) v.data = nullptr;
+            detail::step_builder builder(trained, logits_value, learning, layout, options);
+            graph unused;
+            GRAFT_TRY_ASSIGN(unused, builder.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
+            of = builder.summed();
+        }
+        plain = names[0] != names[1];
+    }
+    chosen_for = n;
+    chosen = plain;
     return {};
 }
 
-GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
+GRAFT_INLINE status training_step::single::run_parts(parted& q, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0];
     last_logits = tensor();
     GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
     q.part = q.in.inputs->shape();
-    q.part[0] = q.cut.largest(n);
-    GRAFT_TRY(choose_sums(q, pool));
+    GRAFT_TRY(choose_sums(q.in, q.plain, pool));
+    q.part[0] = n > 0 ? q.cut.largest(n) : std::min<std::int64_t>(2, most_samples);
     sums total;
     GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
-    const std::size_t own = detail::step_inputs::first_state + state.size();
-    if (own + total.size() != p->inputs.size()) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
+    const std::size_t own = detail::step_inputs::first_state + states.size();
+    // A member without samples has nothing to add.
+    for (std::size_t i = own; total.size() + own < p->inputs.size() && options.group && n == 0; ++i) {
+        total.emplace_back();
+        GRAFT_TRY_ASSIGN(total.back(), tensor::zeros(p->inputs[i].type, p->inputs[i].extents));
+    }
+    if (own + total.size() != p->inputs.size()) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
     std::vector<tensor_view> all = p->inputs;
     const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
     std::copy(now.begin(), now.end(), all.begin());
     for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
+        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
         all[own + i] = view(total[i]);
     }
     GRAFT_TRY(p->runner->run(all.data()));
@@ -24649,7 +24965,7 @@ GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor
 }
 
 // Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
-GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
+GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::int64_t first, executor& pool) {
     const auto stop = [&](const std::string& what) {
         const std::string where = "step " + std::to_string(in.step);
         return fail(errc::train_diverged, where,
@@ -24659,7 +24975,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
     if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
     if (resident) GRAFT_TRY(resident->read_back(nullptr));
-    for (const training_state& s : state)
+    for (const training_state& s : states)
         if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
     const std::int64_t n = in.inputs->shape()[0];
     std::int64_t last = n;
@@ -24667,7 +24983,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     const detail::batch_parts cut = parts();
     for (std::int64_t s = 0; s < cut.count(n); ++s)
         if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
-    counter.data<std::int64_t>()[1] = first;
+    counter.data<std::int64_t>()[1] = in.first + first;
     const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
     tensor_view x = detail::rows_of(*in.inputs, first, last), t = detail::rows_of(*in.targets, first, last);
     tensor more_inputs, more_targets;
@@ -24680,7 +24996,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     std::vector<tensor_view> shapes = all;
     for (tensor_view& v : shapes) v.data = nullptr;
     graph forward;
-    GRAFT_TRY_ASSIGN(forward, detail::step_builder(network, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
+    GRAFT_TRY_ASSIGN(forward, detail::step_builder(trained, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
     for (const auto& p : plans) p->runner->trim();
     std::string name;
     GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));
@@ -25819,13 +26135,13 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`,
-    // `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the
-    // program that trains (`limits`, `operators`).
+    // (`on`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself
+    // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
+    // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
            seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
-           operators] = step;
+           operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -26176,6 +26492,138 @@ private:
     std::int64_t size_, next_ = 0;
     std::uint64_t seed_;
     std::vector<std::int64_t> order_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_MEMBERS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_MEMBERS_HPP
+// ---- graft/train/members.hpp
+// What the members of a run of training agree on: the same settings, the same steps, the same end.
+
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The members of a run, one process each; without a group there is one, and nothing is said. The first, rank 0, writes the files.
+class run_members {
+public:
+    explicit run_members(std::shared_ptr<communicator> group) : group_(std::move(group)) {}
+
+    bool several() const { return group_ != nullptr; }
+    bool leads() const { return !group_ || group_->rank() == 0; }
+    // This member's part of a batch of n samples.
+    std::int64_t begin(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).begin(n, shards) : 0; }
+    std::int64_t end(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).end(n, shards) : n; }
+
+    // Behind a step: what this member saw, and then what all did.
+    struct news {
+        std::int64_t step = 0;     // steps so far; the same for all
+        std::int64_t correct = 0;  // of the samples; then of all members'
+        std::int64_t stop = 0;     // wanted by one of them
+        std::int64_t save = 0;     // wanted by the first
+    };
+    status exchange(news& own) {
+        if (!group_) return {};
+        std::vector<news> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&own, sizeof own, all.data()));
+        own.correct = own.stop = 0;
+        for (std::size_t r = 0; r < all.size(); ++r) {
+            if (all[r].step != all[0].step)
+                return fail(errc::dist_mismatch, "step", "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " +
+                                                             std::to_string(all[0].step));
+            own.correct += all[r].correct;
+            own.stop |= all[r].stop;
+        }
+        own.save = all[0].save;
+        return {};
+    }
+    // The largest of what the members give.
+    status largest(std::int64_t& v) {
+        if (!group_) return {};
+        std::vector<std::int64_t> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&v, sizeof v, all.data()));
+        v = *std::max_element(all.begin(), all.end());
+        return {};
+    }
+
+    // Whether all members were told the same as the first. Errors: dist.mismatch, which names the setting and who differs.
+    status agree(const named_texts& settings) {
+        if (!group_) return {};
+        named_texts first = settings;
+        GRAFT_TRY(share(first));
+        struct finding {
+            char setting[64] = {}, own[96] = {};
+        };
+        finding mine;
+        for (std::size_t i = 0; i < settings.size() && !mine.setting[0]; ++i)
+            if (i >= first.size() || settings[i] != first[i]) {
+                std::snprintf(mine.setting, sizeof mine.setting, "%s", settings[i].first.c_str());
+                std::snprintf(mine.own, sizeof mine.own, "%s", settings[i].second.c_str());
+            }
+        std::vector<finding> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
+        std::string who;
+        const finding* differs = nullptr;
+        for (std::size_t r = 0; r < all.size(); ++r)
+            if (all[r].setting[0]) {
+                who += (who.empty() ? "" : ", ") + std::to_string(r);
+                if (!differs) differs = &all[r];
+            }
+        if (!differs) return {};
+        std::string of_first;
+        for (const auto& s : first)
+            if (s.first == differs->setting) of_first = s.second;
+        return fail(errc::dist_mismatch, differs->setting,
+                    "member " + who + " has \"" + differs->own + "\", and member 0 has \"" + of_first.substr(0, 95) + "\"" +
+                        (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
+    }
+
+    // The first member's, for all.
+    status share(named_texts& texts) {
+        if (!group_) return {};
+        std::string packed;
+        for (const auto& t : texts)
+            for (const std::string* s : {&t.first, &t.second}) packed += std::to_string(s->size()) + ":" + *s;
+        std::int64_t size = static_cast<std::int64_t>(packed.size());
+        GRAFT_TRY(group_->broadcast(&size, sizeof size, 0));
+        packed.resize(static_cast<std::size_t>(size));
+        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), 0));
+        std::vector<std::string> words;
+        for (std::size_t at = 0; at < packed.size();) {
+            const std::size_t colon = packed.find(':', at), length = std::strtoull(packed.c_str() + at, nullptr, 10);
+            words.push_back(packed.substr(colon + 1, length));
+            at = colon + 1 + length;
+        }
+        texts.clear();
+        for (std::size_t i = 0; i + 1 < words.size(); i += 2) texts.emplace_back(std::move(words[i]), std::move(words[i + 1]));
+        return {};
+    }
+    status share(std::vector<training_state>& state) {
+        for (training_state& s : state)
+            if (group_ && s.value.bytes()) GRAFT_TRY(group_->broadcast(s.value.raw(), s.value.bytes(), 0));
+        return {};
+    }
+    status share(bool& v) {
+        char c = v ? 1 : 0;
+        if (group_) GRAFT_TRY(group_->broadcast(&c, 1, 0));
+        v = c != 0;
+        return {};
+    }
+
+    // This member ends for a reason of its own.
+    void leave(const error& why) noexcept {
+        if (group_) group_->leave(why);
+    }
+
+private:
+    std::shared_ptr<communicator> group_;
 };
 
 }  // namespace detail
@@ -26827,20 +27275,26 @@ class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
         : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads),
-          files_(options.out) {}
+          members_(options.step.group), files_(members_.leads() ? options.out : std::string()) {}
 
     result<training_result> run() {
+        status done = run_all();
+        if (done.ok()) return std::move(result_);
+        members_.leave(done.error());
+        return done;
+    }
+
+private:
+    status run_all() {
         if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
         GRAFT_TRY(prepare());
         GRAFT_TRY(resume());
         began_ = seconds_now();
         last_checkpoint_ = began_;
         while (position_.epoch < o_.epochs && !stopped_ && !result_.stopped) GRAFT_TRY(run_epoch());
-        GRAFT_TRY(finish());
-        return std::move(result_);
+        return finish();
     }
 
-private:
     // Everything that a checkpoint has to hold beside the tensors.
     struct place {
         std::int64_t epoch = 0, batch = 0, step = 0;
@@ -26962,12 +27416,18 @@ private:
             GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
             batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
         }
+        shape own = batch_shape_;
+        own[0] = std::max<std::int64_t>(1, members_.end(own[0], s.shards) - members_.begin(own[0], s.shards));
+        const int members = s.replicas ? s.replicas->members() : s.group ? s.group->size() : 1;
+        const std::int64_t most_parts = std::min<std::int64_t>(member_shards::least(members, s.shards), batch_shape_[0] / members);
         for (;;) {
             training_step made;
             step_memory m;
             GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
-            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
-            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
+            GRAFT_TRY_ASSIGN(m, made.prepare(own, pool_));
+            std::int64_t needed = m.total();
+            GRAFT_TRY(members_.largest(needed));
+            if (o_.max_ram <= 0 || needed <= o_.max_ram) {
                 if (result_.memory.total() == 0) {
                     result_.memory = m;
                     observer_.on_start(m, count_learning(parameters));
@@ -26976,11 +27436,11 @@ private:
             }
             if (!s.recompute)
                 s.recompute = true;
-            else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
+            else if (s.fixed_batch == 0 && s.micro_batches * 2 <= most_parts)
                 s.micro_batches *= 2;
             else
                 return fail(errc::memory_budget, "--max-ram",
-                            "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) +
+                            "a step needs " + std::to_string(needed) + " bytes at least, and may take " + std::to_string(o_.max_ram) +
                                 ": take a smaller --batch, or freeze more");
         }
     }
@@ -27010,9 +27470,15 @@ private:
             const batch& b = batches.current();
             count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
+            run_members::news news;
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate, news.correct));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
+            news.step = position_.step;
+            news.save = now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0);
+            news.stop = stop_asked_;
+            GRAFT_TRY(members_.exchange(news));
+            position_.correct += news.correct;
             trainer_progress p;
             p.epoch = position_.epoch, p.epochs = o_.epochs, p.step = position_.batch, p.steps = steps_per_epoch();
             p.loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
@@ -27023,12 +27489,14 @@ private:
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
             p.head_alone = head_alone_;
-            if (observer_.on_step(p) == training_verdict::stop) {
+            stop_asked_ = observer_.on_step(p) == training_verdict::stop;
+            // Among several members all stop behind the same step, the next one.
+            if (members_.several() ? news.stop != 0 : stop_asked_) {
                 count_work();
                 result_.stopped = true;
                 return save();
             }
-            if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
+            if (news.save) GRAFT_TRY(save());
         }
         epoch_record r;
         r.epoch = position_.epoch;
@@ -27044,7 +27512,7 @@ private:
         return end_epoch(r);
     }
 
-    status run_step(const batch& b, const tensor* next, double& rate) {
+    status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
         double weight = 0;
@@ -27059,10 +27527,18 @@ private:
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
         tensor teacher;
         if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
+        const std::int64_t first = members_.begin(n, o_.step.shards), last = members_.end(n, o_.step.shards);
+        tensor inputs, targets, answers;  // of this member's samples
+        if (members_.several()) {
+            inputs = samples_of(b.inputs, first, last), targets = samples_of(targets_, first, last);
+            if (teacher_) answers = samples_of(teacher, first, last);
+            next = nullptr;
+        }
         step_input in;
-        in.inputs = &b.inputs;
-        in.targets = &targets_;
-        in.teacher = teacher_ ? &teacher : nullptr;
+        in.inputs = members_.several() ? &inputs : &b.inputs;
+        in.targets = members_.several() ? &targets : &targets_;
+        in.teacher = !teacher_ ? nullptr : members_.several() ? &answers : &teacher;
+        in.first = first, in.samples = n;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
@@ -27073,8 +27549,8 @@ private:
         position_.loss_sum += step_.loss() * weight;
         position_.weight_sum += weight;
         const float* logits = step_.logits().data<float>();
-        for (std::int64_t i = 0; i < n; ++i)
-            position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
+        for (std::int64_t i = 0; i < last - first; ++i)
+            correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(first + i)];
         position_.seen += n;
         return {};
     }
@@ -27130,7 +27606,11 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        result_.stopped = observer_.on_epoch(r) == training_verdict::stop && position_.epoch < o_.epochs && !stopped_;
+        run_members::news news;
+        news.step = position_.step;
+        news.stop = stop_asked_ || observer_.on_epoch(r) == training_verdict::stop;
+        GRAFT_TRY(members_.exchange(news));
+        result_.stopped = news.stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 
@@ -27199,6 +27679,7 @@ private:
     const trainer_options o_;
     training_observer& observer_;
     pool_executor pool_;
+    run_members members_;
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
@@ -27207,6 +27688,7 @@ private:
     std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
+    bool stop_asked_ = false;  // by this member's observer
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;
     cached_features validation_features_;
@@ -27420,26 +27902,31 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
-    if (files_.wanted()) {
+    if (files_.wanted() || members_.several()) {
         GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
         GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
     }
+    GRAFT_TRY(members_.agree(settings()));
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
+    if (found.found) {
+        checkpoint_verified_ = !found.previous;
+        good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
+        if (found.previous) observer_.on_warning(found.note);
+        status same = compare_settings(found.contents.settings, settings());
+        if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
+            return fail(errc::resume_mismatch, same.error().where(),
+                        "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring "
+                        "those back, or train into another folder");
+        GRAFT_TRY(std::move(same));
+    }
+    GRAFT_TRY(members_.share(found.found));
     if (!found.found) {
         if (files_.wanted()) GRAFT_TRY(remove_run(o_.out));
         return files_.open(-1, wall_time());
     }
+    GRAFT_TRY(members_.share(found.contents.state));
     const checkpoint& c = found.contents;
-    checkpoint_verified_ = !found.previous;
-    good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
-    if (found.previous) observer_.on_warning(found.note);
-    status same = compare_settings(c.settings, settings());
-    if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
-        return fail(errc::resume_mismatch, same.error().where(),
-                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those "
-                    "back, or train into another folder");
-    GRAFT_TRY(std::move(same));
     state_parts parts(c);
     loss_scale scaling;
     GRAFT_TRY(visit_state(parts, scaling));
@@ -27447,12 +27934,14 @@ inline status training_run::resume() {
     count_bad({}, bad_training_);
     GRAFT_TRY(unfreeze());
     for (training_state& s : step_.state()) {
+        if (!members_.leads()) break;  // it comes from the first
         const tensor* from = c.find(s.name);
         if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
             return fail(errc::resume_mismatch, files_.checkpoint(),
                         "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
+    GRAFT_TRY(members_.share(step_.state()));
     step_.state_changed();
     step_.scaling() = scaling;
     return files_.open(position_.step, wall_time());
@@ -28276,6 +28765,12 @@ inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t
     v.data = static_cast<unsigned char*>(v.data) + (n ? static_cast<std::int64_t>(batch.bytes()) / n * first : 0);
     v.extents[0] = last - first;
     return v;
+}
+
+// Samples [first, last) of a tensor, where they lie.
+inline tensor samples_of(const tensor& all, std::int64_t first, std::int64_t last) {
+    const tensor_view rows = rows_of(all, first, last);
+    return tensor(all.type(), rows.extents, buffer::borrow(rows.data, static_cast<std::size_t>(bytes_of(all.type(), rows.extents))));
 }
 
 // The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
@@ -31143,13 +31638,13 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself (`step_seed`,
-    // `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or belongs to the
-    // program that trains (`limits`, `operators`).
+    // (`on`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself
+    // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
+    // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
            seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
-           operators] = step;
+           operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;

@@ -86,6 +86,10 @@
     X(device_lost, "device.lost", "a device failed while it was in use") \
     X(device_compile, "device.compile", "a kernel could not be compiled for a device") \
     X(placement_refused, "placement.refused", "no back end takes a node") \
+    X(dist_peer_lost, "dist.peer_lost", "another member of a run on several devices or machines has ended") \
+    X(dist_timeout, "dist.timeout", "another member of a run on several devices or machines does not answer") \
+    X(dist_mismatch, "dist.mismatch", "the members of a run on several devices or machines were not told the same") \
+    X(dist_no_mpi, "dist.no_mpi", "this build has no MPI, and was started as one of several processes") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE

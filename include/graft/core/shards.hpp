@@ -31,6 +31,45 @@ struct shards {
     constexpr std::int64_t last(std::int64_t n, int s) const noexcept { return first(n, s + 1); }
 };
 
+/// The shards of one of several members that compute a batch together: each has a whole branch of the tree, the halves of which go to the halves
+/// of the members (the first one the larger). So what members add up by `sum_members` are the sums of the whole batch, to the bit. There are
+/// at most as many members as shards.
+struct member_shards {
+    int first = 0, count = 1;
+
+    static constexpr member_shards of(int member, int members, int shards) noexcept {
+        member_shards own{0, shards};
+        while (members > 1) {
+            const int left = (members + 1) / 2;
+            own.count /= 2;
+            if (member < left) {
+                members = left;
+            } else {
+                own.first += own.count;
+                member -= left, members -= left;
+            }
+        }
+        return own;
+    }
+    /// The fewest shards that one of the members has.
+    static constexpr int least(int members, int shards) noexcept {
+        for (int share = 1; share < members; share *= 2) shards /= 2;
+        return shards;
+    }
+    /// The first of n samples that the member computes, and the one behind its last.
+    constexpr std::int64_t begin(std::int64_t n, int shards) const noexcept { return graft::shards{shards}.first(n, first); }
+    constexpr std::int64_t end(std::int64_t n, int shards) const noexcept { return graft::shards{shards}.first(n, first + count); }
+};
+
+/// Joins leaf(member) over the members [first, first + count) by the tree that their shards are branches of.
+template <class T, class Leaf, class Join>
+inline T join_members(int first, int count, const Leaf& leaf, const Join& join) {
+    if (count == 1) return leaf(first);
+    const int left = (count + 1) / 2;
+    T a = join_members<T>(first, left, leaf, join);
+    return join(a, join_members<T>(first + left, count - left, leaf, join));
+}
+
 /// Sums leaf(s) over the shards [first, first + count) by the tree; `count` is a power of two.
 template <class T, class F>
 inline T sum_shards(int first, int count, const F& leaf) {

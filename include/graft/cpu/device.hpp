@@ -32,8 +32,9 @@ public:
     isa level = isa::baseline;
 
     inline status run(const host_call& c) const override {
-        row->run({c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level});
-        return {};
+        const kernel_call call{c.in, c.inputs, c.out, c.outputs, choice, c.workspace, c.around.pool, level, c.around.group};
+        row->run(call);
+        return std::move(call.failed);
     }
 };
 
@@ -42,7 +43,8 @@ class reference_kernel final : public host_kernel {
 public:
     inline status run(const host_call& c) const override {
         const run_environment& around = c.around;
-        run_context with{{c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget};
+        run_context with{
+            {c.n, c.in, c.inputs, c.out, c.outputs, around.limit}, around.pool, around.bodies, nullptr, c.seed, around.scratch, around.budget, around.group};
         return c.n.op->run(with);
     }
 };

@@ -56,6 +56,8 @@ struct kernel_call {
     void* workspace;
     executor& pool;
     isa level;
+    communicator* group = nullptr;  ///< the members of the run, where there are several
+    mutable status failed = {};     ///< of a kernel that can fail: those that speak to other members
 
     template <class T>
     const T& parameters() const noexcept {

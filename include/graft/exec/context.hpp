@@ -246,7 +246,9 @@ private:
             if (states_[i] && p.lowered.at(p.lowered.inputs[s.input]).place != i) GRAFT_TRY(ask(*states_[i]));
         return {};
     }
-    run_environment environment() { return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_}; }
+    run_environment environment() {
+        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get()};
+    }
 
     status run_steps() {
         const run_environment around = environment();

@@ -4,6 +4,7 @@
 #include "activation.hpp"
 #include "graph.hpp"
 #include "op_row.hpp"
+#include "../core/communicator.hpp"
 #include "../core/executor.hpp"
 #include "../core/limits.hpp"
 
@@ -109,6 +110,7 @@ struct run_context : op_context {
     std::uint64_t seed;                               ///< of random operators without a seed of their own; differs from node to node
     scratch_store* store = nullptr;                   ///< where scratch memory comes from; null: allocated anew
     std::shared_ptr<memory_budget> budget = nullptr;  ///< what all that it allocates counts against
+    communicator* group = nullptr;                    ///< the members of the run, where there are several
 
     /// Makes output i; `out[i].data` is its memory then.
     status allocate(int i, dtype type, const shape& extents);

@@ -42,6 +42,8 @@ struct op_flag {
     static constexpr unsigned sums_batch = 16384;       ///< adds up the batch by the tree of its attribute "shards"
     static constexpr unsigned sums_if_shorter = 32768;  ///< does so where its output is shorter along the first axis
     static constexpr unsigned commutes = 65536;         ///< its two inputs may change places
+    static constexpr unsigned sums_members =
+        262144;  ///< of a run of several members it adds up the batch of all: outputs shaped unlike the first are the same everywhere
     static constexpr unsigned first_optional = 131072;  ///< its first input may be left out before others that may not
 };
 
@@ -154,6 +156,7 @@ public:
     constexpr make_op& commutes() { return flag(op_flag::commutes); }
     constexpr make_op& first_optional() { return flag(op_flag::first_optional); }
     constexpr make_op& sums_batch() { return flag(op_flag::sums_batch); }
+    constexpr make_op& sums_members() { return flag(op_flag::sums_members); }
     constexpr make_op& sums_if_shorter() { return flag(op_flag::sums_batch | op_flag::sums_if_shorter); }
 
     // Its traits: see op_traits. Inputs and outputs are numbered from 0 to 7.

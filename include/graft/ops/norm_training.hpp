@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../core/decimal.hpp"
+#include "collective.hpp"
 #include "norm.hpp"
 
 GRAFT_BEGIN_NAMESPACE
@@ -80,19 +81,25 @@ inline status batch_norm_training_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[0].extents, count);
-    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f)), total = sums.total();
+    const double epsilon = decimal_of(c.real("epsilon", 1e-5f)), momentum = decimal_of(c.real("momentum", 0.9f));
+    double total = sums.total();
     widened<double> x, residual;
     GRAFT_TRY(widen(c, c.in[0], x));
     if (c.has(5)) GRAFT_TRY(widen(c, c.in[5], residual));
     const auto put = [&](int i, std::int64_t channel, double v) {
         if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
     };
+    std::vector<double> mean(static_cast<std::size_t>(sums.channels)), square(mean.size());
+    if (total > 0)
+        parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+            double &m = mean[static_cast<std::size_t>(channel)], &s = square[static_cast<std::size_t>(channel)];
+            m = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
+            s = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m) * (x.data[i] - m); });
+        });
+    if (c.group) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         mean_variance m;
-        if (total > 0) {
-            m.mean = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
-            m.variance = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m.mean) * (x.data[i] - m.mean); }) / total;
-        }
+        if (total > 0) m = {mean[static_cast<std::size_t>(channel)], square[static_cast<std::size_t>(channel)] / total};
         const double inverse = 1 / std::sqrt(m.variance + epsilon), scale = c.in[1].real(channel) * inverse, shift = c.in[2].real(channel);
         const double unbiased = total > 1 ? m.variance * (total / (total - 1)) : 0;
         put(1, channel, total > 0 ? c.in[3].real(channel) * momentum + m.mean * (1 - momentum) : c.in[3].real(channel));
@@ -130,16 +137,22 @@ inline status batch_norm_grad_run(run_context& c) {
     GRAFT_TRY(read_shards(c, count));
     GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
-    const double total = sums.total();
+    double total = sums.total();
     widened<double> dy, x, y;
     GRAFT_TRY(widen(c, c.in[0], dy));
     GRAFT_TRY(widen(c, c.in[1], x));
     if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
     const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double mean = c.in[3].real(channel);
+        bias[static_cast<std::size_t>(channel)] = sums.sum(channel, masked);
+        factor[static_cast<std::size_t>(channel)] = sums.sum(channel, [&](std::int64_t i) { return masked(i) * (x.data[i] - mean); });
+    });
+    if (c.group) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
-        const double db = sums.sum(channel, masked);
-        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); });
+        const double db = bias[static_cast<std::size_t>(channel)], dscale = factor[static_cast<std::size_t>(channel)] * inverse;
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
         for (std::int64_t n = 0; n < sums.images; ++n)
@@ -315,6 +328,7 @@ inline op_table norm_training_ops() {
             .takes_activation()
             .residual(5)
             .sums_batch()
+            .sums_members()
             .attributes("activation:i alpha:f beta:f epsilon:f momentum:f shards:i")
             .problems(
                 "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
@@ -326,6 +340,7 @@ inline op_table norm_training_ops() {
             .outputs(3, 4)
             .functions(batch_norm_grad_infer, batch_norm_grad_run)
             .sums_batch()
+            .sums_members()
             .attributes("activation:i alpha:f beta:f shards:i")
             .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] "
                       "activation=1 shards=4; "

@@ -95,7 +95,7 @@ private:
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
             const run_environment around{given.planned, given.arena, given.inputs,   given.outputs, own_->pool,
-                                         given.limit,   nullptr,     &own_->scratch, given.budget};
+                                         given.limit,   nullptr,     &own_->scratch, given.budget,  given.group};
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
             guard.lock();
         }

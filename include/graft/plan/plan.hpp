@@ -1,6 +1,7 @@
 // The plan: what runs each node of a graph whose shapes are known, where, and where every value lies.
 #pragma once
 
+#include "../core/communicator.hpp"
 #include "../lower/backend.hpp"
 
 #include <algorithm>
@@ -94,6 +95,7 @@ struct run_environment {
     subgraph_runner* bodies;
     scratch_store* scratch;
     const std::shared_ptr<memory_budget>& budget;
+    communicator* group;  ///< the members of the run; null: it is the only one
 
     /// Where a value of the host lies; null where it was left out.
     void* address(const slot& s) const {
@@ -118,6 +120,7 @@ struct execution_options {
     std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
     std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
     std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
+    std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
     int nesting = 0;                              ///< bodies that the graph is the body of
 };
 

@@ -19,6 +19,12 @@ inline tensor_view rows_of(const tensor& batch, std::int64_t first, std::int64_t
     return v;
 }
 
+// Samples [first, last) of a tensor, where they lie.
+inline tensor samples_of(const tensor& all, std::int64_t first, std::int64_t last) {
+    const tensor_view rows = rows_of(all, first, last);
+    return tensor(all.type(), rows.extents, buffer::borrow(rows.data, static_cast<std::size_t>(bytes_of(all.type(), rows.extents))));
+}
+
 // The parts that a batch is computed in: as shards are cut, or of `each` samples. Their number is a power of two, and some may be empty.
 struct batch_parts {
     shards cut;

@@ -23,10 +23,14 @@ public:
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 maker_[id] = static_cast<int>(i);
-                kind_[id] = !depends ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+                kind_[id] = !depends ? apart : is_everywhere(n, id) ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
+                if (depends && ops::row_of(n).is(op_flag::sums_members) && kind_[id] != apart) kind_[id] = mixed;
             }
         }
     }
+
+    // Whether a value depends on this member's samples.
+    bool depends(value_id id) const { return kind_[id] != apart; }
 
     // The sums that the `wanted` values are made of, each once; a value that is made otherwise stands for itself, one that does not
     // depend on the samples is left out. `plain`: each value stands for itself.
@@ -57,6 +61,10 @@ private:
         if (!row.is(op_flag::sums_if_shorter)) return true;
         const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
+    }
+    // Made of the batch of all members of a run by a layer that asks them itself: the same for each of them.
+    bool is_everywhere(const node& n, value_id id) const {
+        return ops::row_of(n).is(op_flag::sums_members) && id != n.outputs[0] && g_.at(id).extents != g_.at(n.outputs[0]).extents;
     }
     bool is_linear(const node& n) const {
         std::size_t summed = 0, free = 0;

@@ -119,7 +119,7 @@ GRAFT_INLINE value_id emit_loss(emitter& e, const loss_options& o, value_id logi
     const auto sum = [&](value_id x) { return e.apply_graft("SumTo", {x}, {integers_attribute("shape", {}), integer_attribute("shards", shards)}); };
     value_id total = sum(detail::row_of(o.kind).elementwise(e, o, logits, targets));
     if (!is_of_probabilities(o.kind) && e.failure.ok())
-        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).elements() / std::max<std::int64_t>(1, e.extents(logits)[0])), total));
+        total = e.mul(total, e.number(1.0 / static_cast<double>(e.extents(logits).product(1, e.extents(logits).rank())), total));
     if (teacher != no_value && o.distillation > 0) {
         const double t = static_cast<double>(o.temperature), share = static_cast<double>(o.distillation);
         const value_id cold = e.number(1 / t, logits);

@@ -1,6 +1,7 @@
 // The training step: forward, loss, backward and update as one planned graph, over state that it changes in place.
 #pragma once
 
+#include "../core/communicator.hpp"
 #include "../core/executor.hpp"
 #include "../core/shards.hpp"
 #include "../lower/device.hpp"
@@ -21,6 +22,8 @@ struct training_state {
     tensor value;
 };
 
+class step_factory;
+
 /// What a step is made of.
 struct step_options {
     loss_options loss;
@@ -38,8 +41,11 @@ struct step_options {
         0;  ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
             ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
     graft::limits limits;
-    std::shared_ptr<device> on;  ///< the device that computes it (runtime::open); null: the CPU
-    op_table operators;          ///< operators of the app's own, as load_options has them; those with a gradient learn
+    std::shared_ptr<device> on;           ///< the device that computes it (runtime::open); null: the CPU
+    op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
+    std::shared_ptr<communicator> group;  ///< who computes each batch together with this step, `shards` members at most; null: nobody. Each member is given its
+                                          ///< samples alone (member_shards), and all have the same state
+    std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
@@ -49,6 +55,8 @@ struct step_input {
     const tensor* teacher = nullptr;  ///< float32 [N, classes]; only with distillation
     double scale = 0;                 ///< 1 / (what the mean divides by)
     double learning_rate = 0;
+    std::int64_t first = 0;        ///< among members: the place in the whole batch of the first sample that this one is given
+    std::int64_t samples = 0;      ///< among members: how many the whole batch has; this one may have none of them
     std::int64_t step = 0;         ///< 0 before the first update; what random layers draw depends on it
     const tensor* next = nullptr;  ///< what `inputs` will be at the next step, if that is known: a device brings it over while it computes
                                    ///< this one; it has to stay as it is until the next step has ended
@@ -69,6 +77,32 @@ struct loss_scale {
     double factor = 65536;
     std::int64_t steps = 0;    ///< since the last change
     std::int64_t skipped = 0;  ///< steps that changed nothing
+};
+
+/// What computes training steps: see training_step, whose calls these are.
+class step_engine {
+public:
+    inline virtual ~step_engine() {}
+    inline virtual result<step_memory> prepare(const shape& batch, executor& pool) = 0;
+    inline virtual status run(const step_input& batch, executor& pool) = 0;
+    inline virtual double loss() const noexcept = 0;
+    inline virtual loss_scale& scaling() noexcept = 0;
+    inline virtual const tensor& logits() const noexcept = 0;
+    inline virtual status read_state() = 0;
+    inline virtual std::vector<training_state>& state() noexcept = 0;
+    inline virtual void state_changed() noexcept = 0;
+    inline virtual result<graph> network(bool averaged) const = 0;
+};
+
+/// Makes engines that compute steps in another way, such as on several devices.
+class step_factory {
+public:
+    inline virtual ~step_factory() {}
+    /// How many compute a step together.
+    inline virtual int members() const noexcept = 0;
+    /// As training_step::make; `options.replicas` is this.
+    inline virtual result<std::unique_ptr<step_engine>> make(graph network, value_id logits, std::vector<parameter> parameters,
+                                                             const step_options& options) = 0;
 };
 
 /// Trains a network, step by step. Deterministic: the same bits for any number of threads.
@@ -112,8 +146,9 @@ public:
     result<graph> network(bool averaged = true) const;
 
 private:
-    struct implementation;
-    std::unique_ptr<implementation> self_;
+    class single;
+    class nothing;
+    std::unique_ptr<step_engine> self_;
 };
 
 GRAFT_END_NAMESPACE

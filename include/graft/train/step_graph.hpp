@@ -49,14 +49,13 @@ public:
         GRAFT_TRY(build_loss(views, part, pool));
         if (part == step_part::forward) return std::move(g_);
         GRAFT_TRY(build_gradients());
+        std::vector<value_id> found, wanted = gradients_;
+        wanted.insert(wanted.begin(), loss_);
+        if (part == step_part::sums || part == step_part::update || o_.group) {
+            found = sums_of_batch().behind(wanted, plain);
+            for (value_id id : found) summed_.push_back(g_.at(id).name);
+        }
         if (part == step_part::sums || part == step_part::update) {
-            std::vector<value_id> samples;
-            for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
-                samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
-            const batch_sums sums(g_, samples);
-            std::vector<value_id> wanted = gradients_;
-            wanted.insert(wanted.begin(), loss_);
-            const std::vector<value_id> found = sums.behind(wanted, plain);
             if (part == step_part::sums) {
                 g_.outputs = {loss_, logits_};
                 g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
@@ -66,11 +65,13 @@ public:
             }
             start_from(found, wanted);
             g_.outputs = {loss_};
+            if (o_.group) GRAFT_TRY(reduce(found));
             finish_updates({});
         } else {
             g_.outputs = {loss_, logits_};
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
-            if (o_.recompute) g_ = recompute(g_, forward_);
+            if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
+            if (o_.group) GRAFT_TRY(reduce(found));
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }
@@ -78,7 +79,73 @@ public:
         return std::move(g_);
     }
 
+    // What the batch is summed to in the graph that was built, by name: alike for batches of two samples and more.
+    const std::vector<std::string>& summed() const { return summed_; }
+
 private:
+    batch_sums sums_of_batch() const {
+        std::vector<value_id> samples;
+        for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
+            samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
+        return {g_, samples};
+    }
+    // Whether layers sum over the samples of all members: computed again by each of them for as many segments as suit it, they would not meet.
+    bool asks_members() const {
+        return o_.group && std::any_of(g_.nodes.begin(), g_.nodes.end(), [](const node& n) { return ops::row_of(n).is(op_flag::sums_members); });
+    }
+
+    // Sums over the samples of this member become those over all members'; what is made of them comes behind that. They are exchanged in buckets,
+    // in the order in which they are there.
+    status reduce(std::vector<value_id> found) {
+        constexpr std::int64_t bucket_bytes = std::int64_t(4) << 20;
+        std::vector<int> maker(g_.values.size(), -1);
+        for (std::size_t i = 0; i < g_.nodes.size(); ++i)
+            for (value_id id : g_.nodes[i].outputs)
+                if (id != no_value) maker[id] = static_cast<int>(i);
+        std::stable_sort(found.begin(), found.end(), [&](value_id a, value_id b) { return maker[a] < maker[b]; });
+        // What is made of the sums alone goes behind them.
+        std::vector<char> behind(g_.values.size(), 0);
+        for (value_id id : found) behind[id] = 1;
+        const batch_sums sums = sums_of_batch();
+        std::vector<node> kept, later;
+        for (node& n : g_.nodes) {
+            bool of_sums = false, of_samples = false;
+            for (value_id id : n.inputs)
+                if (id != no_value) of_sums |= behind[id] != 0, of_samples |= !behind[id] && sums.depends(id);
+            if (of_sums && of_samples)
+                return fail(errc::op_unsupported, location(n),
+                            "it joins a sum over the batch with single samples, which several members cannot compute together");
+            for (value_id id : n.outputs)
+                if (of_sums && id != no_value) behind[id] = 1;
+            (of_sums ? later : kept).push_back(std::move(n));
+        }
+        g_.nodes = std::move(kept);
+        first_late_ = g_.nodes.size();
+        emit_.prefix = "reduce";
+        std::vector<value_id> reduced(g_.values.size(), no_value), bucket;
+        std::int64_t bytes = 0;
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            bucket.push_back(found[i]);
+            bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
+            if (bytes < bucket_bytes && i + 1 < found.size()) continue;
+            const std::vector<value_id> made = emit_.apply_all("graft", "AllReduce", bucket, {}, static_cast<int>(bucket.size()));
+            GRAFT_TRY(std::move(emit_.failure));
+            for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
+            bucket.clear();
+            bytes = 0;
+        }
+        const auto now = [&](value_id& id) {
+            if (id != no_value && static_cast<std::size_t>(id) < reduced.size() && reduced[id] != no_value) id = reduced[id];
+        };
+        for (node& n : later) {
+            for (value_id& id : n.inputs) now(id);
+            g_.nodes.push_back(std::move(n));
+        }
+        for (value_id& id : gradients_) now(id);
+        now(loss_);
+        return {};
+    }
+
     // The network as it trains, and its loss.
     status build_loss(const std::vector<tensor_view>& views, step_part part, executor& pool) {
         declare_inputs(views);
@@ -88,7 +155,8 @@ private:
         mode.batch_norm = o_.batch_norm;
         mode.counter = g_.inputs[step_inputs::counter];
         mode.seed = o_.seed;
-        mode.shards = shards_ = !parts ? o_.shards : o_.fixed_batch > 0 ? 1 : o_.shards / o_.micro_batches;
+        const int own = o_.group ? member_shards::of(o_.group->rank(), o_.group->size(), o_.shards).count : o_.shards;
+        mode.shards = shards_ = !parts ? own : o_.fixed_batch > 0 ? 1 : own / o_.micro_batches;
         GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
         if (parts && !running_.empty()) return across("a layer of BatchNormalization");
         // The logits stay a value of their own, and so do the new statistics.
@@ -191,7 +259,7 @@ private:
     }
 
     void finish_updates(const std::vector<running_statistic>& running) {
-        const std::size_t first_update = g_.nodes.size();
+        const std::size_t first_update = first_late_ ? first_late_ : g_.nodes.size();
         emit_.prefix = "update";
         value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
         if (o_.loss_scaling) {
@@ -266,7 +334,9 @@ private:
     const step_options& o_;
     emitter emit_;
     int shards_ = 1;
-    std::size_t forward_ = 0;  // nodes of the forward part
+    std::size_t forward_ = 0;     // nodes of the forward part
+    std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
+    std::vector<std::string> summed_;
     value_id loss_ = no_value;
     std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;

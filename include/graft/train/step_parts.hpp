@@ -6,7 +6,7 @@
 GRAFT_BEGIN_NAMESPACE
 
 // One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_part(parted& q, std::int64_t part, executor& pool) {
+GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_part(parted& q, std::int64_t part, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
     if (first == last) return sums();
     tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
@@ -20,7 +20,7 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
     give_back_others(*p);
-    counter.data<std::int64_t>()[1] = first;
+    counter.data<std::int64_t>()[1] = q.in.first + first;
     const std::vector<tensor_view> all = views(x, t, q.in.teacher ? detail::rows_of(*q.in.teacher, first, last) : view(nothing));
     GRAFT_TRY(p->runner->run(all.data()));
     if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
@@ -32,8 +32,7 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::implementation::sums> training_step::implementation::sum_parts(parted& q, std::int64_t first, std::int64_t count,
-                                                                                                  executor& pool) {
+GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
     if (count == 1) return sum_part(q, first, pool);
     sums left, right;
     GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
@@ -41,47 +40,74 @@ GRAFT_INLINE result<training_step::implementation::sums> training_step::implemen
     if (left.empty() && right.empty()) return left;
     sums& into = left.empty() ? right : left;
     if (!left.empty() && !right.empty() && !detail::same_shapes(left, right))
-        return fail(errc::internal, network.name, "the parts of a batch make different sums");
+        return fail(errc::internal, trained.name, "the parts of a batch make different sums");
     for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
     return std::move(into);
 }
 
 // A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
-GRAFT_INLINE status training_step::implementation::choose_sums(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    bool single = false;
-    for (std::int64_t s = 0; s < q.cut.count(n); ++s) single |= q.cut.last(n, s) - q.cut.first(n, s) == 1;
-    if (!single || q.part[0] == 1 || q.cut.each > 0) return {};
-    std::vector<std::string> names[2];
-    for (std::vector<std::string>& of : names) {
-        shape x = q.part;
-        if (&of == names) x[0] = 1;
-        planned* p = nullptr;
-        GRAFT_TRY_ASSIGN(p, plan_for(x, q.in.inputs->type(), detail::step_part::sums, false, pool));
-        for (value_id id : p->what.graph.outputs) of.push_back(p->what.graph.at(id).name);
+GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, bool& plain, executor& pool) {
+    const std::int64_t n = options.group ? in.samples : in.inputs->shape()[0];
+    plain = chosen;
+    if (n == chosen_for) return {};
+    plain = false;
+    bool single_sample = false;
+    std::int64_t largest = 0;
+    const int members = options.group ? options.group->size() : 1;
+    for (int m = 0; m < members; ++m) {
+        const member_shards share = member_shards::of(m, members, options.shards);
+        const std::int64_t own = members > 1 ? share.end(n, options.shards) - share.begin(n, options.shards) : n;
+        const detail::batch_parts cut = parts();
+        for (std::int64_t s = 0; s < cut.count(own); ++s) {
+            const std::int64_t size = cut.last(own, s) - cut.first(own, s);
+            single_sample |= size == 1;
+            largest = std::max(largest, size);
+        }
     }
-    q.plain = names[0] != names[1];
+    most_samples = largest;
+    if (single_sample && largest > 1 && options.fixed_batch == 0) {
+        std::vector<std::string> names[2];
+        for (std::vector<std::string>& of : names) {
+            shape x = in.inputs->shape();
+            x[0] = &of == names ? 1 : largest;
+            const tensor_view targets{dtype::float32, {x[0], classes}, nullptr};
+            std::vector<tensor_view> shapes = views({in.inputs->type(), x, nullptr}, targets, in.teacher ? targets : view(nothing));
+            for (tensor_view& v : shapes) v.data = nullptr;
+            detail::step_builder builder(trained, logits_value, learning, layout, options);
+            graph unused;
+            GRAFT_TRY_ASSIGN(unused, builder.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
+            of = builder.summed();
+        }
+        plain = names[0] != names[1];
+    }
+    chosen_for = n;
+    chosen = plain;
     return {};
 }
 
-GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor& pool) {
+GRAFT_INLINE status training_step::single::run_parts(parted& q, executor& pool) {
     const std::int64_t n = q.in.inputs->shape()[0];
     last_logits = tensor();
     GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
     q.part = q.in.inputs->shape();
-    q.part[0] = q.cut.largest(n);
-    GRAFT_TRY(choose_sums(q, pool));
+    GRAFT_TRY(choose_sums(q.in, q.plain, pool));
+    q.part[0] = n > 0 ? q.cut.largest(n) : std::min<std::int64_t>(2, most_samples);
     sums total;
     GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
     planned* p = nullptr;
     GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
-    const std::size_t own = detail::step_inputs::first_state + state.size();
-    if (own + total.size() != p->inputs.size()) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
+    const std::size_t own = detail::step_inputs::first_state + states.size();
+    // A member without samples has nothing to add.
+    for (std::size_t i = own; total.size() + own < p->inputs.size() && options.group && n == 0; ++i) {
+        total.emplace_back();
+        GRAFT_TRY_ASSIGN(total.back(), tensor::zeros(p->inputs[i].type, p->inputs[i].extents));
+    }
+    if (own + total.size() != p->inputs.size()) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
     std::vector<tensor_view> all = p->inputs;
     const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
     std::copy(now.begin(), now.end(), all.begin());
     for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, network.name, "the parts of a batch do not make what its update takes");
+        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
         all[own + i] = view(total[i]);
     }
     GRAFT_TRY(p->runner->run(all.data()));
@@ -91,7 +117,7 @@ GRAFT_INLINE status training_step::implementation::run_parts(parted& q, executor
 }
 
 // Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
-GRAFT_INLINE status training_step::implementation::diverged(const step_input& in, std::int64_t first, executor& pool) {
+GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::int64_t first, executor& pool) {
     const auto stop = [&](const std::string& what) {
         const std::string where = "step " + std::to_string(in.step);
         return fail(errc::train_diverged, where,
@@ -101,7 +127,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
     if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
     if (resident) GRAFT_TRY(resident->read_back(nullptr));
-    for (const training_state& s : state)
+    for (const training_state& s : states)
         if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
     const std::int64_t n = in.inputs->shape()[0];
     std::int64_t last = n;
@@ -109,7 +135,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     const detail::batch_parts cut = parts();
     for (std::int64_t s = 0; s < cut.count(n); ++s)
         if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
-    counter.data<std::int64_t>()[1] = first;
+    counter.data<std::int64_t>()[1] = in.first + first;
     const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
     tensor_view x = detail::rows_of(*in.inputs, first, last), t = detail::rows_of(*in.targets, first, last);
     tensor more_inputs, more_targets;
@@ -122,7 +148,7 @@ GRAFT_INLINE status training_step::implementation::diverged(const step_input& in
     std::vector<tensor_view> shapes = all;
     for (tensor_view& v : shapes) v.data = nullptr;
     graph forward;
-    GRAFT_TRY_ASSIGN(forward, detail::step_builder(network, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
+    GRAFT_TRY_ASSIGN(forward, detail::step_builder(trained, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
     for (const auto& p : plans) p->runner->trim();
     std::string name;
     GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));

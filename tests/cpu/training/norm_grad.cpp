@@ -61,10 +61,12 @@ forward_result forward(isa set, const problem& p, form f, const inputs& in, exec
     r.new_mean = in.running_mean, r.new_variance = in.running_variance;  // in place
     r.mean.resize(c), r.inverse.resize(c);
     std::vector<unsigned char> scratch = workspace(set, q);
-    run_batch_norm_training(set, q,
-                            {x.data(), in.scale.data(), in.bias.data(), r.new_mean.data(), r.new_variance.data(), p.residual ? residual.data() : nullptr,
-                             in_place ? x.data() : y.data(), r.new_mean.data(), r.new_variance.data(), r.mean.data(), r.inverse.data()},
-                            scratch.data(), pool);
+    REQUIRE(
+        run_batch_norm_training(set, q,
+                                {x.data(), in.scale.data(), in.bias.data(), r.new_mean.data(), r.new_variance.data(), p.residual ? residual.data() : nullptr,
+                                 in_place ? x.data() : y.data(), r.new_mean.data(), r.new_variance.data(), r.mean.data(), r.inverse.data()},
+                                scratch.data(), pool)
+            .ok());
     r.y = back(in_place ? x : y, p, set, f);
     return r;
 }
@@ -186,10 +188,11 @@ backward_result backward(isa set, const problem& p, form f, const inputs& in, co
     std::vector<float> x = laid(in.x, p, set, f), y = laid(r.y, p, set, f), dy = laid(dy_planes, p, set, f), dx(x.size()), m(x.size());
     b.dscale.resize(static_cast<std::size_t>(p.c)), b.dbias.resize(static_cast<std::size_t>(p.c));
     std::vector<unsigned char> scratch = workspace(set, q);
-    run_batch_norm_grad(set, q,
-                        {dy.data(), x.data(), in.scale.data(), r.mean.data(), r.inverse.data(), y.data(), in_place ? dy.data() : dx.data(), b.dscale.data(),
-                         b.dbias.data(), masked ? m.data() : nullptr},
-                        scratch.data(), pool);
+    REQUIRE(run_batch_norm_grad(set, q,
+                                {dy.data(), x.data(), in.scale.data(), r.mean.data(), r.inverse.data(), y.data(), in_place ? dy.data() : dx.data(),
+                                 b.dscale.data(), b.dbias.data(), masked ? m.data() : nullptr},
+                                scratch.data(), pool)
+                .ok());
     b.dx = back(in_place ? dy : dx, p, set, f);
     b.masked = back(m, p, set, f);
     return b;

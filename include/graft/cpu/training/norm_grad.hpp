@@ -1,6 +1,7 @@
 // Batch normalisation in training: statistics of a batch, the normalised batch, and the gradient, on planes and on blocks of channels.
 #pragma once
 
+#include "../../core/communicator.hpp"
 #include "../../core/executor.hpp"
 #include "../../core/shards.hpp"
 #include "../isa.hpp"
@@ -29,7 +30,9 @@ struct norm_forward_arrays {
 /// y = act((x - mean) / sqrt(variance + epsilon) * scale + bias + residual) with the mean and the (biased) variance of the batch;
 /// saved_inverse is 1 / sqrt(variance + epsilon); new = momentum * running + (1 - momentum) * batch, the variance then being the
 /// unbiased one (that of a single number counts as 0), as in PyTorch. Ioffe, Szegedy 2015.
-void run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool);
+/// The batch is that of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_training(isa set, const norm_problem& problem, const norm_forward_arrays& arrays, void* workspace, executor& pool,
+                               communicator* group = nullptr);
 
 /// What the backward pass reads and writes. y, which relu and clip look at, else null. masked (null: not wanted) takes dy after the
 /// activation. dx may be dy.
@@ -39,7 +42,9 @@ struct norm_backward_arrays {
 };
 
 /// dbias = sum(dy), dscale = sum(dy * normalised), dx = scale * saved_inverse * (dy - (dbias + normalised * dscale) / (n * area)).
-void run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool);
+/// Sums are over the batch of all members of `group`, where there is one. Errors: those of the group.
+status run_batch_norm_grad(isa set, const norm_problem& problem, const norm_backward_arrays& arrays, void* workspace, executor& pool,
+                           communicator* group = nullptr);
 
 /// Bytes of workspace (alignment 64) for either pass; -1 where they overflow.
 std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
@@ -48,6 +53,7 @@ std::int64_t norm_workspace_bytes(isa set, const norm_problem& problem);
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../../ops/collective.hpp"
 #include "../dispatch.hpp"
 #include "../elementwise_kernels.hpp"
 #include "dispatch.hpp"
@@ -133,21 +139,24 @@ struct norm_scratch {
     }
 };
 
-// Runs sums(unit, shard), finish(first unit, last unit) and apply(unit, image, first row, rows) over everything. Where a unit fits
-// the second cache, a task does all three for one; else they follow each other in groups of units that the last cache can hold.
-template <class Sums, class Finish, class Apply>
-inline void norm_passes(const norm_units& u, std::int64_t arrays, executor& pool, const Sums& sums, const Finish& finish, const Apply& apply) {
+// Runs sums(unit, shard), join(first unit, last unit), finish(first unit, last unit) and apply(unit, image, first row, rows) over everything. Where a
+// unit fits the second cache, a task does all of them for one; else they follow each other in groups of units that the last cache can hold. Among
+// members of a group `exchange` stands behind all that is joined.
+template <class Sums, class Join, class Exchange, class Finish, class Apply>
+inline status norm_passes(const norm_units& u, std::int64_t arrays, executor& pool, bool among_members, const Sums& sums, const Join& join,
+                          const Exchange& exchange, const Finish& finish, const Apply& apply) {
     const std::int64_t rows = u.rows.whole + u.rows.tail, unit_bytes = u.images * rows * u.rows.step * 4 * arrays;
-    if (unit_bytes <= 786432 && u.units >= 2 * pool.threads()) {
+    if (!among_members && unit_bytes <= 786432 && u.units >= 2 * pool.threads()) {
         parallel_for(pool, u.units, [&](std::int64_t unit) {
             for (int s = 0; s < u.tree.count; ++s)
                 if (u.samples(s, 1)) sums(unit, s);
+            join(unit, unit + 1);
             finish(unit, unit + 1);
             for (std::int64_t image = 0; image < u.images; ++image) apply(unit, image, 0, rows);
         });
-        return;
+        return {};
     }
-    const std::int64_t group = std::min(u.units, std::max<std::int64_t>(1, 8388608 / std::max<std::int64_t>(1, unit_bytes)));
+    const std::int64_t group = among_members ? u.units : std::min(u.units, std::max<std::int64_t>(1, 8388608 / std::max<std::int64_t>(1, unit_bytes)));
     const std::int64_t band = std::min<std::int64_t>(rows, 1024), bands = (rows + band - 1) / band;
     for (std::int64_t begin = 0; begin < u.units; begin += group) {
         const std::int64_t count = std::min(group, u.units - begin);
@@ -156,13 +165,22 @@ inline void norm_passes(const norm_units& u, std::int64_t arrays, executor& pool
             if (u.samples(s, 1)) sums(begin + t / u.tree.count, s);
         });
         const std::int64_t few = std::max<std::int64_t>(1, 64 / u.width);
-        parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { finish(begin + t * few, begin + std::min(count, (t + 1) * few)); });
+        const auto each = [&](const auto& f) {
+            parallel_for(pool, (count + few - 1) / few, [&](std::int64_t t) { f(begin + t * few, begin + std::min(count, (t + 1) * few)); });
+        };
+        if (among_members) {
+            each(join);
+            GRAFT_TRY(exchange());
+            each(finish);
+        } else
+            each([&](std::int64_t from, std::int64_t to) { join(from, to), finish(from, to); });
         // One image after the other, as they lie in memory.
         parallel_for(pool, u.images * count * bands, [&](std::int64_t t) {
             const std::int64_t first = t % bands * band;
             apply(begin + t / bands % count, t / bands / count, first, std::min(band, rows - first));
         });
     }
+    return {};
 }
 
 // Rows [first, first + count) of an image of a unit.
@@ -180,7 +198,8 @@ GRAFT_INLINE std::int64_t norm_workspace_bytes(isa set, const norm_problem& prob
     return u.units * u.width * (u.slots * 16 + 16);
 }
 
-GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const norm_forward_arrays& a, void* workspace, executor& pool) {
+GRAFT_INLINE status run_batch_norm_training(isa set, const norm_problem& p, const norm_forward_arrays& a, void* workspace, executor& pool,
+                                            communicator* group) {
     const norm_grad_kernels& k = *training_kernels(set).norm_grad;
     const elementwise_kernels& functions = *kernels(set).elementwise;
     const detail::norm_units u(set, p);
@@ -189,22 +208,27 @@ GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const 
     base.low = -std::numeric_limits<float>::infinity(), base.high = -base.low;
     if (p.ep.act == activation::relu) base.low = 0;
     if (p.ep.act == activation::clip) base.low = p.ep.alpha, base.high = p.ep.beta;
-    const double count = static_cast<double>(p.n * p.area), unbiased = count > 1 ? count / (count - 1) : 0;
+    double count = static_cast<double>(p.n * p.area);
+    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
+    double *const means = at.first + slot * at.padded, *const squares = at.second + slot * at.padded;
     const auto sums = [&](std::int64_t unit, int s) {
         std::int64_t images = u.samples(s, 1), step = 0;
         const norm_rows rows = u.of(unit, images, step);
         const std::int64_t to = u.slot(s) * at.padded + unit * u.width;
         k.moments(rows, a.x + u.tree.first(u.images, s) * u.image_step + unit * u.unit_step, images, step, at.first + to, at.second + to);
     };
-    const auto finish = [&](std::int64_t begin, std::int64_t end) {
-        const std::int64_t from = begin * u.width, n = (end - begin) * u.width, last = std::min(end * u.width, u.c);
-        const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t ln, std::int64_t r, std::int64_t rn) {
+    const auto join = [&](std::int64_t begin, std::int64_t end) {
+        const std::int64_t from = begin * u.width, n = (end - begin) * u.width;
+        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t ln, std::int64_t r, std::int64_t rn) {
             const double left = static_cast<double>(ln * p.area), right = static_cast<double>(rn * p.area);
             double *mean = at.first + l * at.padded + from, *square = at.second + l * at.padded + from;
             k.merge(mean, square, left, at.first + r * at.padded + from, at.second + r * at.padded + from, right, n);
         });
-        const double *means = at.first + slot * at.padded, *squares = at.second + slot * at.padded;
-        for (std::int64_t c = from; c < last; ++c) {
+    };
+    const auto exchange = [&] { return ops::join_moments(*group, count, means, squares, p.c); };
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+        const double unbiased = count > 1 ? count / (count - 1) : 0;
+        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
             const double mean = means[c], variance = squares[c] / count, inverse = 1.0 / std::sqrt(variance + p.epsilon);
             const double factor = inverse * static_cast<double>(a.scale[c]);
             const float centre = static_cast<float>(mean);
@@ -230,10 +254,10 @@ GRAFT_INLINE void run_batch_norm_training(isa set, const norm_problem& p, const 
         const std::int64_t stored = r.whole * vector_width(set) + r.tail * r.tail_lanes;
         functions.activation_run(p.ep.act, p.ep.alpha, p.ep.beta, g.y, g.y, stored);
     };
-    detail::norm_passes(u, a.residual ? 3 : 2, pool, sums, finish, apply);
+    return detail::norm_passes(u, a.residual ? 3 : 2, pool, group != nullptr, sums, join, exchange, finish, apply);
 }
 
-GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm_backward_arrays& a, void* workspace, executor& pool) {
+GRAFT_INLINE status run_batch_norm_grad(isa set, const norm_problem& p, const norm_backward_arrays& a, void* workspace, executor& pool, communicator* group) {
     const norm_grad_kernels& k = *training_kernels(set).norm_grad;
     const detail::norm_units u(set, p);
     const detail::norm_scratch at(u, workspace);
@@ -250,16 +274,21 @@ GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm
         g.masked = a.masked ? a.masked + o : nullptr;
         k.sums(rows, g, images, step, at.first + to, at.second + to);
     };
-    const double one = 1.0 / static_cast<double>(p.n * p.area);
-    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+    double count = static_cast<double>(p.n * p.area);
+    const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [](auto...) {});
+    double *const sum = at.first + slot * at.padded, *const product = at.second + slot * at.padded;
+    const auto join = [&](std::int64_t begin, std::int64_t end) {
         const std::int64_t from = begin * u.width, last = std::min(end * u.width, u.c);
-        const std::int64_t slot = detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t, std::int64_t r, std::int64_t) {
+        detail::join_shards(u, 0, u.tree.count, [&](std::int64_t l, std::int64_t, std::int64_t r, std::int64_t) {
             double *left = at.first + l * at.padded, *left_second = at.second + l * at.padded;
             const double *right = at.first + r * at.padded, *right_second = at.second + r * at.padded;
             for (std::int64_t c = from; c < last; ++c) left[c] += right[c], left_second[c] += right_second[c];
         });
-        const double *sum = at.first + slot * at.padded, *product = at.second + slot * at.padded;
-        for (std::int64_t c = from; c < last; ++c) {
+    };
+    const auto exchange = [&] { return ops::join_sums(*group, count, sum, product, p.c); };
+    const auto finish = [&](std::int64_t begin, std::int64_t end) {
+        const double one = 1.0 / count;
+        for (std::int64_t c = begin * u.width, last = std::min(end * u.width, u.c); c < last; ++c) {
             const double inverse = static_cast<double>(a.saved_inverse[c]), factor = inverse * static_cast<double>(a.scale[c]);
             if (a.dbias) a.dbias[c] = static_cast<float>(sum[c]);
             if (a.dscale) a.dscale[c] = static_cast<float>(product[c] * inverse);
@@ -281,7 +310,7 @@ GRAFT_INLINE void run_batch_norm_grad(isa set, const norm_problem& p, const norm
         k.gradient(r, g);
     };
     const std::int64_t arrays = 2 + (base.mask != gradient_mask::none ? 1 : 0) + (a.masked ? 1 : 0);
-    detail::norm_passes(u, arrays, pool, sums, finish, apply);
+    return detail::norm_passes(u, arrays, pool, group != nullptr, sums, join, exchange, finish, apply);
 }
 
 }  // namespace cpu

@@ -45,9 +45,9 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
 }
 inline void run_batch_norm_training_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    run_batch_norm_training(c.level, c.parameters<norm_problem>(),
-                            {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)}, c.workspace,
-                            c.pool);
+    c.failed = run_batch_norm_training(c.level, c.parameters<norm_problem>(),
+                                       {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3), out(4)},
+                                       c.workspace, c.pool, c.group);
 }
 
 inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& choice) {
@@ -66,8 +66,9 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
 }
 inline void run_batch_norm_grad_kernel(const kernel_call& c) {
     const auto out = [&](int i) { return i < c.outputs ? c.output(i) : nullptr; };
-    run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
-                        {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace, c.pool);
+    c.failed = run_batch_norm_grad(c.level, c.parameters<norm_problem>(),
+                                   {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4), c.input(5), out(0), out(1), out(2), out(3)}, c.workspace,
+                                   c.pool, c.group);
 }
 
 inline kernel_rows norm_grad_kernel_rows() {

@@ -1,0 +1,207 @@
+// Members of a run that are threads of one process: they read and write each other's memory.
+#pragma once
+
+#include "../core/communicator.hpp"
+
+#include <memory>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The members of a group of `size` threads, by rank; each is for one thread at a time. A member that waits longer than `timeout_seconds` for the
+/// others gives up for all of them with dist.timeout. The group lives as long as one of its members.
+std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double timeout_seconds = 60);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../core/thread_pool.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the members share: where each of them is, and what it brought.
+class thread_meeting {
+public:
+    enum class call : std::uint8_t { all_gather, broadcast, all_reduce, reduce_scatter, barrier };
+    struct place {
+        alignas(64) call what = call::barrier;
+        std::int64_t size = 0;  // bytes or elements
+        const void* in = nullptr;
+        const reduction* arrays = nullptr;
+        std::uint64_t came = 0;  // how often
+    };
+
+    thread_meeting(int size, double seconds) : places_(static_cast<std::size_t>(size)), seconds_(seconds) {}
+
+    int size() const noexcept { return static_cast<int>(places_.size()); }
+    place& at(int rank) noexcept { return places_[static_cast<std::size_t>(rank)]; }
+
+    // Returns when everybody is here. What members wrote before it is seen by all behind it.
+    status meet(int rank) {
+        const std::uint64_t now = round_.load();
+        if (broken_.load()) return failure();
+        at(rank).came = now + 1;
+        if (arrived_.fetch_add(1) + 1 == size()) {
+            arrived_.store(0);
+            {
+                const std::lock_guard<std::mutex> guard(lock_);
+                round_.fetch_add(1);
+            }
+            changed_.notify_all();
+            return {};
+        }
+        for (int spins = 0; spins < 4000; ++spins) {
+            if (round_.load(std::memory_order_acquire) != now) return {};
+            relax();
+        }
+        std::unique_lock<std::mutex> guard(lock_);
+        const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
+        const bool met = changed_.wait_until(guard, until, [&] { return round_.load() != now || broken_.load(); });
+        if (round_.load() != now) return {};
+        if (!met) {
+            std::string missing;
+            for (int r = 0; r < size(); ++r)
+                if (at(r).came != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+            if (!broken_.load())
+                failed_.reset(new status(fail(errc::dist_timeout, "member " + std::to_string(rank),
+                                              "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds")));
+            broken_.store(true);
+            guard.unlock();
+            changed_.notify_all();
+        } else
+            guard.unlock();
+        return failure();
+    }
+    // All here, and all for the same.
+    status meet_for(int rank, call what, std::int64_t size) {
+        at(rank).what = what, at(rank).size = size;
+        GRAFT_TRY(meet(rank));
+        for (int r = 0; r < this->size(); ++r)
+            if (at(r).what != what || at(r).size != size)
+                return fail(errc::dist_mismatch, "member " + std::to_string(rank),
+                            "it asks for " + std::to_string(size) + " of one call, and member " + std::to_string(r) + " for " + std::to_string(at(r).size) +
+                                (at(r).what == what ? "" : " of another"));
+        return {};
+    }
+    void leave(int rank, const error& why) noexcept {
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            if (broken_.load()) return;
+            auto said = or_out_of_memory<status>("group", [&]() -> status {
+                return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what());
+            });
+            failed_.reset(new status(std::move(said)));
+            broken_.store(true);
+        }
+        changed_.notify_all();
+    }
+    // For another run of the same threads, none of which is in a call.
+    void mend() noexcept {
+        broken_.store(false);
+        arrived_.store(0);
+        failed_.reset();
+    }
+
+private:
+    status failure() {
+        const std::lock_guard<std::mutex> guard(lock_);
+        return failed_ && !failed_->ok() ? status(failed_->error()) : status(error(errc::dist_peer_lost, "group", "it is over"));
+    }
+    std::vector<place> places_;
+    double seconds_;
+    std::atomic<std::uint64_t> round_{0};
+    std::atomic<int> arrived_{0};
+    std::atomic<bool> broken_{false};
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::unique_ptr<status> failed_;
+};
+
+class thread_member final : public communicator {
+public:
+    thread_member(std::shared_ptr<thread_meeting> all, int rank) : all_(std::move(all)), rank_(rank) {}
+
+    inline int rank() const noexcept override { return rank_; }
+    inline int size() const noexcept override { return all_->size(); }
+    inline const char* name() const noexcept override { return "threads"; }
+
+    inline status all_gather(const void* own, std::size_t bytes, void* all) override {
+        all_->at(rank_).in = own;
+        GRAFT_TRY(all_->meet_for(rank_, call::all_gather, static_cast<std::int64_t>(bytes)));
+        for (int r = 0; r < size() && bytes; ++r) std::memcpy(static_cast<std::byte*>(all) + static_cast<std::size_t>(r) * bytes, all_->at(r).in, bytes);
+        return all_->meet(rank_);
+    }
+    inline status broadcast(void* data, std::size_t bytes, int from) override {
+        all_->at(rank_).in = data;
+        GRAFT_TRY(all_->meet_for(rank_, call::broadcast, static_cast<std::int64_t>(bytes)));
+        if (rank_ != from && bytes) std::memcpy(data, all_->at(from).in, bytes);
+        return all_->meet(rank_);
+    }
+    // Each adds its part of the elements, for everybody.
+    inline status all_reduce(const reduction& arrays) override {
+        const std::int64_t count = arrays.elements();
+        all_->at(rank_).arrays = &arrays;
+        GRAFT_TRY(all_->meet_for(rank_, call::all_reduce, count));
+        const std::int64_t first = first_of(count, rank_, size()), last = first_of(count, rank_ + 1, size());
+        std::int64_t begin = 0;  // of the array, among all elements
+        for (int i = 0; i < arrays.arrays; begin += arrays.counts[i++]) {
+            const std::int64_t from = std::max(first, begin) - begin, n = std::min(last, begin + arrays.counts[i]) - begin - from;
+            if (n > 0) add(i, from, n);
+        }
+        return all_->meet(rank_);
+    }
+    inline status reduce_scatter(float* data, std::int64_t count) override {
+        all_->at(rank_).in = data;
+        GRAFT_TRY(all_->meet_for(rank_, call::reduce_scatter, count));
+        const std::int64_t first = first_of(count, rank_, size()), n = first_of(count, rank_ + 1, size()) - first;
+        for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = static_cast<const float*>(all_->at(r).in) + first;
+        sum_members(parts_.data(), size(), n, data + first);
+        return all_->meet(rank_);
+    }
+    inline status barrier() override { return all_->meet_for(rank_, call::barrier, 0); }
+    inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
+
+    thread_meeting& meeting() noexcept { return *all_; }
+
+private:
+    using call = thread_meeting::call;
+
+    void add(int array, std::int64_t from, std::int64_t n) {
+        for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = all_->at(r).arrays->in[array] + from;
+        // In pieces that are still in the first cache when they are copied to the others.
+        constexpr std::int64_t piece = 2048;
+        for (std::int64_t at = 0; at < n; at += piece) {
+            const std::int64_t some = std::min(piece, n - at);
+            float* own = all_->at(rank_).arrays->out[array] + from + at;
+            sum_members(parts_.data(), size(), some, own);
+            for (int r = 0; r < size(); ++r) {
+                if (r != rank_) std::memcpy(all_->at(r).arrays->out[array] + from + at, own, static_cast<std::size_t>(some) * sizeof(float));
+                parts_[static_cast<std::size_t>(r)] += some;
+            }
+        }
+    }
+
+    std::shared_ptr<thread_meeting> all_;
+    int rank_;
+    std::vector<const float*> parts_ = std::vector<const float*>(static_cast<std::size_t>(all_->size()));
+};
+
+}  // namespace detail
+
+GRAFT_INLINE std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double timeout_seconds) {
+    const auto all = std::make_shared<detail::thread_meeting>(size, timeout_seconds);
+    std::vector<std::shared_ptr<communicator>> members;
+    for (int r = 0; r < size; ++r) members.push_back(std::make_shared<detail::thread_member>(all, r));
+    return members;
+}
+
+GRAFT_END_NAMESPACE
+#endif

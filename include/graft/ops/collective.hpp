@@ -1,0 +1,98 @@
+// What several members of a run compute together: sums over all of them, as nodes of a training step.
+#pragma once
+
+#include "../core/communicator.hpp"
+#include "common.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
+// member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
+inline status all_reduce_infer(infer_context& c) {
+    if (c.inputs != c.outputs) return c.fail(errc::op_attribute, "there have to be as many outputs as inputs, and there are %d and %d", c.outputs, c.inputs);
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "sums over the members of a run are taken of float32 alone");
+        GRAFT_TRY(c.set(i, c.in[i].type, c.in[i].extents));
+    }
+    return {};
+}
+inline status all_reduce_run(run_context& c) {
+    std::vector<const float*> in;
+    std::vector<float*> out;
+    std::vector<std::int64_t> counts;
+    for (int i = 0; i < c.inputs; ++i) {
+        in.push_back(c.in[i].as<const float>());
+        out.push_back(c.out[i].as<float>());
+        counts.push_back(c.in[i].elements());
+    }
+    std::vector<float> zeros;
+    if (c.group && c.group->idle()) {
+        zeros.resize(static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end())));
+        std::fill(in.begin(), in.end(), zeros.data());
+    }
+    if (c.group) return c.group->all_reduce({in.data(), out.data(), counts.data(), c.inputs});
+    for (int i = 0; i < c.inputs; ++i)
+        if (const auto n = static_cast<std::size_t>(counts[static_cast<std::size_t>(i)])) std::memcpy(c.out[i].data, c.in[i].data, n * sizeof(float));
+    return {};
+}
+
+/// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
+/// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
+template <class Join>
+inline status join_channels(communicator& group, double& count, double* first, double* second, std::int64_t channels, const Join& join) {
+    const std::size_t n = static_cast<std::size_t>(channels), each = 1 + 2 * n;
+    std::vector<double> own(each), all(each * static_cast<std::size_t>(group.size()));
+    own[0] = group.idle() ? 0 : count;
+    if (own[0] > 0) {
+        std::memcpy(own.data() + 1, first, n * sizeof(double));
+        std::memcpy(own.data() + 1 + n, second, n * sizeof(double));
+    }
+    GRAFT_TRY(group.all_gather(own.data(), each * sizeof(double), all.data()));
+    const auto leaf = [&](int member) { return all.data() + static_cast<std::size_t>(member) * each; };
+    const auto joined = [&](double* a, double* b) {
+        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
+        join(a, b);
+        return a;
+    };
+    const double* total = join_members<double*>(0, group.size(), leaf, joined);
+    count = total[0];
+    std::memcpy(first, total + 1, n * sizeof(double));
+    std::memcpy(second, total + 1 + n, n * sizeof(double));
+    return {};
+}
+/// Means and squared distances from them (Chan, Golub, LeVeque 1979).
+inline status join_moments(communicator& group, double& count, double* mean, double* square, std::int64_t channels) {
+    const std::size_t n = static_cast<std::size_t>(channels);
+    return join_channels(group, count, mean, square, channels, [n](double* a, const double* b) {
+        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
+        for (std::size_t i = 1; i <= n; ++i) {
+            const double apart = b[i] - a[i];
+            a[i] += apart * share;
+            a[n + i] += b[n + i] + apart * apart * both;
+        }
+        a[0] += b[0];
+    });
+}
+/// Two sums.
+inline status join_sums(communicator& group, double& count, double* first, double* second, std::int64_t channels) {
+    const std::size_t each = 1 + 2 * static_cast<std::size_t>(channels);
+    return join_channels(group, count, first, second, channels, [each](double* a, const double* b) {
+        for (std::size_t i = 0; i < each; ++i) a[i] += b[i];
+    });
+}
+
+inline op_table collective_ops() {
+    static constexpr op_row rows[] = {
+        own("AllReduce").inputs_from(1).outputs_from(1).functions(all_reduce_infer, all_reduce_run).made_once_from(0).problems("f32[7]; f32[3,4]; f32[0,2]"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return rows;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE

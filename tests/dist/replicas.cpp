@@ -1,0 +1,69 @@
+// Training steps spread over replicas in one process: the bits of a step that is not spread.
+#include "../train/small_steps.hpp"
+
+#include <graft/dist.hpp>
+
+namespace {
+
+using small_steps::architecture;
+using small_steps::trained;
+
+// Steps over batches of these sizes; empty where one failed.
+std::string bits_after(const graft::graph& g, graft::step_options o, int replicas, const std::vector<std::int64_t>& batches) {
+    graft::replica_options how;
+    how.replicas = replicas;
+    if (replicas) o.replicas = graft::make_replicas(how);
+    trained t(g, o);
+    for (std::size_t i = 0; i < batches.size(); ++i) {
+        t.run(static_cast<std::int64_t>(i), batches[i], 2);
+        REQUIRE_MESSAGE(t.last.ok(), t.error());
+    }
+    return t.bits();
+}
+void check_equal(const graft::graph& g, const graft::step_options& o, const std::vector<std::int64_t>& batches) {
+    const std::string alone = bits_after(g, o, 0, batches);
+    for (int replicas : {1, 2, 3, 4, 8}) {
+        if (replicas > o.shards) continue;
+        INFO(replicas << " replicas");
+        CHECK(bits_after(g, o, replicas, batches) == alone);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("replicas give the bits of one, whatever the batch is cut into") {
+    const std::vector<std::int64_t> ragged{16, 11, 5, 1, 16};
+    graft::step_options o;
+    SUBCASE("convolutions") { check_equal(architecture("lenet", 28), o, ragged); }
+    SUBCASE("batch normalisation over all of them") {
+        o.exact = true;
+        check_equal(architecture("resnet20", 32), o, ragged);
+    }
+    SUBCASE("depthwise convolutions, clip") { check_equal(architecture("mobilenet_v2", 32), o, {8, 3, 1}); }
+    SUBCASE("group normalisation and dropout") { check_equal(small_steps::group_norm_dropout(), o, ragged); }
+    SUBCASE("more shards, clipping of gradients, averaged weights") {
+        o.shards = 32;
+        o.optimizer.clip_norm = 0.5f;
+        o.optimizer.ema_decay = 0.9;
+        check_equal(small_steps::group_norm_dropout(), o, {40, 7});
+    }
+    SUBCASE("batches in parts") {
+        o.micro_batches = 1;
+        const std::string alone = bits_after(small_steps::group_norm_dropout(), o, 0, ragged);
+        o.micro_batches = 2;
+        o.recompute = true;
+        for (int replicas : {2, 4}) CHECK(bits_after(small_steps::group_norm_dropout(), o, replicas, ragged) == alone);
+    }
+}
+
+TEST_CASE("replicas that are too many are refused") {
+    graft::step_options o;
+    graft::replica_options how;
+    how.replicas = 16;
+    o.replicas = graft::make_replicas(how);
+    const graft::graph g = architecture("lenet", 28);
+    const auto made = graft::training_step::make(g, graft::logits_of(g), graft::parameters_of(g), o);
+    REQUIRE(!made.ok());
+    CHECK(made.error().code() == graft::errc::usage);
+    CHECK(std::string(made.error().what()).find("--shards") != std::string::npos);
+}
