@@ -42,6 +42,10 @@ install_missing() {
             command -v em++ >/dev/null || missing="$missing emscripten"
             [ -d /usr/share/nodejs/acorn ] || missing="$missing node-acorn"
             ;;
+        mpi)
+            command -v mpicxx.openmpi >/dev/null || missing="$missing openmpi-bin libopenmpi-dev"
+            command -v mpicxx.mpich >/dev/null || missing="$missing mpich libmpich-dev"
+            ;;
         debootstrap) command -v debootstrap >/dev/null || missing="$missing debootstrap" ;;
         esac
     done

@@ -220,6 +220,8 @@ action declare(option_list& list) {
     list.add("MODEL", o->model, "The model");
     list.add("--train", o->train, "A training step instead of a run: full, or head for the last layer alone", "SCOPE").one_of({"full", "head"});
     list.add("--arch", o->arch, "lenet, resnet20 or mobilenet_v2 in place of MODEL", "NAME").architecture().needs("--train").excludes("MODEL");
+    list.add("--shards", o->shards, "Of --train: parts of the fixed tree of sums", "S").one_of_numbers({1, 2, 4, 8, 16, 32, 64, 128, 256});
+    declare_spread(list, o->spread);
     list.add("--batch", o->batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)", "B").batch();
     list.add("--rounds", o->rounds, "Timed runs, after a warm-up", "R").within(1, 10000000).shows_default();
     return [o](const common_options& common) -> graft::result<int> {

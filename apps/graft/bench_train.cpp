@@ -112,6 +112,8 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.seed = common.seed;
     GRAFT_TRY_ASSIGN(how.on, open_device(common));
     how.loss_scaling = how.on && common.precision == "float16";
+    how.shards = options.shards;
+    GRAFT_TRY(spread(options.spread, nullptr, how));
     found_batch found;
     if (options.batch == batch_auto) {
         GRAFT_TRY_ASSIGN(found, find_training_batch(common, net, how, most_samples, 0));
@@ -163,6 +165,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
                     {"device", device_name(how.on)},
                     {"threads", threads},
                     {"batch", batch},
+                    {"replicas", std::max(1, options.spread.replicas)},
                     {"macs", nullptr},
                     {"inputs", {{"input", shape_json(net.batch)}}}};
         if (cost > 0) object["deterministic_cost"] = cost;

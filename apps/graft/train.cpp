@@ -318,13 +318,19 @@ graft::status check_folder(const training_options& o) {
     return {};
 }
 
-graft::result<int> train(const common_options& common, const training_options& options) {
+graft::result<int> train_once(const common_options& common, const training_options& options) {
     graft::trainer_options with;
     if (options.out.empty() && !options.find_lr)
         return graft::fail(graft::errc::usage, options.from_scratch ? "train" : "finetune", "--out is required: the folder for what is written");
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
-    if (!options.find_lr) GRAFT_TRY(check_folder(options));
+    std::shared_ptr<graft::communicator> group;
+    GRAFT_TRY_ASSIGN(group, join_world(options.spread.timeout));
+    const bool leads = !group || group->rank() == 0;
+    if (group && (options.find_lr || options.batch == batch_auto))
+        return graft::fail(graft::errc::usage, options.find_lr ? "--find-lr" : "--batch", "what is measured differs between processes: start one");
+    if (!options.find_lr && leads) GRAFT_TRY(check_folder(options));
     GRAFT_TRY_ASSIGN(with.step.on, open_device(common));
+    GRAFT_TRY(spread(options.spread, group, with.step));
     with.step.strict_placement = common.strict_placement;
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;
@@ -359,6 +365,7 @@ graft::result<int> train(const common_options& common, const training_options& o
     GRAFT_TRY_ASSIGN(found, graft::train(std::move(network), data, with, watch));
     const int signal = watch.release();
     watch.clear();
+    if (!leads) return found.stopped ? exit_stopped + signal : exit_done;
     if (with.cache && !with.cache->trouble().empty()) watch.on_warning(with.cache->trouble());
     if (found.stopped) {
         if (common.json)
@@ -373,6 +380,18 @@ graft::result<int> train(const common_options& common, const training_options& o
     else
         print_result(common, with, found);
     return exit_done;
+}
+
+// Behind an error no process waits for another any more.
+graft::result<int> train(common_options common, const training_options& options) {
+    common.quiet |= is_follower();
+    graft::result<int> done = train_once(common, options);
+    if (!done.ok()) {
+        const int code = report(done.error());
+        end_world(code);
+        return code;
+    }
+    return done;
 }
 
 // Declares either verb.

@@ -3,6 +3,7 @@
 
 #include "progress.hpp"
 #include "verb.hpp"
+#include "world.hpp"
 
 #include <graft/core/directory.hpp>
 #include <graft/train.hpp>
@@ -23,6 +24,7 @@ struct training_options {
     std::vector<std::string> rates;  ///< REGEX=FACTOR
     std::string batch_norm = with.step.batch_norm ? "train" : "frozen", augment, preprocess, max_ram, cache;
     bool strict = false, allow_empty = false, find_lr = false;
+    spread_options spread;
 };
 
 /// Declares the options of finetune, or of train where they say `from_scratch`.
@@ -71,6 +73,8 @@ struct bench_options {
     std::string model;
     int batch = 0, rounds = 20;  ///< batch 0: as the model has it
     std::string train, arch;     ///< train: "full", "head", or "" for a run
+    int shards = 8;              ///< of training
+    spread_options spread;       ///< of training
 };
 /// Training steps instead of runs, for `bench --train`.
 graft::result<int> bench_training(const common_options& common, const bench_options& options);

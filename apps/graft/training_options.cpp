@@ -147,6 +147,7 @@ void declare_training(option_list& list, training_options& o) {
     list.add("--strict", o.strict, "Stop at the first unreadable picture");
     list.add("--allow-empty", o.allow_empty, "Take classes without pictures");
     declare_group(list, o, "Run");
+    declare_spread(list, o.spread);
 
     list.of("--batch").batch();
     list.of("--rate").repeatable();

@@ -203,26 +203,31 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
-    if (files_.wanted()) {
+    if (files_.wanted() || members_.several()) {
         GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
         GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
     }
+    GRAFT_TRY(members_.agree(settings()));
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
+    if (found.found) {
+        checkpoint_verified_ = !found.previous;
+        good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
+        if (found.previous) observer_.on_warning(found.note);
+        status same = compare_settings(found.contents.settings, settings());
+        if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
+            return fail(errc::resume_mismatch, same.error().where(),
+                        "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring "
+                        "those back, or train into another folder");
+        GRAFT_TRY(std::move(same));
+    }
+    GRAFT_TRY(members_.share(found.found));
     if (!found.found) {
         if (files_.wanted()) GRAFT_TRY(remove_run(o_.out));
         return files_.open(-1, wall_time());
     }
+    GRAFT_TRY(members_.share(found.contents.state));
     const checkpoint& c = found.contents;
-    checkpoint_verified_ = !found.previous;
-    good_checkpoint_ = found.previous ? previous_checkpoint(files_.checkpoint()) : files_.checkpoint();
-    if (found.previous) observer_.on_warning(found.note);
-    status same = compare_settings(c.settings, settings());
-    if (!same.ok() && (same.error().where() == "training pictures" || same.error().where() == "validation pictures"))
-        return fail(errc::resume_mismatch, same.error().where(),
-                    "files of the same names are not what they were when the checkpoint was made (by their sizes and samples of their contents): bring those "
-                    "back, or train into another folder");
-    GRAFT_TRY(std::move(same));
     state_parts parts(c);
     loss_scale scaling;
     GRAFT_TRY(visit_state(parts, scaling));
@@ -230,12 +235,14 @@ inline status training_run::resume() {
     count_bad({}, bad_training_);
     GRAFT_TRY(unfreeze());
     for (training_state& s : step_.state()) {
+        if (!members_.leads()) break;  // it comes from the first
         const tensor* from = c.find(s.name);
         if (!from || from->shape() != s.value.shape() || from->type() != s.value.type())
             return fail(errc::resume_mismatch, files_.checkpoint(),
                         "it has no '" + s.name + "' of the shape " + text(s.value.shape()) + ": it is of another network or of other settings");
         if (s.value.bytes()) std::memcpy(s.value.raw(), from->raw(), s.value.bytes());
     }
+    GRAFT_TRY(members_.share(step_.state()));
     step_.state_changed();
     step_.scaling() = scaling;
     return files_.open(position_.step, wall_time());

@@ -4,7 +4,9 @@
 #include "../data/batches_ahead.hpp"
 #include "../data/splits.hpp"
 #include "batch_source.hpp"
+#include "batch_parts.hpp"
 #include "defaults.hpp"
+#include "members.hpp"
 #include "trainer.hpp"
 #include "training_files.hpp"
 
@@ -24,20 +26,26 @@ class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
         : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads),
-          files_(options.out) {}
+          members_(options.step.group), files_(members_.leads() ? options.out : std::string()) {}
 
     result<training_result> run() {
+        status done = run_all();
+        if (done.ok()) return std::move(result_);
+        members_.leave(done.error());
+        return done;
+    }
+
+private:
+    status run_all() {
         if (files_.wanted()) GRAFT_TRY(check_out(o_.out, o_.resume, o_.overwrite));
         GRAFT_TRY(prepare());
         GRAFT_TRY(resume());
         began_ = seconds_now();
         last_checkpoint_ = began_;
         while (position_.epoch < o_.epochs && !stopped_ && !result_.stopped) GRAFT_TRY(run_epoch());
-        GRAFT_TRY(finish());
-        return std::move(result_);
+        return finish();
     }
 
-private:
     // Everything that a checkpoint has to hold beside the tensors.
     struct place {
         std::int64_t epoch = 0, batch = 0, step = 0;
@@ -159,12 +167,18 @@ private:
             GRAFT_TRY_ASSIGN(samples, sample_maker::make(data_.training, loading(true).sample));
             batch_shape_ = samples.batch_shape(std::min(o_.batch, data_.training.size()));
         }
+        shape own = batch_shape_;
+        own[0] = std::max<std::int64_t>(1, members_.end(own[0], s.shards) - members_.begin(own[0], s.shards));
+        const int members = s.replicas ? s.replicas->members() : s.group ? s.group->size() : 1;
+        const std::int64_t most_parts = std::min<std::int64_t>(member_shards::least(members, s.shards), batch_shape_[0] / members);
         for (;;) {
             training_step made;
             step_memory m;
             GRAFT_TRY_ASSIGN(made, training_step::make(g, network_.logits, parameters, s));
-            GRAFT_TRY_ASSIGN(m, made.prepare(batch_shape_, pool_));
-            if (o_.max_ram <= 0 || m.total() <= o_.max_ram) {
+            GRAFT_TRY_ASSIGN(m, made.prepare(own, pool_));
+            std::int64_t needed = m.total();
+            GRAFT_TRY(members_.largest(needed));
+            if (o_.max_ram <= 0 || needed <= o_.max_ram) {
                 if (result_.memory.total() == 0) {
                     result_.memory = m;
                     observer_.on_start(m, count_learning(parameters));
@@ -173,11 +187,11 @@ private:
             }
             if (!s.recompute)
                 s.recompute = true;
-            else if (s.fixed_batch == 0 && s.micro_batches < s.shards && s.micro_batches * 2 <= batch_shape_[0])
+            else if (s.fixed_batch == 0 && s.micro_batches * 2 <= most_parts)
                 s.micro_batches *= 2;
             else
                 return fail(errc::memory_budget, "--max-ram",
-                            "a step needs " + std::to_string(m.total()) + " bytes at least, and may take " + std::to_string(o_.max_ram) +
+                            "a step needs " + std::to_string(needed) + " bytes at least, and may take " + std::to_string(o_.max_ram) +
                                 ": take a smaller --batch, or freeze more");
         }
     }
@@ -207,9 +221,15 @@ private:
             const batch& b = batches.current();
             count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate));
+            run_members::news news;
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate, news.correct));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
+            news.step = position_.step;
+            news.save = now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0);
+            news.stop = stop_asked_;
+            GRAFT_TRY(members_.exchange(news));
+            position_.correct += news.correct;
             trainer_progress p;
             p.epoch = position_.epoch, p.epochs = o_.epochs, p.step = position_.batch, p.steps = steps_per_epoch();
             p.loss = position_.weight_sum > 0 ? position_.loss_sum / position_.weight_sum : 0;
@@ -220,12 +240,14 @@ private:
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
             p.head_alone = head_alone_;
-            if (observer_.on_step(p) == training_verdict::stop) {
+            stop_asked_ = observer_.on_step(p) == training_verdict::stop;
+            // Among several members all stop behind the same step, the next one.
+            if (members_.several() ? news.stop != 0 : stop_asked_) {
                 count_work();
                 result_.stopped = true;
                 return save();
             }
-            if (now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0)) GRAFT_TRY(save());
+            if (news.save) GRAFT_TRY(save());
         }
         epoch_record r;
         r.epoch = position_.epoch;
@@ -241,7 +263,7 @@ private:
         return end_epoch(r);
     }
 
-    status run_step(const batch& b, const tensor* next, double& rate) {
+    status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
         double weight = 0;
@@ -256,10 +278,18 @@ private:
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
         tensor teacher;
         if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
+        const std::int64_t first = members_.begin(n, o_.step.shards), last = members_.end(n, o_.step.shards);
+        tensor inputs, targets, answers;  // of this member's samples
+        if (members_.several()) {
+            inputs = samples_of(b.inputs, first, last), targets = samples_of(targets_, first, last);
+            if (teacher_) answers = samples_of(teacher, first, last);
+            next = nullptr;
+        }
         step_input in;
-        in.inputs = &b.inputs;
-        in.targets = &targets_;
-        in.teacher = teacher_ ? &teacher : nullptr;
+        in.inputs = members_.several() ? &inputs : &b.inputs;
+        in.targets = members_.several() ? &targets : &targets_;
+        in.teacher = !teacher_ ? nullptr : members_.several() ? &answers : &teacher;
+        in.first = first, in.samples = n;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
         in.step = position_.step;
@@ -270,8 +300,8 @@ private:
         position_.loss_sum += step_.loss() * weight;
         position_.weight_sum += weight;
         const float* logits = step_.logits().data<float>();
-        for (std::int64_t i = 0; i < n; ++i)
-            position_.correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(i)];
+        for (std::int64_t i = 0; i < last - first; ++i)
+            correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(first + i)];
         position_.seen += n;
         return {};
     }
@@ -327,7 +357,11 @@ private:
         GRAFT_TRY(unfreeze());
         GRAFT_TRY(log_epoch(r));
         GRAFT_TRY(save());
-        result_.stopped = observer_.on_epoch(r) == training_verdict::stop && position_.epoch < o_.epochs && !stopped_;
+        run_members::news news;
+        news.step = position_.step;
+        news.stop = stop_asked_ || observer_.on_epoch(r) == training_verdict::stop;
+        GRAFT_TRY(members_.exchange(news));
+        result_.stopped = news.stop && position_.epoch < o_.epochs && !stopped_;
         return {};
     }
 
@@ -396,6 +430,7 @@ private:
     const trainer_options o_;
     training_observer& observer_;
     pool_executor pool_;
+    run_members members_;
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
@@ -404,6 +439,7 @@ private:
     std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
+    bool stop_asked_ = false;  // by this member's observer
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;
     cached_features validation_features_;

@@ -1,0 +1,29 @@
+// The processes that were started together, by mpirun and its like, and what they mean to a run of training.
+#pragma once
+
+#include "program.hpp"
+
+#include <memory>
+
+namespace program {
+
+/// How a run is spread: over the processes that were started together, and over replicas in this one.
+struct spread_options {
+    int replicas = 0;     ///< 0: as it was without
+    double timeout = 60;  ///< seconds that one waits for another
+};
+
+/// Joins the processes that were started with this one; null where it is alone. Errors: dist.no_mpi (this build has no MPI, or nothing that it knows started
+/// them), dist.*.
+graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout);
+/// Whether this process is one of several, and not the first: who says nothing but its own errors.
+bool is_follower();
+/// Ends this process and those that wait for it, behind an error; returns where it is alone.
+void end_world(int code) noexcept;
+
+/// Spreads steps by the options and the world: into `step`. Errors: usage, device.unavailable.
+graft::status spread(const spread_options& options, std::shared_ptr<graft::communicator> group, graft::step_options& step);
+/// Adds --replicas and --timeout.
+void declare_spread(class option_list& list, spread_options& options);
+
+}  // namespace program
