@@ -78,8 +78,8 @@ void declare_spread(option_list& list, spread_options& o) {
 
 graft::status spread(const spread_options& o, std::shared_ptr<graft::communicator> group, graft::step_options& step) {
     if (group && o.replicas > 1)
-        return graft::fail(graft::errc::usage, "--replicas", "it spreads a batch inside of one process, and there are " + std::to_string(group->size()) +
-                                                                 ": start more processes instead");
+        return graft::fail(graft::errc::usage, "--replicas",
+                           "it spreads a batch inside of one process, and there are " + std::to_string(group->size()) + ": start more processes instead");
     if (step.on && (group || o.replicas > 1))
         return graft::fail(graft::errc::device_unavailable, device_name(step.on), "batches are spread over CPUs alone so far: --device cpu");
     if (o.replicas > 1) {

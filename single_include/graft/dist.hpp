@@ -142,9 +142,8 @@ public:
         {
             const std::lock_guard<std::mutex> guard(lock_);
             if (broken_.load()) return;
-            auto said = or_out_of_memory<status>("group", [&]() -> status {
-                return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what());
-            });
+            auto said = or_out_of_memory<status>(
+                "group", [&]() -> status { return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what()); });
             failed_.reset(new status(std::move(said)));
             broken_.store(true);
         }
@@ -472,7 +471,8 @@ public:
     inline result<std::unique_ptr<step_engine>> make(graph network, value_id logits, std::vector<parameter> parameters, const step_options& options) override {
         if (how_.replicas < 1 || how_.replicas > options.shards)
             return fail(errc::usage, "replicas",
-                        std::to_string(how_.replicas) + " replicas cannot share " + std::to_string(options.shards) + " shards: --shards has to be as many at least");
+                        std::to_string(how_.replicas) + " replicas cannot share " + std::to_string(options.shards) +
+                            " shards: --shards has to be as many at least");
         auto made = std::make_unique<replicated_step>(how_, options.shards);
         GRAFT_TRY(made->make(network, logits, parameters, options));
         return std::unique_ptr<step_engine>(std::move(made));

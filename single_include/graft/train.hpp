@@ -4480,6 +4480,9 @@ struct loader_options {
     /// data.too_many_bad, which says what share there is. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;
     bool strict = false;
+    /// Of a run of several members, which each have their samples of every batch (member_shards): only those of member `member` are made, and rows of
+    /// others are not written; labels and indices are those of the whole batch. Where batches are mixed all are made.
+    int member = 0, members = 1, shards = 1;
     /// Makes `batch::teacher_inputs` too: crops, flips and all else are drawn once for both. Erasing leaves out what is not float32, and mixing
     /// is refused there.
     std::optional<teacher_view> teacher;
@@ -4512,6 +4515,9 @@ public:
     /// The next batch, waited for if need be; `out` may hold the one before, whose memory is used again if nobody else holds it.
     /// Errors: usage (none is left, or no epoch was started), data.too_many_bad, memory.oom; with `strict` those of the sample.
     status next(batch& out);
+    /// The batch that `next` gave last, with all of its samples, for a loader of one member: where another member has found a bad sample, as what is left out
+    /// moves the others. Errors: those of `next`.
+    status whole(batch& out);
     /// Ends the threads; `start` begins anew.
     void stop();
 
@@ -4618,11 +4624,32 @@ public:
         return judge(out);
     }
 
+    status whole(batch& out) {
+        const std::int64_t own_bad = static_cast<std::int64_t>(out.bad.size());
+        slot s;
+        s.first = out.number * options_.batch_size;
+        s.count = std::min(options_.batch_size, data_.size() - s.first);
+        s.end = s.count;
+        {
+            std::lock_guard<std::mutex> lock(lock_);  // of the spare memory
+            give_back(out.inputs);
+            GRAFT_TRY(open_at(s, out.number));
+        }
+        pool_executor pool(workers_);
+        parallel_for(pool, s.count,
+                     [&](std::int64_t i) { s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); }); });
+        GRAFT_TRY(close(s));
+        out = std::move(s.made);
+        bad_ -= own_bad;
+        return judge(out);
+    }
+
 private:
     struct slot {
         batch made;  // `inputs` is as long as a full batch until it is closed
         std::vector<status> outcome;
         std::int64_t first = 0, count = 0, left = 0;
+        std::int64_t begin = 0, end = 0;  // of the samples that are made
         status failed;
         bool finished = false;
     };
@@ -4649,8 +4676,19 @@ private:
         s.first = next_batch_ * options_.batch_size;
         s.count = std::min(options_.batch_size, data_.size() - s.first);
         s.left = s.count;
+        own_part(s);
+        return open_at(s, next_batch_);
+    }
+    // The samples of this member; all, where each may be mixed with another's.
+    void own_part(slot& s) const {
+        s.begin = 0, s.end = s.count;
+        if (options_.members <= 1 || options_.sample.augment.mixup > 0 || options_.sample.augment.cutmix > 0) return;
+        const member_shards share = member_shards::of(options_.member, options_.members, options_.shards);
+        s.begin = share.begin(s.count, options_.shards), s.end = share.end(s.count, options_.shards);
+    }
+    status open_at(slot& s, std::int64_t number) {
         s.made = {};
-        s.made.number = next_batch_;
+        s.made.number = number;
         s.outcome.clear();
         s.outcome.resize(static_cast<std::size_t>(s.count));
         buffer memory;
@@ -4662,6 +4700,7 @@ private:
 
     // The numbers that a sample is changed by depend on its place alone, so that both makers draw the same ones.
     status write(slot& s, std::int64_t i) const {
+        if (i < s.begin || i >= s.end) return {};
         const std::int64_t index = index_at(s.first + i);
         GRAFT_TRY(samples_.write(index, epoch_, s.made.inputs.raw() + i * samples_.sample_bytes()));
         return teacher_ ? teacher_->write(index, epoch_, s.made.teacher_inputs.raw() + i * teacher_->sample_bytes()) : status();
@@ -4874,6 +4913,12 @@ GRAFT_INLINE status loader::next(batch& out) GRAFT_MEMORY_TRY {
     return queue_->next(out);
 }
 GRAFT_MEMORY_CATCH("loader::next")
+
+GRAFT_INLINE status loader::whole(batch& out) GRAFT_MEMORY_TRY {
+    if (!queue_ || out.number < 0 || out.number >= queue_->batches()) return fail(errc::usage, "loader", "there is no such batch");
+    return queue_->whole(out);
+}
+GRAFT_MEMORY_CATCH("loader::whole")
 
 GRAFT_INLINE void loader::stop() {
     if (queue_) queue_->stop();
@@ -26444,6 +26489,8 @@ public:
     inline virtual std::int64_t batches() const = 0;
     inline virtual status start(std::int64_t epoch, std::int64_t first) = 0;
     inline virtual status next(batch& b) = 0;
+    // All samples of the batch that was given last, where only those of one member were made.
+    inline virtual status whole(batch&) { return {}; }
     inline virtual double waited() const = 0;
 };
 
@@ -26453,6 +26500,7 @@ public:
     inline std::int64_t batches() const override { return from_.batches(); }
     inline status start(std::int64_t epoch, std::int64_t first) override { return from_.start(epoch, first); }
     inline status next(batch& b) override { return from_.next(b); }
+    inline status whole(batch& b) override { return from_.whole(b); }
     inline double waited() const override { return from_.waited_seconds(); }
 
 private:
@@ -26517,7 +26565,9 @@ public:
     explicit run_members(std::shared_ptr<communicator> group) : group_(std::move(group)) {}
 
     bool several() const { return group_ != nullptr; }
-    bool leads() const { return !group_ || group_->rank() == 0; }
+    bool leads() const { return rank() == 0; }
+    int rank() const { return group_ ? group_->rank() : 0; }
+    int size() const { return group_ ? group_->size() : 1; }
     // This member's part of a batch of n samples.
     std::int64_t begin(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).begin(n, shards) : 0; }
     std::int64_t end(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).end(n, shards) : n; }
@@ -26536,8 +26586,8 @@ public:
         own.correct = own.stop = 0;
         for (std::size_t r = 0; r < all.size(); ++r) {
             if (all[r].step != all[0].step)
-                return fail(errc::dist_mismatch, "step", "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " +
-                                                             std::to_string(all[0].step));
+                return fail(errc::dist_mismatch, "step",
+                            "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " + std::to_string(all[0].step));
             own.correct += all[r].correct;
             own.stop |= all[r].stop;
         }
@@ -26547,8 +26597,8 @@ public:
     // The largest of what the members give.
     status largest(std::int64_t& v) {
         if (!group_) return {};
-        std::vector<std::int64_t> all(static_cast<std::size_t>(group_->size()));
-        GRAFT_TRY(group_->all_gather(&v, sizeof v, all.data()));
+        std::vector<std::int64_t> all;
+        GRAFT_TRY(gather(&v, 1, 1, all));
         v = *std::max_element(all.begin(), all.end());
         return {};
     }
@@ -26585,16 +26635,24 @@ public:
                         (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
     }
 
-    // The first member's, for all.
-    status share(named_texts& texts) {
+    // `count` numbers of each member, in their order, each with room for `most`.
+    template <class T>
+    status gather(const T* own, std::int64_t count, std::int64_t most, std::vector<T>& all) {
+        std::vector<T> mine(static_cast<std::size_t>(most));
+        if (count) std::memcpy(mine.data(), own, static_cast<std::size_t>(count) * sizeof(T));
+        all.resize(mine.size() * static_cast<std::size_t>(size()));
+        return group_->all_gather(mine.data(), mine.size() * sizeof(T), all.data());
+    }
+    // One member's, the first's, for all.
+    status share(named_texts& texts, int from = 0) {
         if (!group_) return {};
         std::string packed;
         for (const auto& t : texts)
             for (const std::string* s : {&t.first, &t.second}) packed += std::to_string(s->size()) + ":" + *s;
         std::int64_t size = static_cast<std::int64_t>(packed.size());
-        GRAFT_TRY(group_->broadcast(&size, sizeof size, 0));
+        GRAFT_TRY(group_->broadcast(&size, sizeof size, from));
         packed.resize(static_cast<std::size_t>(size));
-        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), 0));
+        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), from));
         std::vector<std::string> words;
         for (std::size_t at = 0; at < packed.size();) {
             const std::size_t colon = packed.find(':', at), length = std::strtoull(packed.c_str() + at, nullptr, 10);
@@ -26625,6 +26683,121 @@ public:
 private:
     std::shared_ptr<communicator> group_;
 };
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_SHARED_FEATURES_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_SHARED_FEATURES_HPP
+// ---- graft/train/shared_features.hpp
+// What a network makes of a dataset, computed by several members: each its pictures, and all rows for everybody.
+
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Rows of pictures of all members, in the order of the dataset; those of this one have been computed.
+class row_gatherer {
+public:
+    explicit row_gatherer(run_members& members) : members_(members) {}
+
+    status run(cached_features& own) {
+        const std::int64_t count = static_cast<std::int64_t>(own.labels.size());
+        std::int64_t most = count, width = count ? own.rows.elements() / own.rows.shape()[0] : 0;
+        GRAFT_TRY(members_.largest(most));
+        GRAFT_TRY(members_.largest(width));
+        cached_features all;
+        GRAFT_TRY(gather_bad(own, all));
+        if (most == 0) return own = std::move(all), status();
+        if (count && width != own.rows.elements() / own.rows.shape()[0])
+            return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
+        std::vector<std::int64_t> counts;
+        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
+        shape extents = count ? own.rows.shape() : shape{0, width};
+        extents[0] = 0;
+        for (std::int64_t n : counts) extents[0] += n;
+        // The extents of a row are those of the first member that has one.
+        std::vector<std::int64_t> row(1 + shape::max_rank, 0), rows;
+        if (count) {
+            row[0] = extents.rank();
+            for (int i = 1; i < extents.rank(); ++i) row[static_cast<std::size_t>(i)] = extents[i];
+        }
+        GRAFT_TRY(members_.gather(row.data(), static_cast<std::int64_t>(row.size()), static_cast<std::int64_t>(row.size()), rows));
+        for (std::size_t m = 0; m < counts.size(); ++m)
+            if (counts[m]) {
+                shape found{extents[0]};
+                for (int i = 1; i < rows[m * row.size()]; ++i) found.push_back(rows[m * row.size() + static_cast<std::size_t>(i)]);
+                extents = found;
+                break;
+            }
+        std::vector<float> values;
+        GRAFT_TRY(members_.gather(count ? own.rows.data<float>() : nullptr, count * width, most * width, values));
+        std::vector<std::int32_t> labels;
+        GRAFT_TRY(members_.gather(own.labels.data(), count, most, labels));
+        std::vector<std::int64_t> indices;
+        GRAFT_TRY(members_.gather(own.indices.data(), count, most, indices));
+        GRAFT_TRY_ASSIGN(all.rows, tensor::make(dtype::float32, extents));
+        float* to = all.rows.data<float>();
+        for (std::size_t m = 0; m < counts.size(); ++m) {
+            const std::size_t from = m * static_cast<std::size_t>(most), n = static_cast<std::size_t>(counts[m]), each = static_cast<std::size_t>(width);
+            if (n > 0 && each > 0) std::memcpy(to, values.data() + from * each, n * each * sizeof(float));
+            to += n * each;
+            all.labels.insert(all.labels.end(), labels.begin() + static_cast<std::ptrdiff_t>(from), labels.begin() + static_cast<std::ptrdiff_t>(from + n));
+            all.indices.insert(all.indices.end(), indices.begin() + static_cast<std::ptrdiff_t>(from), indices.begin() + static_cast<std::ptrdiff_t>(from + n));
+        }
+        own = std::move(all);
+        return {};
+    }
+
+private:
+    status gather_bad(const cached_features& own, cached_features& all) {
+        std::int64_t most = static_cast<std::int64_t>(own.bad.size());
+        GRAFT_TRY(members_.largest(most));
+        for (int m = 0; most > 0 && m < members_.size(); ++m) {
+            named_texts told;
+            if (m == members_.rank())
+                for (const bad_sample& b : own.bad) {
+                    told.emplace_back(b.name, b.detail);
+                    told.emplace_back(std::to_string(b.index), std::to_string(static_cast<int>(b.code)));
+                }
+            GRAFT_TRY(members_.share(told, m));
+            for (std::size_t i = 0; i + 1 < told.size(); i += 2)
+                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first, static_cast<errc>(std::atoi(told[i + 1].second.c_str())),
+                                   told[i].second});
+        }
+        return {};
+    }
+
+    run_members& members_;
+};
+
+// cache_features among members: each runs whole batches of its own, a run of them, and gets the rows of all. What may be bad is judged of the whole.
+inline result<cached_features> share_features(run_members& members, const graph& network, const dataset& data, loader_options how, int threads,
+                                              void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading) {
+    if (!members.several()) return cache_features(network, data, how, threads, progress, context, loading);
+    const double bad_share = how.bad_share;
+    how.bad_share = 1;
+    const std::int64_t batches = (data.size() + how.batch_size - 1) / how.batch_size;
+    const std::int64_t first = std::min(data.size(), communicator::first_of(batches, members.rank(), members.size()) * how.batch_size);
+    const std::int64_t last = std::min(data.size(), communicator::first_of(batches, members.rank() + 1, members.size()) * how.batch_size);
+    std::vector<std::int64_t> own;
+    for (std::int64_t i = first; i < last; ++i) own.push_back(i);
+    cached_features made;
+    if (!own.empty()) GRAFT_TRY_ASSIGN(made, cache_features(network, data.subset(own), how, threads, progress, context, loading));
+    for (std::int64_t& i : made.indices) i += first;
+    for (bad_sample& b : made.bad) b.index += first;
+    GRAFT_TRY(row_gatherer(members).run(made));
+    if (!made.bad.empty() && static_cast<std::int64_t>(made.bad.size()) > allowed_bad(bad_share, data.size()))
+        return fail(errc::data_too_many_bad, made.bad[0].name,
+                    std::to_string(made.bad.size()) + " of " + std::to_string(data.size()) + " pictures cannot be read, " +
+                        std::to_string(allowed_bad(bad_share, data.size())) + " may. This one: " + text(made.bad[0].code) + ": " + made.bad[0].detail +
+                        "; `graft check` lists them all");
+    return made;
+}
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
@@ -27317,6 +27490,7 @@ private:
         l.sample.cache = o_.cache;
         if (training) l.sample.augment = *o_.augmentation;
         if (training && teacher_) l.teacher = teacher_.view();
+        if (training) l.member = members_.rank(), l.members = members_.size(), l.shards = o_.step.shards;
         return l;
     }
 
@@ -27343,10 +27517,11 @@ private:
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
             loader_options l = loading(false);
             cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
+            GRAFT_TRY_ASSIGN(features, share_features(members_, cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(features.bad, bad_training_);
             if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
+            GRAFT_TRY_ASSIGN(validation_features_,
+                             share_features(members_, cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(validation_features_.bad, bad_validation_);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
@@ -27467,7 +27642,8 @@ private:
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
-            const batch& b = batches.current();
+            batch& b = batches.current();
+            GRAFT_TRY(complete_batch(b, made));
             count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             run_members::news news;
@@ -27512,6 +27688,15 @@ private:
         return end_epoch(r);
     }
 
+    // Each member has made its samples alone. Where one of them is bad, all make all: what is left out moves the others.
+    status complete_batch(batch& b, status& made) {
+        if (!members_.several() || cached_) return {};
+        std::int64_t bad = static_cast<std::int64_t>(b.bad.size());
+        GRAFT_TRY(members_.largest(bad));
+        if (bad > 0) made = source_->whole(b);
+        return {};
+    }
+
     status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
@@ -27525,19 +27710,18 @@ private:
         }
         const std::int64_t total = o_.epochs * steps_per_epoch();
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
-        tensor teacher;
-        if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
         const std::int64_t first = members_.begin(n, o_.step.shards), last = members_.end(n, o_.step.shards);
-        tensor inputs, targets, answers;  // of this member's samples
+        tensor inputs, targets, teacher;  // of this member's samples
+        if (teacher_ && last > first) GRAFT_TRY_ASSIGN(teacher, taught(b, first, last));
         if (members_.several()) {
             inputs = samples_of(b.inputs, first, last), targets = samples_of(targets_, first, last);
-            if (teacher_) answers = samples_of(teacher, first, last);
+            if (teacher_ && !teacher) GRAFT_TRY_ASSIGN(teacher, tensor::make(dtype::float32, {0, count}));
             next = nullptr;
         }
         step_input in;
         in.inputs = members_.several() ? &inputs : &b.inputs;
         in.targets = members_.several() ? &targets : &targets_;
-        in.teacher = !teacher_ ? nullptr : members_.several() ? &answers : &teacher;
+        in.teacher = teacher_ ? &teacher : nullptr;
         in.first = first, in.samples = n;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
@@ -27555,14 +27739,14 @@ private:
         return {};
     }
 
-    // The teacher's logits for a batch.
-    result<tensor> taught(const batch& b) {
-        if (!cached_) return teacher_.logits(b.teacher_inputs);
+    // The teacher's logits for samples [first, last) of a batch.
+    result<tensor> taught(const batch& b, std::int64_t first, std::int64_t last) {
+        if (!cached_) return teacher_.logits(samples_of(b.teacher_inputs, first, last));
         const std::int64_t count = static_cast<std::int64_t>(classes());
         tensor rows;
-        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
-        for (std::size_t i = 0; i < b.indices.size(); ++i)
-            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count,
+        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {last - first, count}));
+        for (std::int64_t i = first; i < last; ++i)
+            std::memcpy(rows.data<float>() + (i - first) * count, teacher_answers_.data<float>() + b.indices[static_cast<std::size_t>(i)] * count,
                         static_cast<std::size_t>(count) * sizeof(float));
         return rows;
     }
@@ -27619,6 +27803,7 @@ private:
     result<evaluation_result> score(const graph& g) {
         model network;
         GRAFT_TRY_ASSIGN(network, load(g, loading_model()));
+        if (!cached_ && members_.several() && network_.fixed_batch == 0) return score_together(network);
         if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
         return score_rows(network, validation_features_, scoring());
     }
@@ -27633,6 +27818,24 @@ private:
         return e;
     }
 
+    // Each member runs the network on its part of the pictures, and all score what came of it.
+    result<evaluation_result> score_together(const model& network) {
+        evaluation_result found;
+        cached_features rows;
+        const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
+        GRAFT_TRY_ASSIGN(rows,
+                         share_features(members_, network.graph(), data_.validation, loading(false), pool_.threads(), progress, &observer_, loading_model()));
+        if (rows.labels.empty()) return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
+        found.bad = rows.bad;
+        const std::vector<std::int64_t> labels(rows.labels.begin(), rows.labels.end());
+        const auto n = static_cast<std::int64_t>(labels.size());
+        std::vector<float> logits;
+        GRAFT_TRY_ASSIGN(logits, logits_in(network.graph(), 0, rows.rows, n, n));
+        const std::int64_t count = static_cast<std::int64_t>(logits.size()) / n;
+        GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(count));
+        GRAFT_TRY(add_scores(found, logits.data(), count, labels, rows.indices.data()));
+        return found;
+    }
     result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
         evaluation_result found;
         found.bad = from.bad;

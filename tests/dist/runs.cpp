@@ -14,7 +14,8 @@ struct ending {
 
 // Each member trains in a thread of its own, by options that `change` may change.
 template <class Change>
-std::vector<ending> run_members(const made_folder& folder, int size, const graft::trainer_options& o, const Change& change, double timeout = 60) {
+std::vector<ending> run_members(const made_folder& folder, int size, const graft::trainer_options& o, const Change& change, double timeout = 60,
+                                const char* freeze = "none") {
     std::vector<ending> ends(static_cast<std::size_t>(size));
     std::vector<std::thread> threads;
     for (const auto& member : graft::make_thread_group(size, timeout))
@@ -25,7 +26,7 @@ std::vector<ending> run_members(const made_folder& folder, int size, const graft
             change(mine, member->rank());
             const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
             graft::training_observer watcher;
-            auto made = graft::train(small_network("none"), data, mine, watcher);
+            auto made = graft::train(small_network(freeze), data, mine, watcher);
             if (!made.ok()) {
                 end.status = made.take_status();
                 return;
@@ -83,6 +84,46 @@ TEST_CASE("a run of several members writes the files of a run of one") {
         for (const ending& e : run_members(folder, 4, cut, nothing)) CHECK(e.status.ok());
         CHECK(file(cut.out + "/model.onnx") == one.model);
     }
+}
+
+TEST_CASE("pictures that cannot be read are left out by all members alike") {
+    made_folder folder;
+    put_pictures(folder);
+    for (const char* name : {"data/train/a/3.png", "data/train/c/0.png", "data/val/b/1.png"}) folder.put(name, "no picture");
+    graft::trainer_options o = small_options(folder.path + "/one");
+    o.bad_share = 0.2;
+    const outcome one = trained(folder, o, small_network("none"));
+    CHECK(one.result.bad_pictures == 3);
+    for (int size : {2, 4}) {
+        o.out = folder.path + "/many" + std::to_string(size);
+        for (const ending& e : run_members(folder, size, o, nothing)) CHECK_MESSAGE(e.status.ok(), std::string(e.status.ok() ? "" : e.status.error().what()));
+        CHECK(file(o.out + "/model.onnx") == one.model);
+        CHECK(file(o.out + "/metrics.jsonl").find("\"val\"") != std::string::npos);
+    }
+    o.bad_share = 0;
+    o.out = folder.path + "/strict";
+    for (const ending& e : run_members(folder, 3, o, nothing)) {
+        REQUIRE(!e.status.ok());
+        CHECK((e.status.error().code() == graft::errc::data_too_many_bad || e.status.error().code() == graft::errc::dist_peer_lost));
+    }
+}
+
+TEST_CASE("a frozen trunk's features, and a teacher's answers, are shared") {
+    made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/teacher");
+    trained(folder, o, small_network("none"));
+    SUBCASE("features that are kept") { o.augmentation = graft::augmentation(); }
+    SUBCASE("a teacher of pictures as they are changed") {}
+    const char* freeze = o.augmentation->horizontal_flip > 0 ? "none" : "trunk";
+    o.teacher = folder.path + "/teacher/model.onnx";
+    o.step.loss.distillation = 0.5f;
+    o.out = folder.path + "/one";
+    const outcome one = trained(folder, o, small_network(freeze));
+    o.out = folder.path + "/many";
+    for (const ending& e : run_members(folder, 3, o, nothing, 60, freeze))
+        CHECK_MESSAGE(e.status.ok(), std::string(e.status.ok() ? "" : e.status.error().what()));
+    CHECK(file(o.out + "/model.onnx") == one.model);
 }
 
 TEST_CASE("members that were told different things say what differs, and do not train") {

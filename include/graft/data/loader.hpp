@@ -1,6 +1,7 @@
 // Batches of a dataset, made by threads ahead of whoever asks for them; the same ones whatever the number of threads.
 #pragma once
 
+#include "../core/shards.hpp"
 #include "mix.hpp"
 #include "sample_maker.hpp"
 
@@ -49,6 +50,9 @@ struct loader_options {
     /// data.too_many_bad, which says what share there is. `strict`: the first one ends it, with its own error.
     double bad_share = 0.01;
     bool strict = false;
+    /// Of a run of several members, which each have their samples of every batch (member_shards): only those of member `member` are made, and rows of
+    /// others are not written; labels and indices are those of the whole batch. Where batches are mixed all are made.
+    int member = 0, members = 1, shards = 1;
     /// Makes `batch::teacher_inputs` too: crops, flips and all else are drawn once for both. Erasing leaves out what is not float32, and mixing
     /// is refused there.
     std::optional<teacher_view> teacher;
@@ -81,6 +85,9 @@ public:
     /// The next batch, waited for if need be; `out` may hold the one before, whose memory is used again if nobody else holds it.
     /// Errors: usage (none is left, or no epoch was started), data.too_many_bad, memory.oom; with `strict` those of the sample.
     status next(batch& out);
+    /// The batch that `next` gave last, with all of its samples, for a loader of one member: where another member has found a bad sample, as what is left out
+    /// moves the others. Errors: those of `next`.
+    status whole(batch& out);
     /// Ends the threads; `start` begins anew.
     void stop();
 

@@ -92,11 +92,32 @@ public:
         return judge(out);
     }
 
+    status whole(batch& out) {
+        const std::int64_t own_bad = static_cast<std::int64_t>(out.bad.size());
+        slot s;
+        s.first = out.number * options_.batch_size;
+        s.count = std::min(options_.batch_size, data_.size() - s.first);
+        s.end = s.count;
+        {
+            std::lock_guard<std::mutex> lock(lock_);  // of the spare memory
+            give_back(out.inputs);
+            GRAFT_TRY(open_at(s, out.number));
+        }
+        pool_executor pool(workers_);
+        parallel_for(pool, s.count,
+                     [&](std::int64_t i) { s.outcome[static_cast<std::size_t>(i)] = or_out_of_memory<status>("loader", [&] { return write(s, i); }); });
+        GRAFT_TRY(close(s));
+        out = std::move(s.made);
+        bad_ -= own_bad;
+        return judge(out);
+    }
+
 private:
     struct slot {
         batch made;  // `inputs` is as long as a full batch until it is closed
         std::vector<status> outcome;
         std::int64_t first = 0, count = 0, left = 0;
+        std::int64_t begin = 0, end = 0;  // of the samples that are made
         status failed;
         bool finished = false;
     };
@@ -123,8 +144,19 @@ private:
         s.first = next_batch_ * options_.batch_size;
         s.count = std::min(options_.batch_size, data_.size() - s.first);
         s.left = s.count;
+        own_part(s);
+        return open_at(s, next_batch_);
+    }
+    // The samples of this member; all, where each may be mixed with another's.
+    void own_part(slot& s) const {
+        s.begin = 0, s.end = s.count;
+        if (options_.members <= 1 || options_.sample.augment.mixup > 0 || options_.sample.augment.cutmix > 0) return;
+        const member_shards share = member_shards::of(options_.member, options_.members, options_.shards);
+        s.begin = share.begin(s.count, options_.shards), s.end = share.end(s.count, options_.shards);
+    }
+    status open_at(slot& s, std::int64_t number) {
         s.made = {};
-        s.made.number = next_batch_;
+        s.made.number = number;
         s.outcome.clear();
         s.outcome.resize(static_cast<std::size_t>(s.count));
         buffer memory;
@@ -136,6 +168,7 @@ private:
 
     // The numbers that a sample is changed by depend on its place alone, so that both makers draw the same ones.
     status write(slot& s, std::int64_t i) const {
+        if (i < s.begin || i >= s.end) return {};
         const std::int64_t index = index_at(s.first + i);
         GRAFT_TRY(samples_.write(index, epoch_, s.made.inputs.raw() + i * samples_.sample_bytes()));
         return teacher_ ? teacher_->write(index, epoch_, s.made.teacher_inputs.raw() + i * teacher_->sample_bytes()) : status();
@@ -348,6 +381,12 @@ GRAFT_INLINE status loader::next(batch& out) GRAFT_MEMORY_TRY {
     return queue_->next(out);
 }
 GRAFT_MEMORY_CATCH("loader::next")
+
+GRAFT_INLINE status loader::whole(batch& out) GRAFT_MEMORY_TRY {
+    if (!queue_ || out.number < 0 || out.number >= queue_->batches()) return fail(errc::usage, "loader", "there is no such batch");
+    return queue_->whole(out);
+}
+GRAFT_MEMORY_CATCH("loader::whole")
 
 GRAFT_INLINE void loader::stop() {
     if (queue_) queue_->stop();

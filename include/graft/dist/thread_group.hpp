@@ -95,9 +95,8 @@ public:
         {
             const std::lock_guard<std::mutex> guard(lock_);
             if (broken_.load()) return;
-            auto said = or_out_of_memory<status>("group", [&]() -> status {
-                return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what());
-            });
+            auto said = or_out_of_memory<status>(
+                "group", [&]() -> status { return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what()); });
             failed_.reset(new status(std::move(said)));
             broken_.store(true);
         }

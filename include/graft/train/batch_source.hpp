@@ -17,6 +17,8 @@ public:
     inline virtual std::int64_t batches() const = 0;
     inline virtual status start(std::int64_t epoch, std::int64_t first) = 0;
     inline virtual status next(batch& b) = 0;
+    // All samples of the batch that was given last, where only those of one member were made.
+    inline virtual status whole(batch&) { return {}; }
     inline virtual double waited() const = 0;
 };
 
@@ -26,6 +28,7 @@ public:
     inline std::int64_t batches() const override { return from_.batches(); }
     inline status start(std::int64_t epoch, std::int64_t first) override { return from_.start(epoch, first); }
     inline status next(batch& b) override { return from_.next(b); }
+    inline status whole(batch& b) override { return from_.whole(b); }
     inline double waited() const override { return from_.waited_seconds(); }
 
 private:

@@ -19,7 +19,9 @@ public:
     explicit run_members(std::shared_ptr<communicator> group) : group_(std::move(group)) {}
 
     bool several() const { return group_ != nullptr; }
-    bool leads() const { return !group_ || group_->rank() == 0; }
+    bool leads() const { return rank() == 0; }
+    int rank() const { return group_ ? group_->rank() : 0; }
+    int size() const { return group_ ? group_->size() : 1; }
     // This member's part of a batch of n samples.
     std::int64_t begin(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).begin(n, shards) : 0; }
     std::int64_t end(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).end(n, shards) : n; }
@@ -38,8 +40,8 @@ public:
         own.correct = own.stop = 0;
         for (std::size_t r = 0; r < all.size(); ++r) {
             if (all[r].step != all[0].step)
-                return fail(errc::dist_mismatch, "step", "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " +
-                                                             std::to_string(all[0].step));
+                return fail(errc::dist_mismatch, "step",
+                            "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " + std::to_string(all[0].step));
             own.correct += all[r].correct;
             own.stop |= all[r].stop;
         }
@@ -49,8 +51,8 @@ public:
     // The largest of what the members give.
     status largest(std::int64_t& v) {
         if (!group_) return {};
-        std::vector<std::int64_t> all(static_cast<std::size_t>(group_->size()));
-        GRAFT_TRY(group_->all_gather(&v, sizeof v, all.data()));
+        std::vector<std::int64_t> all;
+        GRAFT_TRY(gather(&v, 1, 1, all));
         v = *std::max_element(all.begin(), all.end());
         return {};
     }
@@ -87,16 +89,24 @@ public:
                         (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
     }
 
-    // The first member's, for all.
-    status share(named_texts& texts) {
+    // `count` numbers of each member, in their order, each with room for `most`.
+    template <class T>
+    status gather(const T* own, std::int64_t count, std::int64_t most, std::vector<T>& all) {
+        std::vector<T> mine(static_cast<std::size_t>(most));
+        if (count) std::memcpy(mine.data(), own, static_cast<std::size_t>(count) * sizeof(T));
+        all.resize(mine.size() * static_cast<std::size_t>(size()));
+        return group_->all_gather(mine.data(), mine.size() * sizeof(T), all.data());
+    }
+    // One member's, the first's, for all.
+    status share(named_texts& texts, int from = 0) {
         if (!group_) return {};
         std::string packed;
         for (const auto& t : texts)
             for (const std::string* s : {&t.first, &t.second}) packed += std::to_string(s->size()) + ":" + *s;
         std::int64_t size = static_cast<std::int64_t>(packed.size());
-        GRAFT_TRY(group_->broadcast(&size, sizeof size, 0));
+        GRAFT_TRY(group_->broadcast(&size, sizeof size, from));
         packed.resize(static_cast<std::size_t>(size));
-        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), 0));
+        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), from));
         std::vector<std::string> words;
         for (std::size_t at = 0; at < packed.size();) {
             const std::size_t colon = packed.find(':', at), length = std::strtoull(packed.c_str() + at, nullptr, 10);

@@ -7,6 +7,7 @@
 #include "batch_parts.hpp"
 #include "defaults.hpp"
 #include "members.hpp"
+#include "shared_features.hpp"
 #include "trainer.hpp"
 #include "training_files.hpp"
 
@@ -68,6 +69,7 @@ private:
         l.sample.cache = o_.cache;
         if (training) l.sample.augment = *o_.augmentation;
         if (training && teacher_) l.teacher = teacher_.view();
+        if (training) l.member = members_.rank(), l.members = members_.size(), l.shards = o_.step.shards;
         return l;
     }
 
@@ -94,10 +96,11 @@ private:
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
             loader_options l = loading(false);
             cached_features features;
-            GRAFT_TRY_ASSIGN(features, cache_features(cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
+            GRAFT_TRY_ASSIGN(features, share_features(members_, cut.trunk, data_.training, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(features.bad, bad_training_);
             if (teacher_) GRAFT_TRY_ASSIGN(teacher_answers_, teacher_.answers(data_.training, l, features.bad, progress, &observer_));
-            GRAFT_TRY_ASSIGN(validation_features_, cache_features(cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
+            GRAFT_TRY_ASSIGN(validation_features_,
+                             share_features(members_, cut.trunk, data_.validation, l, pool_.threads(), progress, &observer_, loading_model()));
             count_bad(validation_features_.bad, bad_validation_);
             shape rows = features.rows.shape();
             rows[0] = std::min(o_.batch, static_cast<std::int64_t>(features.labels.size()));
@@ -218,7 +221,8 @@ private:
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
-            const batch& b = batches.current();
+            batch& b = batches.current();
+            GRAFT_TRY(complete_batch(b, made));
             count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             run_members::news news;
@@ -263,6 +267,15 @@ private:
         return end_epoch(r);
     }
 
+    // Each member has made its samples alone. Where one of them is bad, all make all: what is left out moves the others.
+    status complete_batch(batch& b, status& made) {
+        if (!members_.several() || cached_) return {};
+        std::int64_t bad = static_cast<std::int64_t>(b.bad.size());
+        GRAFT_TRY(members_.largest(bad));
+        if (bad > 0) made = source_->whole(b);
+        return {};
+    }
+
     status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
@@ -276,19 +289,18 @@ private:
         }
         const std::int64_t total = o_.epochs * steps_per_epoch();
         rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
-        tensor teacher;
-        if (teacher_) GRAFT_TRY_ASSIGN(teacher, taught(b));
         const std::int64_t first = members_.begin(n, o_.step.shards), last = members_.end(n, o_.step.shards);
-        tensor inputs, targets, answers;  // of this member's samples
+        tensor inputs, targets, teacher;  // of this member's samples
+        if (teacher_ && last > first) GRAFT_TRY_ASSIGN(teacher, taught(b, first, last));
         if (members_.several()) {
             inputs = samples_of(b.inputs, first, last), targets = samples_of(targets_, first, last);
-            if (teacher_) answers = samples_of(teacher, first, last);
+            if (teacher_ && !teacher) GRAFT_TRY_ASSIGN(teacher, tensor::make(dtype::float32, {0, count}));
             next = nullptr;
         }
         step_input in;
         in.inputs = members_.several() ? &inputs : &b.inputs;
         in.targets = members_.several() ? &targets : &targets_;
-        in.teacher = !teacher_ ? nullptr : members_.several() ? &answers : &teacher;
+        in.teacher = teacher_ ? &teacher : nullptr;
         in.first = first, in.samples = n;
         in.scale = weight > 0 ? 1 / weight : 0;
         in.learning_rate = rate;
@@ -306,14 +318,14 @@ private:
         return {};
     }
 
-    // The teacher's logits for a batch.
-    result<tensor> taught(const batch& b) {
-        if (!cached_) return teacher_.logits(b.teacher_inputs);
+    // The teacher's logits for samples [first, last) of a batch.
+    result<tensor> taught(const batch& b, std::int64_t first, std::int64_t last) {
+        if (!cached_) return teacher_.logits(samples_of(b.teacher_inputs, first, last));
         const std::int64_t count = static_cast<std::int64_t>(classes());
         tensor rows;
-        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {b.size(), count}));
-        for (std::size_t i = 0; i < b.indices.size(); ++i)
-            std::memcpy(rows.data<float>() + static_cast<std::int64_t>(i) * count, teacher_answers_.data<float>() + b.indices[i] * count,
+        GRAFT_TRY_ASSIGN(rows, tensor::make(dtype::float32, {last - first, count}));
+        for (std::int64_t i = first; i < last; ++i)
+            std::memcpy(rows.data<float>() + (i - first) * count, teacher_answers_.data<float>() + b.indices[static_cast<std::size_t>(i)] * count,
                         static_cast<std::size_t>(count) * sizeof(float));
         return rows;
     }
@@ -370,6 +382,7 @@ private:
     result<evaluation_result> score(const graph& g) {
         model network;
         GRAFT_TRY_ASSIGN(network, load(g, loading_model()));
+        if (!cached_ && members_.several() && network_.fixed_batch == 0) return score_together(network);
         if (!cached_) return evaluate(network, data_.validation, o_.preprocess, {}, scoring());
         return score_rows(network, validation_features_, scoring());
     }
@@ -384,6 +397,24 @@ private:
         return e;
     }
 
+    // Each member runs the network on its part of the pictures, and all score what came of it.
+    result<evaluation_result> score_together(const model& network) {
+        evaluation_result found;
+        cached_features rows;
+        const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
+        GRAFT_TRY_ASSIGN(rows,
+                         share_features(members_, network.graph(), data_.validation, loading(false), pool_.threads(), progress, &observer_, loading_model()));
+        if (rows.labels.empty()) return fail(errc::data_too_many_bad, "validation", "no picture of it can be read");
+        found.bad = rows.bad;
+        const std::vector<std::int64_t> labels(rows.labels.begin(), rows.labels.end());
+        const auto n = static_cast<std::int64_t>(labels.size());
+        std::vector<float> logits;
+        GRAFT_TRY_ASSIGN(logits, logits_in(network.graph(), 0, rows.rows, n, n));
+        const std::int64_t count = static_cast<std::int64_t>(logits.size()) / n;
+        GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(count));
+        GRAFT_TRY(add_scores(found, logits.data(), count, labels, rows.indices.data()));
+        return found;
+    }
     result<evaluation_result> score_rows(const model& network, const cached_features& from, const evaluation_options& e) {
         evaluation_result found;
         found.bad = from.bad;
