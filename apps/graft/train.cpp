@@ -391,6 +391,7 @@ graft::result<int> train(common_options common, const training_options& options)
         end_world(code);
         return code;
     }
+    part_from_world(options.spread.timeout);
     return done;
 }
 

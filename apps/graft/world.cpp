@@ -9,8 +9,13 @@
 #include <graft/dist/mpi.hpp>
 #endif
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace program {
 namespace {
@@ -35,6 +40,42 @@ const launcher* started_by() {
     return nullptr;
 }
 
+#ifdef GRAFT_MPI
+// MPI's own beginning and end wait for the other processes without limit: past the deadline this ends the process.
+class deadline {
+public:
+    deadline(double seconds, const char* what) : thread_([this, seconds, what] { watch(seconds, what); }) {}
+    ~deadline() {
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            met_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
+
+private:
+    void watch(double seconds, const char* what) {
+        std::unique_lock<std::mutex> guard(lock_);
+        if (changed_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return met_; })) return;
+        report(graft::fail(graft::errc::dist_timeout, what, "the other processes do not come within " + std::to_string(static_cast<long long>(seconds)) + " s")
+                   .error());
+        std::_Exit(exit_failed);
+    }
+
+    std::mutex lock_;
+    std::condition_variable changed_;
+    bool met_ = false;
+    std::thread thread_;
+};
+
+// Held until all is done: MPI is finalised by its last owner.
+std::shared_ptr<graft::communicator>& world() {
+    static std::shared_ptr<graft::communicator> joined;
+    return joined;
+}
+#endif
+
 }  // namespace
 
 bool is_follower() {
@@ -50,12 +91,15 @@ graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout) {
     graft::mpi_options how;
     how.timeout_seconds = timeout;
     std::shared_ptr<graft::communicator> group;
-    GRAFT_TRY_ASSIGN(group, graft::join_mpi(how));
+    {
+        const deadline limit(timeout, "MPI_Init");
+        GRAFT_TRY_ASSIGN(group, graft::join_mpi(how));
+    }
     if (group->size() != number(by->size))
         return graft::fail(graft::errc::dist_no_mpi, by->name,
                            here + ", and MPI knows of " + std::to_string(group->size()) +
                                ": start it by the mpirun of the MPI that it was built with; for srun, --mpi=pmi2 with MPICH");
-    return group;
+    return world() = group;
 #else
     (void)timeout;
     return graft::fail(graft::errc::dist_no_mpi, by->name,
@@ -65,9 +109,22 @@ graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout) {
 
 void end_world(int code) noexcept {
 #ifdef GRAFT_MPI
-    if (started_by()) graft::abort_mpi(code);
+    if (!started_by()) return;
+    // mpirun kills the others as soon as it hears of it: time for what they have to say.
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    graft::abort_mpi(code);
 #else
     (void)code;
+#endif
+}
+
+void part_from_world(double timeout) {
+#ifdef GRAFT_MPI
+    if (!world()) return;
+    const deadline limit(timeout, "MPI_Finalize");
+    world().reset();
+#else
+    (void)timeout;
 #endif
 }
 

@@ -20,6 +20,8 @@ graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout);
 bool is_follower();
 /// Ends this process and those that wait for it, behind an error; returns where it is alone.
 void end_world(int code) noexcept;
+/// Parts from the others, all of which have come to their end. Ends the process with dist.timeout where they do not within the time.
+void part_from_world(double timeout);
 
 /// Spreads steps by the options and the world: into `step`. Errors: usage, device.unavailable.
 graft::status spread(const spread_options& options, std::shared_ptr<graft::communicator> group, graft::step_options& step);

@@ -6229,6 +6229,11 @@ struct conv_grad_weight_args {
 struct conv_grad_strips {
     static constexpr std::int64_t most = 64;
     std::int64_t first = 0, tiles = 0, count = 1, length = 0;
+    std::int64_t place = 0, index = 0;  // room and strips of the shards before
+    std::int64_t slot = 0;              // where the shard's sums lie, unless it has no tiles
+    // Tiles that one strip's transforms have room for: an odd number, so that elements do not fall into one cache set.
+    std::int64_t room() const { return length | 1; }
+    std::int64_t place_of(std::int64_t strip) const { return place + strip * room(); }
     std::int64_t length_of(std::int64_t strip) const { return strip + 1 < count ? length : tiles - (count - 1) * length; }
 };
 inline conv_grad_strips conv_grad_strips_of(const graft::shards& cut, std::int64_t n, std::int64_t per_image, int shard) {
@@ -6246,12 +6251,17 @@ struct conv_grad_run {
     std::int64_t strip = 0;
 };
 
-/// A run of strips of a gradient by Winograd: x and dy transformed to [element][block][tile][W], from tile `first_tile` of the batch on.
+/// A run of strips of a gradient by Winograd: x and dy transformed to [strip][block][element][tile][W], so that what one tile of weights reads of a
+/// strip lies together. Each tile of weights has `slots` for the sums of one shard, [element][input channel][output channel], and `weight.levels`
+/// buffers of taps, to which shards go when they have been summed.
 struct conv_grad_winograd_args {
     conv_grad_weight_args weight;
     int wino = 0;
-    std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_room = 0, x_element = 0, dy_element = 0;
-    float *x_transformed = nullptr, *dy_transformed = nullptr;
+    std::int64_t tiles_high = 0, tiles_wide = 0;
+    std::int64_t first_tile = 0, tile_room = 0, dy_element = 0;  // of the strip that is transformed: its first tile, the steps of blocks and elements
+    std::int64_t first_place = 0;                                // of the run's first strip
+    std::int64_t slots = 1, slot_floats = 0, sum_element = 0;
+    float *x_transformed = nullptr, *dy_transformed = nullptr, *sums = nullptr;
     const conv_grad_strips* strips = nullptr;  // of each shard
     conv_grad_run begin, end;
 };
@@ -6287,8 +6297,8 @@ struct conv_grad_kernels {
     void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
     void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
     void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t element);
-    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile);
+    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
+    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
     void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);
@@ -7315,18 +7325,22 @@ GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
     u[3] = V::zero() - y[1];
 }
 
-// w = G^T u.
+// w = G^T u but for the factors that sum_scale has: 24, 12 and 6, or 2.
 GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], six = V::set1(6);
+    w[0] = fma(six, u[0], fnma(V::set1(4), s, t));
+    w[1] = fma(V::set1(2), d, e);
+    w[2] = fma(six, u[5], t - s);
 }
 GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
+    const V s = u[1] + u[2], two = V::set1(2);
+    w[0] = fma(two, u[0], s);
+    w[1] = u[1] - u[2];
+    w[2] = fma(two, u[3], s);
+}
+template <int N>
+constexpr float sum_scale(int i, int j) {
+    return N == 4 ? 0.25f : 1.0f / static_cast<float>((24 >> i) * (24 >> j));
 }
 
 template <int N>
@@ -7361,89 +7375,126 @@ inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64
     a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
 }
 
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+// Adds the products of the strips of this run to the sums of their shards, of one tile of weights and the elements [first, last).
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), both = a.wino + 3;
+    const std::int64_t in_blocks = (w.p.ic + V::W - 1) / V::W, out_blocks = (w.p.oc + V::W - 1) / V::W;
+    float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats;
+    float* const bias = grad_buffers(w, tile, 0) + w.tile_floats - w.vectors * V::W;
     const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
                       : t.vectors == 2                        ? &grad_weight_rows<2>
                       : t.vectors == 3                        ? &grad_weight_rows<3>
                       : &grad_weight_rows < grad_vectors == 4 ? 4
                                                               : 1 > ;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
     s.x_pixel = V::W;
-    s.dy_block = room;
     s.images = s.rows = 1;
     grad_sums out;
     out.row = t.vectors * V::W;
     out.level = w.tile_floats;
     for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
         const conv_grad_strips& strips = a.strips[at.shard];
+        const std::int64_t element_step = strips.room() * V::W, block = elements * element_step;
+        const std::int64_t from = (strips.place_of(at.strip) - a.first_place) * elements * V::W;
+        const float* const x = a.x_transformed + from * in_blocks + t.in0 / V::W * block;
+        const float* const dy = a.dy_transformed + from * out_blocks + t.block * block;
         s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
+        s.dy_block = block;
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
+        out.merges = 0;
+        out.levels = nullptr;
+        for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
+            s.x = x + element * element_step;
+            s.dy = dy + element * element_step;
+            out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        }
+        // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
+        if (t.bias && first <= both && both < last) {
+            s.dy = dy + both * element_step;
+            out.merges = grad_merges(at.shard);
+            out.to = bias + out.merges * w.tile_floats;
+            out.levels = bias;
+            grad_bias(t.vectors, s, out);
         }
         ++at.strip;
         if (at.strip == strips.count) at.strip = 0, ++at.shard;
     }
 }
 
+// The taps of `count` input channels of a shard from its sums, which are zeros where there are none, joined with those of earlier shards.
 template <int N>
-GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
+GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t element, std::int64_t count, int vectors, const grad_sums& out) {
+    const std::int64_t row = out.row, level = out.level;
+    const int merges = out.merges;
+    for (std::int64_t c = 0; c < count; ++c)
+        for (int v = 0; v < vectors; ++v) {
+            V half[3][N];
+            if (from) {
+                GRAFT_UNROLL
+                for (int j = 0; j < N; ++j) {
+                    V u[N], w[3];
+                    GRAFT_UNROLL
+                    for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+                    sum_transform(u, w);
+                    GRAFT_UNROLL
+                    for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+                }
+                from += V::W;
+            }
+            const std::int64_t at = c * 9 * row + v * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < 3; ++i) {
+                V w[3];
+                if (from) {
+                    sum_transform(half[i], w);
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = w[j] * V::set1(sum_scale<N>(i, j));
+                } else {
+                    w[0] = w[1] = w[2] = V::zero();
+                }
+                const float* levels = out.levels + at + i * 3 * row;
+                for (int l = 0; l < merges; ++l, levels += level) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = V::load(levels + j * row) + w[j];
+                }
+                float* to = out.to + at + i * 3 * row;
+                GRAFT_UNROLL
+                for (int j = 0; j < 3; ++j) w[j].store(to + j * row);
+            }
+        }
 }
 
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+// The sums of the shards that this run has ended, of input channels [first, last) of a tile: each is transformed back by itself, so that the
+// tree is one of weights, as it is without Winograd. Behind the last shard they go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
-                       w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    if (last > t.in1 - t.in0) last = t.in1 - t.in0;
+    const std::int64_t row = t.vectors * V::W;
+    float* const buffers = grad_buffers(w, tile, 0);
+    const float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats + first * row;
+    const auto taps = a.wino == 4 ? &grad_winograd_taps<6> : &grad_winograd_taps<4>;
+    grad_sums out{};
+    out.row = row;
+    out.level = w.tile_floats;
+    out.levels = buffers + first * 9 * row;
+    for (int shard = a.begin.shard; shard < a.end.shard; ++shard) {
+        const conv_grad_strips& strips = a.strips[shard];
+        out.merges = grad_merges(shard);
+        out.to = buffers + first * 9 * row + out.merges * w.tile_floats;
+        taps(strips.tiles > 0 ? sums + strips.slot * a.slot_floats : nullptr, a.sum_element, last - first, t.vectors, out);
+    }
+    if (a.end.shard < w.shards.count) return;
+    const float* const total = buffers + (w.levels - 1) * w.tile_floats;
+    for (std::int64_t o = t.out0; first < last && o < t.out1; o += V::W)
+        grad_transpose(total + first * 9 * row + (o - t.out0), row, (last - first) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0 + first) * 9, w.p.ic * 9);
+    if (!t.bias || first > 0) return;
+    const float* bias = total + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
 }
 // ---- graft/cpu/training/kernels/conv_grad_pack.inl
@@ -9175,18 +9226,22 @@ GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
     u[3] = V::zero() - y[1];
 }
 
-// w = G^T u.
+// w = G^T u but for the factors that sum_scale has: 24, 12 and 6, or 2.
 GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], six = V::set1(6);
+    w[0] = fma(six, u[0], fnma(V::set1(4), s, t));
+    w[1] = fma(V::set1(2), d, e);
+    w[2] = fma(six, u[5], t - s);
 }
 GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
+    const V s = u[1] + u[2], two = V::set1(2);
+    w[0] = fma(two, u[0], s);
+    w[1] = u[1] - u[2];
+    w[2] = fma(two, u[3], s);
+}
+template <int N>
+constexpr float sum_scale(int i, int j) {
+    return N == 4 ? 0.25f : 1.0f / static_cast<float>((24 >> i) * (24 >> j));
 }
 
 template <int N>
@@ -9221,89 +9276,126 @@ inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64
     a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
 }
 
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+// Adds the products of the strips of this run to the sums of their shards, of one tile of weights and the elements [first, last).
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), both = a.wino + 3;
+    const std::int64_t in_blocks = (w.p.ic + V::W - 1) / V::W, out_blocks = (w.p.oc + V::W - 1) / V::W;
+    float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats;
+    float* const bias = grad_buffers(w, tile, 0) + w.tile_floats - w.vectors * V::W;
     const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
                       : t.vectors == 2                        ? &grad_weight_rows<2>
                       : t.vectors == 3                        ? &grad_weight_rows<3>
                       : &grad_weight_rows < grad_vectors == 4 ? 4
                                                               : 1 > ;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
     s.x_pixel = V::W;
-    s.dy_block = room;
     s.images = s.rows = 1;
     grad_sums out;
     out.row = t.vectors * V::W;
     out.level = w.tile_floats;
     for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
         const conv_grad_strips& strips = a.strips[at.shard];
+        const std::int64_t element_step = strips.room() * V::W, block = elements * element_step;
+        const std::int64_t from = (strips.place_of(at.strip) - a.first_place) * elements * V::W;
+        const float* const x = a.x_transformed + from * in_blocks + t.in0 / V::W * block;
+        const float* const dy = a.dy_transformed + from * out_blocks + t.block * block;
         s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
+        s.dy_block = block;
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
+        out.merges = 0;
+        out.levels = nullptr;
+        for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
+            s.x = x + element * element_step;
+            s.dy = dy + element * element_step;
+            out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        }
+        // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
+        if (t.bias && first <= both && both < last) {
+            s.dy = dy + both * element_step;
+            out.merges = grad_merges(at.shard);
+            out.to = bias + out.merges * w.tile_floats;
+            out.levels = bias;
+            grad_bias(t.vectors, s, out);
         }
         ++at.strip;
         if (at.strip == strips.count) at.strip = 0, ++at.shard;
     }
 }
 
+// The taps of `count` input channels of a shard from its sums, which are zeros where there are none, joined with those of earlier shards.
 template <int N>
-GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
+GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t element, std::int64_t count, int vectors, const grad_sums& out) {
+    const std::int64_t row = out.row, level = out.level;
+    const int merges = out.merges;
+    for (std::int64_t c = 0; c < count; ++c)
+        for (int v = 0; v < vectors; ++v) {
+            V half[3][N];
+            if (from) {
+                GRAFT_UNROLL
+                for (int j = 0; j < N; ++j) {
+                    V u[N], w[3];
+                    GRAFT_UNROLL
+                    for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+                    sum_transform(u, w);
+                    GRAFT_UNROLL
+                    for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+                }
+                from += V::W;
+            }
+            const std::int64_t at = c * 9 * row + v * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < 3; ++i) {
+                V w[3];
+                if (from) {
+                    sum_transform(half[i], w);
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = w[j] * V::set1(sum_scale<N>(i, j));
+                } else {
+                    w[0] = w[1] = w[2] = V::zero();
+                }
+                const float* levels = out.levels + at + i * 3 * row;
+                for (int l = 0; l < merges; ++l, levels += level) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = V::load(levels + j * row) + w[j];
+                }
+                float* to = out.to + at + i * 3 * row;
+                GRAFT_UNROLL
+                for (int j = 0; j < 3; ++j) w[j].store(to + j * row);
+            }
+        }
 }
 
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+// The sums of the shards that this run has ended, of input channels [first, last) of a tile: each is transformed back by itself, so that the
+// tree is one of weights, as it is without Winograd. Behind the last shard they go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
-                       w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    if (last > t.in1 - t.in0) last = t.in1 - t.in0;
+    const std::int64_t row = t.vectors * V::W;
+    float* const buffers = grad_buffers(w, tile, 0);
+    const float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats + first * row;
+    const auto taps = a.wino == 4 ? &grad_winograd_taps<6> : &grad_winograd_taps<4>;
+    grad_sums out{};
+    out.row = row;
+    out.level = w.tile_floats;
+    out.levels = buffers + first * 9 * row;
+    for (int shard = a.begin.shard; shard < a.end.shard; ++shard) {
+        const conv_grad_strips& strips = a.strips[shard];
+        out.merges = grad_merges(shard);
+        out.to = buffers + first * 9 * row + out.merges * w.tile_floats;
+        taps(strips.tiles > 0 ? sums + strips.slot * a.slot_floats : nullptr, a.sum_element, last - first, t.vectors, out);
+    }
+    if (a.end.shard < w.shards.count) return;
+    const float* const total = buffers + (w.levels - 1) * w.tile_floats;
+    for (std::int64_t o = t.out0; first < last && o < t.out1; o += V::W)
+        grad_transpose(total + first * 9 * row + (o - t.out0), row, (last - first) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0 + first) * 9, w.p.ic * 9);
+    if (!t.bias || first > 0) return;
+    const float* bias = total + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
 }
 // ---- graft/cpu/training/kernels/conv_grad_pack.inl
@@ -11036,18 +11128,22 @@ GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
     u[3] = V::zero() - y[1];
 }
 
-// w = G^T u.
+// w = G^T u but for the factors that sum_scale has: 24, 12 and 6, or 2.
 GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], six = V::set1(6);
+    w[0] = fma(six, u[0], fnma(V::set1(4), s, t));
+    w[1] = fma(V::set1(2), d, e);
+    w[2] = fma(six, u[5], t - s);
 }
 GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
+    const V s = u[1] + u[2], two = V::set1(2);
+    w[0] = fma(two, u[0], s);
+    w[1] = u[1] - u[2];
+    w[2] = fma(two, u[3], s);
+}
+template <int N>
+constexpr float sum_scale(int i, int j) {
+    return N == 4 ? 0.25f : 1.0f / static_cast<float>((24 >> i) * (24 >> j));
 }
 
 template <int N>
@@ -11082,89 +11178,126 @@ inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64
     a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
 }
 
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+// Adds the products of the strips of this run to the sums of their shards, of one tile of weights and the elements [first, last).
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), both = a.wino + 3;
+    const std::int64_t in_blocks = (w.p.ic + V::W - 1) / V::W, out_blocks = (w.p.oc + V::W - 1) / V::W;
+    float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats;
+    float* const bias = grad_buffers(w, tile, 0) + w.tile_floats - w.vectors * V::W;
     const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
                       : t.vectors == 2                        ? &grad_weight_rows<2>
                       : t.vectors == 3                        ? &grad_weight_rows<3>
                       : &grad_weight_rows < grad_vectors == 4 ? 4
                                                               : 1 > ;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
     s.x_pixel = V::W;
-    s.dy_block = room;
     s.images = s.rows = 1;
     grad_sums out;
     out.row = t.vectors * V::W;
     out.level = w.tile_floats;
     for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
         const conv_grad_strips& strips = a.strips[at.shard];
+        const std::int64_t element_step = strips.room() * V::W, block = elements * element_step;
+        const std::int64_t from = (strips.place_of(at.strip) - a.first_place) * elements * V::W;
+        const float* const x = a.x_transformed + from * in_blocks + t.in0 / V::W * block;
+        const float* const dy = a.dy_transformed + from * out_blocks + t.block * block;
         s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
+        s.dy_block = block;
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
+        out.merges = 0;
+        out.levels = nullptr;
+        for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
+            s.x = x + element * element_step;
+            s.dy = dy + element * element_step;
+            out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        }
+        // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
+        if (t.bias && first <= both && both < last) {
+            s.dy = dy + both * element_step;
+            out.merges = grad_merges(at.shard);
+            out.to = bias + out.merges * w.tile_floats;
+            out.levels = bias;
+            grad_bias(t.vectors, s, out);
         }
         ++at.strip;
         if (at.strip == strips.count) at.strip = 0, ++at.shard;
     }
 }
 
+// The taps of `count` input channels of a shard from its sums, which are zeros where there are none, joined with those of earlier shards.
 template <int N>
-GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
+GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t element, std::int64_t count, int vectors, const grad_sums& out) {
+    const std::int64_t row = out.row, level = out.level;
+    const int merges = out.merges;
+    for (std::int64_t c = 0; c < count; ++c)
+        for (int v = 0; v < vectors; ++v) {
+            V half[3][N];
+            if (from) {
+                GRAFT_UNROLL
+                for (int j = 0; j < N; ++j) {
+                    V u[N], w[3];
+                    GRAFT_UNROLL
+                    for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+                    sum_transform(u, w);
+                    GRAFT_UNROLL
+                    for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+                }
+                from += V::W;
+            }
+            const std::int64_t at = c * 9 * row + v * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < 3; ++i) {
+                V w[3];
+                if (from) {
+                    sum_transform(half[i], w);
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = w[j] * V::set1(sum_scale<N>(i, j));
+                } else {
+                    w[0] = w[1] = w[2] = V::zero();
+                }
+                const float* levels = out.levels + at + i * 3 * row;
+                for (int l = 0; l < merges; ++l, levels += level) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = V::load(levels + j * row) + w[j];
+                }
+                float* to = out.to + at + i * 3 * row;
+                GRAFT_UNROLL
+                for (int j = 0; j < 3; ++j) w[j].store(to + j * row);
+            }
+        }
 }
 
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+// The sums of the shards that this run has ended, of input channels [first, last) of a tile: each is transformed back by itself, so that the
+// tree is one of weights, as it is without Winograd. Behind the last shard they go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
-                       w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    if (last > t.in1 - t.in0) last = t.in1 - t.in0;
+    const std::int64_t row = t.vectors * V::W;
+    float* const buffers = grad_buffers(w, tile, 0);
+    const float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats + first * row;
+    const auto taps = a.wino == 4 ? &grad_winograd_taps<6> : &grad_winograd_taps<4>;
+    grad_sums out{};
+    out.row = row;
+    out.level = w.tile_floats;
+    out.levels = buffers + first * 9 * row;
+    for (int shard = a.begin.shard; shard < a.end.shard; ++shard) {
+        const conv_grad_strips& strips = a.strips[shard];
+        out.merges = grad_merges(shard);
+        out.to = buffers + first * 9 * row + out.merges * w.tile_floats;
+        taps(strips.tiles > 0 ? sums + strips.slot * a.slot_floats : nullptr, a.sum_element, last - first, t.vectors, out);
+    }
+    if (a.end.shard < w.shards.count) return;
+    const float* const total = buffers + (w.levels - 1) * w.tile_floats;
+    for (std::int64_t o = t.out0; first < last && o < t.out1; o += V::W)
+        grad_transpose(total + first * 9 * row + (o - t.out0), row, (last - first) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0 + first) * 9, w.p.ic * 9);
+    if (!t.bias || first > 0) return;
+    const float* bias = total + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
 }
 // ---- graft/cpu/training/kernels/conv_grad_pack.inl
@@ -12897,18 +13030,22 @@ GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
     u[3] = V::zero() - y[1];
 }
 
-// w = G^T u.
+// w = G^T u but for the factors that sum_scale has: 24, 12 and 6, or 2.
 GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], six = V::set1(6);
+    w[0] = fma(six, u[0], fnma(V::set1(4), s, t));
+    w[1] = fma(V::set1(2), d, e);
+    w[2] = fma(six, u[5], t - s);
 }
 GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
+    const V s = u[1] + u[2], two = V::set1(2);
+    w[0] = fma(two, u[0], s);
+    w[1] = u[1] - u[2];
+    w[2] = fma(two, u[3], s);
+}
+template <int N>
+constexpr float sum_scale(int i, int j) {
+    return N == 4 ? 0.25f : 1.0f / static_cast<float>((24 >> i) * (24 >> j));
 }
 
 template <int N>
@@ -12943,89 +13080,126 @@ inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64
     a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
 }
 
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+// Adds the products of the strips of this run to the sums of their shards, of one tile of weights and the elements [first, last).
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), both = a.wino + 3;
+    const std::int64_t in_blocks = (w.p.ic + V::W - 1) / V::W, out_blocks = (w.p.oc + V::W - 1) / V::W;
+    float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats;
+    float* const bias = grad_buffers(w, tile, 0) + w.tile_floats - w.vectors * V::W;
     const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
                       : t.vectors == 2                        ? &grad_weight_rows<2>
                       : t.vectors == 3                        ? &grad_weight_rows<3>
                       : &grad_weight_rows < grad_vectors == 4 ? 4
                                                               : 1 > ;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
     s.x_pixel = V::W;
-    s.dy_block = room;
     s.images = s.rows = 1;
     grad_sums out;
     out.row = t.vectors * V::W;
     out.level = w.tile_floats;
     for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
         const conv_grad_strips& strips = a.strips[at.shard];
+        const std::int64_t element_step = strips.room() * V::W, block = elements * element_step;
+        const std::int64_t from = (strips.place_of(at.strip) - a.first_place) * elements * V::W;
+        const float* const x = a.x_transformed + from * in_blocks + t.in0 / V::W * block;
+        const float* const dy = a.dy_transformed + from * out_blocks + t.block * block;
         s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
+        s.dy_block = block;
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
+        out.merges = 0;
+        out.levels = nullptr;
+        for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
+            s.x = x + element * element_step;
+            s.dy = dy + element * element_step;
+            out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        }
+        // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
+        if (t.bias && first <= both && both < last) {
+            s.dy = dy + both * element_step;
+            out.merges = grad_merges(at.shard);
+            out.to = bias + out.merges * w.tile_floats;
+            out.levels = bias;
+            grad_bias(t.vectors, s, out);
         }
         ++at.strip;
         if (at.strip == strips.count) at.strip = 0, ++at.shard;
     }
 }
 
+// The taps of `count` input channels of a shard from its sums, which are zeros where there are none, joined with those of earlier shards.
 template <int N>
-GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
+GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t element, std::int64_t count, int vectors, const grad_sums& out) {
+    const std::int64_t row = out.row, level = out.level;
+    const int merges = out.merges;
+    for (std::int64_t c = 0; c < count; ++c)
+        for (int v = 0; v < vectors; ++v) {
+            V half[3][N];
+            if (from) {
+                GRAFT_UNROLL
+                for (int j = 0; j < N; ++j) {
+                    V u[N], w[3];
+                    GRAFT_UNROLL
+                    for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+                    sum_transform(u, w);
+                    GRAFT_UNROLL
+                    for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+                }
+                from += V::W;
+            }
+            const std::int64_t at = c * 9 * row + v * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < 3; ++i) {
+                V w[3];
+                if (from) {
+                    sum_transform(half[i], w);
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = w[j] * V::set1(sum_scale<N>(i, j));
+                } else {
+                    w[0] = w[1] = w[2] = V::zero();
+                }
+                const float* levels = out.levels + at + i * 3 * row;
+                for (int l = 0; l < merges; ++l, levels += level) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = V::load(levels + j * row) + w[j];
+                }
+                float* to = out.to + at + i * 3 * row;
+                GRAFT_UNROLL
+                for (int j = 0; j < 3; ++j) w[j].store(to + j * row);
+            }
+        }
 }
 
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+// The sums of the shards that this run has ended, of input channels [first, last) of a tile: each is transformed back by itself, so that the
+// tree is one of weights, as it is without Winograd. Behind the last shard they go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
-                       w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    if (last > t.in1 - t.in0) last = t.in1 - t.in0;
+    const std::int64_t row = t.vectors * V::W;
+    float* const buffers = grad_buffers(w, tile, 0);
+    const float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats + first * row;
+    const auto taps = a.wino == 4 ? &grad_winograd_taps<6> : &grad_winograd_taps<4>;
+    grad_sums out{};
+    out.row = row;
+    out.level = w.tile_floats;
+    out.levels = buffers + first * 9 * row;
+    for (int shard = a.begin.shard; shard < a.end.shard; ++shard) {
+        const conv_grad_strips& strips = a.strips[shard];
+        out.merges = grad_merges(shard);
+        out.to = buffers + first * 9 * row + out.merges * w.tile_floats;
+        taps(strips.tiles > 0 ? sums + strips.slot * a.slot_floats : nullptr, a.sum_element, last - first, t.vectors, out);
+    }
+    if (a.end.shard < w.shards.count) return;
+    const float* const total = buffers + (w.levels - 1) * w.tile_floats;
+    for (std::int64_t o = t.out0; first < last && o < t.out1; o += V::W)
+        grad_transpose(total + first * 9 * row + (o - t.out0), row, (last - first) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0 + first) * 9, w.p.ic * 9);
+    if (!t.bias || first > 0) return;
+    const float* bias = total + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
 }
 // ---- graft/cpu/training/kernels/conv_grad_pack.inl
@@ -14756,18 +14930,22 @@ GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
     u[3] = V::zero() - y[1];
 }
 
-// w = G^T u.
+// w = G^T u but for the factors that sum_scale has: 24, 12 and 6, or 2.
 GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], six = V::set1(6);
+    w[0] = fma(six, u[0], fnma(V::set1(4), s, t));
+    w[1] = fma(V::set1(2), d, e);
+    w[2] = fma(six, u[5], t - s);
 }
 GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
+    const V s = u[1] + u[2], two = V::set1(2);
+    w[0] = fma(two, u[0], s);
+    w[1] = u[1] - u[2];
+    w[2] = fma(two, u[3], s);
+}
+template <int N>
+constexpr float sum_scale(int i, int j) {
+    return N == 4 ? 0.25f : 1.0f / static_cast<float>((24 >> i) * (24 >> j));
 }
 
 template <int N>
@@ -14802,89 +14980,126 @@ inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64
     a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
 }
 
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+// Adds the products of the strips of this run to the sums of their shards, of one tile of weights and the elements [first, last).
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), both = a.wino + 3;
+    const std::int64_t in_blocks = (w.p.ic + V::W - 1) / V::W, out_blocks = (w.p.oc + V::W - 1) / V::W;
+    float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats;
+    float* const bias = grad_buffers(w, tile, 0) + w.tile_floats - w.vectors * V::W;
     const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
                       : t.vectors == 2                        ? &grad_weight_rows<2>
                       : t.vectors == 3                        ? &grad_weight_rows<3>
                       : &grad_weight_rows < grad_vectors == 4 ? 4
                                                               : 1 > ;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
     s.x_pixel = V::W;
-    s.dy_block = room;
     s.images = s.rows = 1;
     grad_sums out;
     out.row = t.vectors * V::W;
     out.level = w.tile_floats;
     for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
         const conv_grad_strips& strips = a.strips[at.shard];
+        const std::int64_t element_step = strips.room() * V::W, block = elements * element_step;
+        const std::int64_t from = (strips.place_of(at.strip) - a.first_place) * elements * V::W;
+        const float* const x = a.x_transformed + from * in_blocks + t.in0 / V::W * block;
+        const float* const dy = a.dy_transformed + from * out_blocks + t.block * block;
         s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
+        s.dy_block = block;
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
+        out.merges = 0;
+        out.levels = nullptr;
+        for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
+            s.x = x + element * element_step;
+            s.dy = dy + element * element_step;
+            out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        }
+        // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
+        if (t.bias && first <= both && both < last) {
+            s.dy = dy + both * element_step;
+            out.merges = grad_merges(at.shard);
+            out.to = bias + out.merges * w.tile_floats;
+            out.levels = bias;
+            grad_bias(t.vectors, s, out);
         }
         ++at.strip;
         if (at.strip == strips.count) at.strip = 0, ++at.shard;
     }
 }
 
+// The taps of `count` input channels of a shard from its sums, which are zeros where there are none, joined with those of earlier shards.
 template <int N>
-GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
+GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t element, std::int64_t count, int vectors, const grad_sums& out) {
+    const std::int64_t row = out.row, level = out.level;
+    const int merges = out.merges;
+    for (std::int64_t c = 0; c < count; ++c)
+        for (int v = 0; v < vectors; ++v) {
+            V half[3][N];
+            if (from) {
+                GRAFT_UNROLL
+                for (int j = 0; j < N; ++j) {
+                    V u[N], w[3];
+                    GRAFT_UNROLL
+                    for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+                    sum_transform(u, w);
+                    GRAFT_UNROLL
+                    for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+                }
+                from += V::W;
+            }
+            const std::int64_t at = c * 9 * row + v * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < 3; ++i) {
+                V w[3];
+                if (from) {
+                    sum_transform(half[i], w);
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = w[j] * V::set1(sum_scale<N>(i, j));
+                } else {
+                    w[0] = w[1] = w[2] = V::zero();
+                }
+                const float* levels = out.levels + at + i * 3 * row;
+                for (int l = 0; l < merges; ++l, levels += level) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = V::load(levels + j * row) + w[j];
+                }
+                float* to = out.to + at + i * 3 * row;
+                GRAFT_UNROLL
+                for (int j = 0; j < 3; ++j) w[j].store(to + j * row);
+            }
+        }
 }
 
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+// The sums of the shards that this run has ended, of input channels [first, last) of a tile: each is transformed back by itself, so that the
+// tree is one of weights, as it is without Winograd. Behind the last shard they go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
-                       w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    if (last > t.in1 - t.in0) last = t.in1 - t.in0;
+    const std::int64_t row = t.vectors * V::W;
+    float* const buffers = grad_buffers(w, tile, 0);
+    const float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats + first * row;
+    const auto taps = a.wino == 4 ? &grad_winograd_taps<6> : &grad_winograd_taps<4>;
+    grad_sums out{};
+    out.row = row;
+    out.level = w.tile_floats;
+    out.levels = buffers + first * 9 * row;
+    for (int shard = a.begin.shard; shard < a.end.shard; ++shard) {
+        const conv_grad_strips& strips = a.strips[shard];
+        out.merges = grad_merges(shard);
+        out.to = buffers + first * 9 * row + out.merges * w.tile_floats;
+        taps(strips.tiles > 0 ? sums + strips.slot * a.slot_floats : nullptr, a.sum_element, last - first, t.vectors, out);
+    }
+    if (a.end.shard < w.shards.count) return;
+    const float* const total = buffers + (w.levels - 1) * w.tile_floats;
+    for (std::int64_t o = t.out0; first < last && o < t.out1; o += V::W)
+        grad_transpose(total + first * 9 * row + (o - t.out0), row, (last - first) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0 + first) * 9, w.p.ic * 9);
+    if (!t.bias || first > 0) return;
+    const float* bias = total + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
 }
 // ---- graft/cpu/training/kernels/conv_grad_pack.inl
@@ -16376,11 +16591,19 @@ inline std::int64_t conv_grad_tiles(const conv_grad_weight_args& a, std::int64_t
 // The time of one sample in nanoseconds of one core; m = 0: directly. The constants are measured; only their ratio matters.
 inline double grad_winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     const double products_per_ns = 6.0 * double(width), channels = double(p.ic) * double(ceil_div(p.oc, width) * width);
-    if (m == 0) return 9 * double(p.oh * p.ow) * channels / products_per_ns;
+    if (m == 0) {
+        // Taps that lie in the padding cost nothing.
+        const auto inside = [](std::int64_t out, std::int64_t in, std::int64_t pad) {
+            std::int64_t pixels = 0;
+            for (std::int64_t k = -pad; k < 3 - pad; ++k) pixels += std::max<std::int64_t>(0, std::min(out, in - k) - std::max<std::int64_t>(0, -k));
+            return double(pixels);
+        };
+        return inside(p.oh, p.ih, p.pt) * inside(p.ow, p.iw, p.pl) * channels / products_per_ns;
+    }
     const double elements = (m + 2) * (m + 2), tiles = double(ceil_div(p.oh, m) * ceil_div(p.ow, m));
     const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
-    // Sums go to memory and back once a shard, of two samples, say.
-    return elements * channels * (tiles + (m == 4 ? 13 : 26)) / products_per_ns + tiles * blocks * (m == 4 ? 100 : 28);
+    // Sums go to memory and are transformed back once a shard, of two samples, say.
+    return elements * channels * tiles / products_per_ns + tiles * blocks * (m == 4 ? 100 : 32) + channels / double(width) * (m == 4 ? 22 : 12);
 }
 inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
     if (p.kh != 3 || p.kw != 3 || p.sh != 1 || p.sw != 1 || p.dh != 1 || p.dw != 1 || p.groups != 1 || p.exact) return 0;
@@ -16392,11 +16615,13 @@ inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
 
 struct grad_winograd_plan {
     conv_grad_winograd_args a;
-    std::int64_t bytes = 0, tiles = 0, slots = 0;  // tiles of weights, and how many of them are summed at once
+    std::int64_t bytes = 0, tiles = 0, together = 0;  // tiles of weights, and how many of them have sums in the workspace at once
+    bool whole = false;                               // whether a tile is finished in one go
 };
 
-// Where the sums of all weights are small, transforms of some strips stay in the second cache; where they are not, each is finished
-// in one go, from transforms of the whole batch.
+// Where a shard has many tiles, transforms of some strips stay in the second cache and the sums of all weights come by once a run. Where it has
+// few, sums are most of what is read and written: each tile of weights is finished in one go, from transforms of the whole batch, so that its
+// sums stay in the second cache.
 inline grad_winograd_plan plan_grad_winograd(isa set, const conv_problem& p, conv_grad_weight_algorithm algorithm, int shards) {
     const std::int64_t width = vector_width(set);
     grad_winograd_plan plan;
@@ -16407,26 +16632,33 @@ inline grad_winograd_plan plan_grad_winograd(isa set, const conv_problem& p, con
     conv_grad_weight_args& w = a.weight;
     w.lanes = width;
     w.chunks = in_blocks;
-    w.tile_floats = (elements * w.lanes + 1) * w.vectors * width;
+    w.tile_floats = (9 * w.lanes + 1) * w.vectors * width;
     w.parts = 1;
     w.levels = 1;
     while (1 << (w.levels - 1) < shards) ++w.levels;
+    // A vector more, so that the elements of a sum do not fall into one cache set.
+    a.sum_element = (w.lanes * w.vectors + 1) * width;
+    a.slot_floats = elements * a.sum_element;
     a.tiles_high = ceil_div(p.oh, a.wino);
     a.tiles_wide = ceil_div(p.ow, a.wino);
     plan.tiles = conv_grad_tiles(w, width);
-    const std::int64_t one = elements * (in_blocks + out_blocks) * width * 4, all = p.n * a.tiles_high * a.tiles_wide;
-    const std::int64_t slot = w.levels * w.tile_floats * 4;
-    plan.slots = plan.tiles;
+    const std::int64_t per_image = a.tiles_high * a.tiles_wide, one = elements * (in_blocks + out_blocks) * width * 4, all = p.n * per_image;
     a.tile_room = std::max<std::int64_t>(conv_grad_strips::most, (std::int64_t(1) << 20) / one);
-    if (plan.tiles * slot > (std::int64_t(16) << 20) && all * one <= (std::int64_t(64) << 20)) {
-        a.tile_room = std::max<std::int64_t>(all, 1);
-        plan.slots = std::min<std::int64_t>(plan.tiles, 16);
+    const std::int64_t shard = std::max<std::int64_t>(p.n / shards, 1) * std::max<std::int64_t>(per_image, 1);
+    plan.whole = shard <= conv_grad_strips::most && plan.tiles >= 16 && all * one <= (std::int64_t(64) << 20);
+    plan.together = plan.tiles;
+    if (plan.whole) {
+        a.tile_room = all;
+        plan.together = std::min<std::int64_t>(plan.tiles, 32);
+    } else {
+        // As many as a run's strips may belong to, where the first and the last shard need not be whole, if they fit the second cache.
+        const std::int64_t fit = std::max<std::int64_t>(2, (std::int64_t(1) << 20) / (plan.tiles * a.slot_floats * 4));
+        a.slots = std::max<std::int64_t>(1, std::min({a.tile_room / shard + 2, p.n, std::int64_t(shards), fit}));
     }
-    // An odd one, so that blocks do not fall into each other's cache sets.
-    a.tile_room = std::min(a.tile_room, std::max<std::int64_t>(all, 1)) | 1;
-    a.x_element = winograd_element(p.ic, width, a.tile_room);
-    a.dy_element = winograd_element(p.oc, width, a.tile_room);
-    plan.bytes = elements * (a.x_element + a.dy_element) * 4 + plan.slots * slot;
+    // A strip of an even number of tiles takes room for one more. Where a shard has several strips, each is longer than half of the longest.
+    a.tile_room = std::min(a.tile_room, all);
+    a.tile_room += a.tile_room / (conv_grad_strips::most / 2) + shards;
+    plan.bytes = (elements * (in_blocks + out_blocks) * width * a.tile_room + plan.together * (a.slots * a.slot_floats + w.levels * w.tile_floats)) * 4;
     return plan;
 }
 
@@ -16437,44 +16669,96 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     const std::int64_t width = vector_width(set), elements = (a.wino + 2) * (a.wino + 2), per_image = a.tiles_high * a.tiles_wide;
     const std::int64_t in_blocks = ceil_div(w.p.ic, width), out_blocks = ceil_div(w.p.oc, width);
     conv_grad_strips all[shards::most];
-    for (int i = 0; i < w.shards.count; ++i) all[i] = conv_grad_strips_of(w.shards, w.p.n, per_image, i);
+    std::int64_t full = 0, place = 0, index = 0;
+    for (int i = 0; i < w.shards.count; ++i) {
+        conv_grad_strips& strips = all[i] = conv_grad_strips_of(w.shards, w.p.n, per_image, i);
+        strips.place = place, strips.index = index;
+        if (strips.tiles == 0) continue;
+        strips.slot = full++ % a.slots;
+        place += strips.count * strips.room();
+        index += strips.count;
+    }
     a.strips = all;
     a.x_transformed = w.workspace;
-    a.dy_transformed = a.x_transformed + elements * a.x_element;
-    w.workspace = a.dy_transformed + elements * a.dy_element;
+    a.dy_transformed = a.x_transformed + elements * in_blocks * width * a.tile_room;
+    a.sums = a.dy_transformed + elements * out_blocks * width * a.tile_room;
+    w.workspace = a.sums + plan.together * a.slots * a.slot_floats;
     conv_args x;
     x.p = w.p;
     x.x = w.x;
     x.wino = a.wino;
     x.tiles_high = a.tiles_high, x.tiles_wide = a.tiles_wide;
-    x.tile_room = a.tile_room;
-    x.transformed = a.x_transformed;
-    x.in_element = a.x_element;
     while (a.end.shard < w.shards.count) {
-        // As many strips as there is room for; an empty shard has one of no tiles.
+        // As many strips as there is room for, them and their shards' sums; an empty shard has one of no tiles.
         a.begin = a.end;
-        std::int64_t tiles = 0;
+        std::int64_t room = 0, sums = 0, here = 0;
+        a.first_place = all[a.begin.shard].place_of(a.begin.strip);
+        const std::int64_t first_index = all[a.begin.shard].index + a.begin.strip;
         while (a.end.shard < w.shards.count) {
             const conv_grad_strips& strips = all[a.end.shard];
-            if (tiles + strips.length_of(a.end.strip) > a.tile_room) break;
-            if (tiles == 0) a.first_tile = strips.first + a.end.strip * strips.length;
-            tiles += strips.length_of(a.end.strip);
+            if (strips.tiles > 0) {
+                if (room + strips.room() > a.tile_room) break;
+                if (room == 0 || a.end.strip == 0) {
+                    if (sums == a.slots && !plan.whole) break;
+                    ++sums;
+                }
+                room += strips.room();
+                ++here;
+            }
             if (++a.end.strip == strips.count) a.end.strip = 0, ++a.end.shard;
         }
-        x.first_tile = a.first_tile;
-        const std::int64_t parts = ceil_div(tiles, 32), end = a.first_tile + tiles;
-        parallel_for(pool, (in_blocks + out_blocks) * parts, [&](std::int64_t task) {
-            const std::int64_t block = task / parts, first = a.first_tile + task % parts * 32, last = std::min(first + 32, end);
-            if (block < in_blocks)
-                kernels(set).conv->winograd_input(x, block, first, last);
-            else
-                k.winograd_transform(a, block - in_blocks, first, last);
+        // Half strips of blocks.
+        const std::int64_t blocks = in_blocks + out_blocks, half = conv_grad_strips::most / 2;
+        parallel_for(pool, here * 2 * blocks, [&](std::int64_t task) {
+            const std::int64_t strip = first_index + task / (2 * blocks), block = task / 2 % blocks;
+            int shard = a.begin.shard;
+            while (all[shard].tiles == 0 || all[shard].index + all[shard].count <= strip) ++shard;
+            const conv_grad_strips& strips = all[shard];
+            const std::int64_t number = strip - strips.index, length = strips.length_of(number), tile = strips.first + number * strips.length;
+            const std::int64_t first = tile + task % 2 * half, last = tile + std::min(length, (task % 2 + 1) * half);
+            if (first >= last) return;
+            const std::int64_t from = (strips.place_of(number) - a.first_place) * elements * width;
+            if (block < in_blocks) {
+                conv_args mine = x;
+                mine.first_tile = tile;
+                mine.tile_room = elements * strips.room();
+                mine.in_element = strips.room() * width;
+                mine.transformed = a.x_transformed + from * in_blocks;
+                kernels(set).conv->winograd_input(mine, block, first, last);
+            } else {
+                conv_grad_winograd_args mine = a;
+                mine.first_tile = tile;
+                mine.tile_room = elements * strips.room();
+                mine.dy_element = strips.room() * width;
+                mine.dy_transformed = a.dy_transformed + from * out_blocks;
+                k.winograd_transform(mine, block - in_blocks, first, last);
+            }
         });
-        for (w.first_tile = 0; w.first_tile < plan.tiles; w.first_tile += plan.slots) {
-            const std::int64_t count = std::min(plan.slots, plan.tiles - w.first_tile);
-            parallel_for(pool, count * elements, [&](std::int64_t task) { k.winograd_multiply(a, w.first_tile + task % count, task / count); });
-            if (a.end.shard == w.shards.count) parallel_for(pool, count, [&](std::int64_t task) { k.winograd_end(a, w.first_tile + task); });
+        if (plan.whole) {
+            // Adjacent tiles, which read the same dy, one after the other in the same room.
+            parallel_for(pool, plan.together, [&](std::int64_t task) {
+                conv_grad_winograd_args mine = a;
+                const std::int64_t last = (task + 1) * plan.tiles / plan.together;
+                for (std::int64_t tile = task * plan.tiles / plan.together; tile < last; ++tile) {
+                    mine.weight.first_tile = tile - task;
+                    for (int shard = 0; shard < w.shards.count; ++shard) {
+                        mine.begin.shard = shard, mine.end.shard = shard + 1;
+                        k.winograd_multiply(mine, tile, 0, elements);
+                        k.winograd_end(mine, tile, 0, w.lanes);
+                    }
+                }
+            });
+            continue;
         }
+        parallel_for(pool, plan.tiles * elements, [&](std::int64_t task) {
+            const std::int64_t element = task / plan.tiles;
+            k.winograd_multiply(a, task % plan.tiles, element, element + 1);
+        });
+        if (a.begin.shard == a.end.shard) continue;
+        parallel_for(pool, plan.tiles * 4, [&](std::int64_t task) {
+            const std::int64_t part = task % 4;
+            k.winograd_end(a, task / 4, part * w.lanes / 4, (part + 1) * w.lanes / 4);
+        });
     }
 }
 
@@ -26713,8 +26997,7 @@ public:
         cached_features all;
         GRAFT_TRY(gather_bad(own, all));
         if (most == 0) return own = std::move(all), status();
-        if (count && width != own.rows.elements() / own.rows.shape()[0])
-            return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
+        if (count && width != own.rows.elements() / own.rows.shape()[0]) return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
         std::vector<std::int64_t> counts;
         GRAFT_TRY(members_.gather(&count, 1, 1, counts));
         shape extents = count ? own.rows.shape() : shape{0, width};
@@ -26766,8 +27049,8 @@ private:
                 }
             GRAFT_TRY(members_.share(told, m));
             for (std::size_t i = 0; i + 1 < told.size(); i += 2)
-                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first, static_cast<errc>(std::atoi(told[i + 1].second.c_str())),
-                                   told[i].second});
+                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first,
+                                   static_cast<errc>(std::atoi(told[i + 1].second.c_str())), told[i].second});
         }
         return {};
     }
@@ -27505,13 +27788,19 @@ private:
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
         cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) &&
                   is_fixed_before(g, network_.features);
-        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (!o_.teacher.empty()) {
             GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
             const preprocess_choice& seen = teacher_.preprocessing();
             if (seen.source == preprocess_source::assumed)
                 observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
         }
+        if (files_.wanted() || members_.several()) {
+            GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
+            GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
+        }
+        // Before anything that members who were told different things would do differently.
+        GRAFT_TRY(members_.agree(settings()));
+        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
@@ -27628,6 +27917,10 @@ private:
     }
 
     std::int64_t steps_per_epoch() const { return source_->batches(); }
+    // The learning rate of a step of this epoch.
+    double rate_of(std::int64_t step) const {
+        return learning_rate(o_.schedule, o_.learning_rate, {step, o_.epochs * steps_per_epoch(), position_.epoch}, &plateau_);
+    }
 
     status run_epoch() {
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
@@ -27638,7 +27931,7 @@ private:
             trained_pictures_ += position_.seen - seen_before;
             waited_seconds_ += source_->waited() - waited_before;
         };
-        double rate = 0;
+        double rate = position_.batch > 0 ? rate_of(position_.step - 1) : 0;  // resumed behind its last batch, the epoch has no other
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
@@ -27708,8 +28001,7 @@ private:
             weight += write_target(o_.step.loss, b.labels[at], share, count, row, false);
             if (!b.other_labels.empty()) weight += write_target(o_.step.loss, b.other_labels[at], 1 - share, count, row, true);
         }
-        const std::int64_t total = o_.epochs * steps_per_epoch();
-        rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
+        rate = rate_of(position_.step);
         const std::int64_t first = members_.begin(n, o_.step.shards), last = members_.end(n, o_.step.shards);
         tensor inputs, targets, teacher;  // of this member's samples
         if (teacher_ && last > first) GRAFT_TRY_ASSIGN(teacher, taught(b, first, last));
@@ -27871,6 +28163,7 @@ private:
     status log_pictures();
     void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
+    static result<std::string> contents_fingerprint(const dataset& data, executor& pool);
     named_texts settings() const;
     status visit_state(state_parts& c, loss_scale& scaling);
     status save();
@@ -27986,7 +28279,7 @@ inline std::string fingerprint(const dataset& data) {
 
 // A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
 // Errors: memory.oom; what cannot be read has a number of its own.
-inline result<std::string> contents_fingerprint(const dataset& data, executor& pool) {
+inline result<std::string> training_run::contents_fingerprint(const dataset& data, executor& pool) {
     constexpr std::int64_t most = 20000;
     const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
     std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
@@ -28105,11 +28398,6 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
-    if (files_.wanted() || members_.several()) {
-        GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
-        GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
-    }
-    GRAFT_TRY(members_.agree(settings()));
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
     if (found.found) {

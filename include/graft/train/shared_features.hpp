@@ -24,8 +24,7 @@ public:
         cached_features all;
         GRAFT_TRY(gather_bad(own, all));
         if (most == 0) return own = std::move(all), status();
-        if (count && width != own.rows.elements() / own.rows.shape()[0])
-            return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
+        if (count && width != own.rows.elements() / own.rows.shape()[0]) return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
         std::vector<std::int64_t> counts;
         GRAFT_TRY(members_.gather(&count, 1, 1, counts));
         shape extents = count ? own.rows.shape() : shape{0, width};
@@ -77,8 +76,8 @@ private:
                 }
             GRAFT_TRY(members_.share(told, m));
             for (std::size_t i = 0; i + 1 < told.size(); i += 2)
-                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first, static_cast<errc>(std::atoi(told[i + 1].second.c_str())),
-                                   told[i].second});
+                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first,
+                                   static_cast<errc>(std::atoi(told[i + 1].second.c_str())), told[i].second});
         }
         return {};
     }

@@ -84,7 +84,7 @@ inline std::string fingerprint(const dataset& data) {
 
 // A hash over what the files of a dataset hold, by their tags: of 20,000 of them, evenly drawn, where there are more.
 // Errors: memory.oom; what cannot be read has a number of its own.
-inline result<std::string> contents_fingerprint(const dataset& data, executor& pool) {
+inline result<std::string> training_run::contents_fingerprint(const dataset& data, executor& pool) {
     constexpr std::int64_t most = 20000;
     const std::int64_t step = std::max<std::int64_t>(1, (data.size() + most - 1) / most);
     std::vector<std::uint64_t> tags(static_cast<std::size_t>((data.size() + step - 1) / step));
@@ -203,11 +203,6 @@ inline status training_run::save() {
 }
 
 inline status training_run::resume() {
-    if (files_.wanted() || members_.several()) {
-        GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
-        GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
-    }
-    GRAFT_TRY(members_.agree(settings()));
     loaded_checkpoint found;
     if (files_.wanted() && o_.resume) GRAFT_TRY_ASSIGN(found, load_checkpoint(files_.checkpoint()));
     if (found.found) {

@@ -84,13 +84,19 @@ private:
         if (o_.batch < 1) return fail(errc::usage, "batch", "a batch holds at least one picture");
         cached_ = network_.features != no_value && !is_random(*o_.augmentation) && !trunk_learns(network_.graph, network_.parameters, network_.features) &&
                   is_fixed_before(g, network_.features);
-        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (!o_.teacher.empty()) {
             GRAFT_TRY_ASSIGN(teacher_, teacher_model::load(o_.teacher, data_.training.classes(), o_.threads, loading_model()));
             const preprocess_choice& seen = teacher_.preprocessing();
             if (seen.source == preprocess_source::assumed)
                 observer_.on_warning(o_.teacher + ": the teacher does not say how pictures are prepared; " + seen.text + " is assumed");
         }
+        if (files_.wanted() || members_.several()) {
+            GRAFT_TRY_ASSIGN(training_contents_, contents_fingerprint(data_.training, pool_));
+            GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
+        }
+        // Before anything that members who were told different things would do differently.
+        GRAFT_TRY(members_.agree(settings()));
+        GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
             const auto progress = [](void* c, std::int64_t done, std::int64_t of) { static_cast<training_observer*>(c)->on_validation(done, of); };
@@ -207,6 +213,10 @@ private:
     }
 
     std::int64_t steps_per_epoch() const { return source_->batches(); }
+    // The learning rate of a step of this epoch.
+    double rate_of(std::int64_t step) const {
+        return learning_rate(o_.schedule, o_.learning_rate, {step, o_.epochs * steps_per_epoch(), position_.epoch}, &plateau_);
+    }
 
     status run_epoch() {
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
@@ -217,7 +227,7 @@ private:
             trained_pictures_ += position_.seen - seen_before;
             waited_seconds_ += source_->waited() - waited_before;
         };
-        double rate = 0;
+        double rate = position_.batch > 0 ? rate_of(position_.step - 1) : 0;  // resumed behind its last batch, the epoch has no other
         batches_ahead<batch_source> batches(*source_, steps_per_epoch() - position_.batch, o_.step.on != nullptr);
         while (position_.batch < steps_per_epoch()) {
             status made = batches.advance();
@@ -287,8 +297,7 @@ private:
             weight += write_target(o_.step.loss, b.labels[at], share, count, row, false);
             if (!b.other_labels.empty()) weight += write_target(o_.step.loss, b.other_labels[at], 1 - share, count, row, true);
         }
-        const std::int64_t total = o_.epochs * steps_per_epoch();
-        rate = learning_rate(o_.schedule, o_.learning_rate, {position_.step, total, position_.epoch}, &plateau_);
+        rate = rate_of(position_.step);
         const std::int64_t first = members_.begin(n, o_.step.shards), last = members_.end(n, o_.step.shards);
         tensor inputs, targets, teacher;  // of this member's samples
         if (teacher_ && last > first) GRAFT_TRY_ASSIGN(teacher, taught(b, first, last));
@@ -450,6 +459,7 @@ private:
     status log_pictures();
     void warn_of_classes();
     static std::string network_fingerprint(const graph& g);
+    static result<std::string> contents_fingerprint(const dataset& data, executor& pool);
     named_texts settings() const;
     status visit_state(state_parts& c, loss_scale& scaling);
     status save();

@@ -291,6 +291,74 @@ TEST_CASE("the sum over the batch is the tree of the shards") {
     }
 }
 
+TEST_CASE("the gradients by Winograd of the halves of a batch add up to that of the whole, to the bit") {
+    struct shape {
+        std::int64_t ic, oc, ih, iw;
+        conv_grad_weight_algorithm algorithm;
+        bool large;
+    };
+    // The last two: several strips to a shard; more weights than are summed at once.
+    const shape shapes[] = {{17, 33, 12, 12, conv_grad_weight_algorithm::winograd4, false},
+                            {65, 33, 10, 10, conv_grad_weight_algorithm::winograd2, false},
+                            {19, 35, 34, 35, conv_grad_weight_algorithm::winograd4, true},
+                            {257, 49, 10, 10, conv_grad_weight_algorithm::winograd4, true}};
+    random_source random;
+    executor alone;
+    for (const shape& d : shapes)
+        for (const std::int64_t n : {1, 2, 3, 5, 8, 16, 17}) {
+            if (d.large && n != 1 && n != 5) continue;
+            conv_problem p;
+            p.n = n;
+            p.ic = d.ic, p.oc = d.oc;
+            p.ih = d.ih, p.iw = d.iw;
+            p.kh = p.kw = 3;
+            p.pt = p.pl = 1;
+            size_output(p, 1, 1);
+            const operands in(random, p);
+            for (isa set : sets())
+                for (const int shards : {2, 8, 32})
+                    for (const bool with_bias : {true, false}) {
+                        if (d.large && (shards == 32 || !with_bias)) continue;
+                        const auto gradient = [&](std::int64_t first, std::int64_t last, int count, executor& pool) {
+                            conv_problem part = p;
+                            part.n = last - first;
+                            operands mine = in;
+                            const auto cut = [&](std::vector<float>& v, std::int64_t each) {
+                                v = std::vector<float>(v.begin() + first * each, v.begin() + last * each);
+                            };
+                            cut(mine.x, p.ic * p.ih * p.iw);
+                            cut(mine.dy, p.oc * p.oh * p.ow);
+                            conv_grad_weight_choice choice;
+                            weight_result r = weight_gradient(set, part, mine, count, with_bias, pool, &choice);
+                            CHECK(choice.algorithm == d.algorithm);
+                            return r;
+                        };
+                        INFO(describe(set, p, "Winograd") << ", " << shards << " shards");
+                        const std::int64_t middle = graft::shards{shards}.first(n, shards / 2);
+                        const weight_result whole = gradient(0, n, shards, alone), right = gradient(middle, n, shards / 2, alone);
+                        weight_result sum = gradient(0, middle, shards / 2, alone);
+                        const auto same = [&](const std::vector<float>& a, const std::vector<float>& b) {
+                            return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * 4) == 0);
+                        };
+                        // A half without samples is +0.
+                        if (middle == 0) {
+                            CHECK(same(sum.dw, std::vector<float>(sum.dw.size())));
+                            CHECK(same(sum.db, std::vector<float>(sum.db.size())));
+                        }
+                        for (std::size_t i = 0; i < sum.dw.size(); ++i) sum.dw[i] += right.dw[i];
+                        for (std::size_t i = 0; i < sum.db.size(); ++i) sum.db[i] += right.db[i];
+                        CHECK(same(whole.dw, sum.dw));
+                        CHECK(same(whole.db, sum.db));
+                        if (n != 5) continue;
+                        pool_executor pool(3);
+                        const weight_result more = gradient(0, n, shards, pool);
+                        CHECK(same(whole.dw, more.dw));
+                        CHECK(same(whole.db, more.db));
+                    }
+            if (n == 5) check_weight(p, random, 8);
+        }
+}
+
 TEST_CASE("weights packed anew for every step are those packed once") {
     random_source random;
     for (int round = 0; round < 120; ++round) {

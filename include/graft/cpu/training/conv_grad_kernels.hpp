@@ -33,6 +33,11 @@ struct conv_grad_weight_args {
 struct conv_grad_strips {
     static constexpr std::int64_t most = 64;
     std::int64_t first = 0, tiles = 0, count = 1, length = 0;
+    std::int64_t place = 0, index = 0;  // room and strips of the shards before
+    std::int64_t slot = 0;              // where the shard's sums lie, unless it has no tiles
+    // Tiles that one strip's transforms have room for: an odd number, so that elements do not fall into one cache set.
+    std::int64_t room() const { return length | 1; }
+    std::int64_t place_of(std::int64_t strip) const { return place + strip * room(); }
     std::int64_t length_of(std::int64_t strip) const { return strip + 1 < count ? length : tiles - (count - 1) * length; }
 };
 inline conv_grad_strips conv_grad_strips_of(const graft::shards& cut, std::int64_t n, std::int64_t per_image, int shard) {
@@ -50,12 +55,17 @@ struct conv_grad_run {
     std::int64_t strip = 0;
 };
 
-/// A run of strips of a gradient by Winograd: x and dy transformed to [element][block][tile][W], from tile `first_tile` of the batch on.
+/// A run of strips of a gradient by Winograd: x and dy transformed to [strip][block][element][tile][W], so that what one tile of weights reads of a
+/// strip lies together. Each tile of weights has `slots` for the sums of one shard, [element][input channel][output channel], and `weight.levels`
+/// buffers of taps, to which shards go when they have been summed.
 struct conv_grad_winograd_args {
     conv_grad_weight_args weight;
     int wino = 0;
-    std::int64_t tiles_high = 0, tiles_wide = 0, first_tile = 0, tile_room = 0, x_element = 0, dy_element = 0;
-    float *x_transformed = nullptr, *dy_transformed = nullptr;
+    std::int64_t tiles_high = 0, tiles_wide = 0;
+    std::int64_t first_tile = 0, tile_room = 0, dy_element = 0;  // of the strip that is transformed: its first tile, the steps of blocks and elements
+    std::int64_t first_place = 0;                                // of the run's first strip
+    std::int64_t slots = 1, slot_floats = 0, sum_element = 0;
+    float *x_transformed = nullptr, *dy_transformed = nullptr, *sums = nullptr;
     const conv_grad_strips* strips = nullptr;  // of each shard
     conv_grad_run begin, end;
 };
@@ -91,8 +101,8 @@ struct conv_grad_kernels {
     void (*weight_end)(const conv_grad_weight_args&, std::int64_t tile);
     void (*weight_depthwise_end)(const conv_grad_weight_args&, std::int64_t tile);
     void (*winograd_transform)(const conv_grad_winograd_args&, std::int64_t block, std::int64_t first, std::int64_t last);
-    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t element);
-    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile);
+    void (*winograd_multiply)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
+    void (*winograd_end)(const conv_grad_winograd_args&, std::int64_t tile, std::int64_t first, std::int64_t last);
     void (*input_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_empty_phase)(const conv_grad_input_args&, std::int64_t task);
     void (*input_depthwise)(const conv_grad_input_args&, std::int64_t task);

@@ -100,11 +100,19 @@ inline std::int64_t conv_grad_tiles(const conv_grad_weight_args& a, std::int64_t
 // The time of one sample in nanoseconds of one core; m = 0: directly. The constants are measured; only their ratio matters.
 inline double grad_winograd_cost(const conv_problem& p, int m, std::int64_t width) {
     const double products_per_ns = 6.0 * double(width), channels = double(p.ic) * double(ceil_div(p.oc, width) * width);
-    if (m == 0) return 9 * double(p.oh * p.ow) * channels / products_per_ns;
+    if (m == 0) {
+        // Taps that lie in the padding cost nothing.
+        const auto inside = [](std::int64_t out, std::int64_t in, std::int64_t pad) {
+            std::int64_t pixels = 0;
+            for (std::int64_t k = -pad; k < 3 - pad; ++k) pixels += std::max<std::int64_t>(0, std::min(out, in - k) - std::max<std::int64_t>(0, -k));
+            return double(pixels);
+        };
+        return inside(p.oh, p.ih, p.pt) * inside(p.ow, p.iw, p.pl) * channels / products_per_ns;
+    }
     const double elements = (m + 2) * (m + 2), tiles = double(ceil_div(p.oh, m) * ceil_div(p.ow, m));
     const double blocks = double(ceil_div(p.ic, width) + ceil_div(p.oc, width));
-    // Sums go to memory and back once a shard, of two samples, say.
-    return elements * channels * (tiles + (m == 4 ? 13 : 26)) / products_per_ns + tiles * blocks * (m == 4 ? 100 : 28);
+    // Sums go to memory and are transformed back once a shard, of two samples, say.
+    return elements * channels * tiles / products_per_ns + tiles * blocks * (m == 4 ? 100 : 32) + channels / double(width) * (m == 4 ? 22 : 12);
 }
 inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
     if (p.kh != 3 || p.kw != 3 || p.sh != 1 || p.sw != 1 || p.dh != 1 || p.dw != 1 || p.groups != 1 || p.exact) return 0;
@@ -116,11 +124,13 @@ inline int grad_winograd_size(const conv_problem& p, std::int64_t width) {
 
 struct grad_winograd_plan {
     conv_grad_winograd_args a;
-    std::int64_t bytes = 0, tiles = 0, slots = 0;  // tiles of weights, and how many of them are summed at once
+    std::int64_t bytes = 0, tiles = 0, together = 0;  // tiles of weights, and how many of them have sums in the workspace at once
+    bool whole = false;                               // whether a tile is finished in one go
 };
 
-// Where the sums of all weights are small, transforms of some strips stay in the second cache; where they are not, each is finished
-// in one go, from transforms of the whole batch.
+// Where a shard has many tiles, transforms of some strips stay in the second cache and the sums of all weights come by once a run. Where it has
+// few, sums are most of what is read and written: each tile of weights is finished in one go, from transforms of the whole batch, so that its
+// sums stay in the second cache.
 inline grad_winograd_plan plan_grad_winograd(isa set, const conv_problem& p, conv_grad_weight_algorithm algorithm, int shards) {
     const std::int64_t width = vector_width(set);
     grad_winograd_plan plan;
@@ -131,26 +141,33 @@ inline grad_winograd_plan plan_grad_winograd(isa set, const conv_problem& p, con
     conv_grad_weight_args& w = a.weight;
     w.lanes = width;
     w.chunks = in_blocks;
-    w.tile_floats = (elements * w.lanes + 1) * w.vectors * width;
+    w.tile_floats = (9 * w.lanes + 1) * w.vectors * width;
     w.parts = 1;
     w.levels = 1;
     while (1 << (w.levels - 1) < shards) ++w.levels;
+    // A vector more, so that the elements of a sum do not fall into one cache set.
+    a.sum_element = (w.lanes * w.vectors + 1) * width;
+    a.slot_floats = elements * a.sum_element;
     a.tiles_high = ceil_div(p.oh, a.wino);
     a.tiles_wide = ceil_div(p.ow, a.wino);
     plan.tiles = conv_grad_tiles(w, width);
-    const std::int64_t one = elements * (in_blocks + out_blocks) * width * 4, all = p.n * a.tiles_high * a.tiles_wide;
-    const std::int64_t slot = w.levels * w.tile_floats * 4;
-    plan.slots = plan.tiles;
+    const std::int64_t per_image = a.tiles_high * a.tiles_wide, one = elements * (in_blocks + out_blocks) * width * 4, all = p.n * per_image;
     a.tile_room = std::max<std::int64_t>(conv_grad_strips::most, (std::int64_t(1) << 20) / one);
-    if (plan.tiles * slot > (std::int64_t(16) << 20) && all * one <= (std::int64_t(64) << 20)) {
-        a.tile_room = std::max<std::int64_t>(all, 1);
-        plan.slots = std::min<std::int64_t>(plan.tiles, 16);
+    const std::int64_t shard = std::max<std::int64_t>(p.n / shards, 1) * std::max<std::int64_t>(per_image, 1);
+    plan.whole = shard <= conv_grad_strips::most && plan.tiles >= 16 && all * one <= (std::int64_t(64) << 20);
+    plan.together = plan.tiles;
+    if (plan.whole) {
+        a.tile_room = all;
+        plan.together = std::min<std::int64_t>(plan.tiles, 32);
+    } else {
+        // As many as a run's strips may belong to, where the first and the last shard need not be whole, if they fit the second cache.
+        const std::int64_t fit = std::max<std::int64_t>(2, (std::int64_t(1) << 20) / (plan.tiles * a.slot_floats * 4));
+        a.slots = std::max<std::int64_t>(1, std::min({a.tile_room / shard + 2, p.n, std::int64_t(shards), fit}));
     }
-    // An odd one, so that blocks do not fall into each other's cache sets.
-    a.tile_room = std::min(a.tile_room, std::max<std::int64_t>(all, 1)) | 1;
-    a.x_element = winograd_element(p.ic, width, a.tile_room);
-    a.dy_element = winograd_element(p.oc, width, a.tile_room);
-    plan.bytes = elements * (a.x_element + a.dy_element) * 4 + plan.slots * slot;
+    // A strip of an even number of tiles takes room for one more. Where a shard has several strips, each is longer than half of the longest.
+    a.tile_room = std::min(a.tile_room, all);
+    a.tile_room += a.tile_room / (conv_grad_strips::most / 2) + shards;
+    plan.bytes = (elements * (in_blocks + out_blocks) * width * a.tile_room + plan.together * (a.slots * a.slot_floats + w.levels * w.tile_floats)) * 4;
     return plan;
 }
 
@@ -161,44 +178,96 @@ inline void run_grad_winograd(isa set, grad_winograd_plan& plan, executor& pool)
     const std::int64_t width = vector_width(set), elements = (a.wino + 2) * (a.wino + 2), per_image = a.tiles_high * a.tiles_wide;
     const std::int64_t in_blocks = ceil_div(w.p.ic, width), out_blocks = ceil_div(w.p.oc, width);
     conv_grad_strips all[shards::most];
-    for (int i = 0; i < w.shards.count; ++i) all[i] = conv_grad_strips_of(w.shards, w.p.n, per_image, i);
+    std::int64_t full = 0, place = 0, index = 0;
+    for (int i = 0; i < w.shards.count; ++i) {
+        conv_grad_strips& strips = all[i] = conv_grad_strips_of(w.shards, w.p.n, per_image, i);
+        strips.place = place, strips.index = index;
+        if (strips.tiles == 0) continue;
+        strips.slot = full++ % a.slots;
+        place += strips.count * strips.room();
+        index += strips.count;
+    }
     a.strips = all;
     a.x_transformed = w.workspace;
-    a.dy_transformed = a.x_transformed + elements * a.x_element;
-    w.workspace = a.dy_transformed + elements * a.dy_element;
+    a.dy_transformed = a.x_transformed + elements * in_blocks * width * a.tile_room;
+    a.sums = a.dy_transformed + elements * out_blocks * width * a.tile_room;
+    w.workspace = a.sums + plan.together * a.slots * a.slot_floats;
     conv_args x;
     x.p = w.p;
     x.x = w.x;
     x.wino = a.wino;
     x.tiles_high = a.tiles_high, x.tiles_wide = a.tiles_wide;
-    x.tile_room = a.tile_room;
-    x.transformed = a.x_transformed;
-    x.in_element = a.x_element;
     while (a.end.shard < w.shards.count) {
-        // As many strips as there is room for; an empty shard has one of no tiles.
+        // As many strips as there is room for, them and their shards' sums; an empty shard has one of no tiles.
         a.begin = a.end;
-        std::int64_t tiles = 0;
+        std::int64_t room = 0, sums = 0, here = 0;
+        a.first_place = all[a.begin.shard].place_of(a.begin.strip);
+        const std::int64_t first_index = all[a.begin.shard].index + a.begin.strip;
         while (a.end.shard < w.shards.count) {
             const conv_grad_strips& strips = all[a.end.shard];
-            if (tiles + strips.length_of(a.end.strip) > a.tile_room) break;
-            if (tiles == 0) a.first_tile = strips.first + a.end.strip * strips.length;
-            tiles += strips.length_of(a.end.strip);
+            if (strips.tiles > 0) {
+                if (room + strips.room() > a.tile_room) break;
+                if (room == 0 || a.end.strip == 0) {
+                    if (sums == a.slots && !plan.whole) break;
+                    ++sums;
+                }
+                room += strips.room();
+                ++here;
+            }
             if (++a.end.strip == strips.count) a.end.strip = 0, ++a.end.shard;
         }
-        x.first_tile = a.first_tile;
-        const std::int64_t parts = ceil_div(tiles, 32), end = a.first_tile + tiles;
-        parallel_for(pool, (in_blocks + out_blocks) * parts, [&](std::int64_t task) {
-            const std::int64_t block = task / parts, first = a.first_tile + task % parts * 32, last = std::min(first + 32, end);
-            if (block < in_blocks)
-                kernels(set).conv->winograd_input(x, block, first, last);
-            else
-                k.winograd_transform(a, block - in_blocks, first, last);
+        // Half strips of blocks.
+        const std::int64_t blocks = in_blocks + out_blocks, half = conv_grad_strips::most / 2;
+        parallel_for(pool, here * 2 * blocks, [&](std::int64_t task) {
+            const std::int64_t strip = first_index + task / (2 * blocks), block = task / 2 % blocks;
+            int shard = a.begin.shard;
+            while (all[shard].tiles == 0 || all[shard].index + all[shard].count <= strip) ++shard;
+            const conv_grad_strips& strips = all[shard];
+            const std::int64_t number = strip - strips.index, length = strips.length_of(number), tile = strips.first + number * strips.length;
+            const std::int64_t first = tile + task % 2 * half, last = tile + std::min(length, (task % 2 + 1) * half);
+            if (first >= last) return;
+            const std::int64_t from = (strips.place_of(number) - a.first_place) * elements * width;
+            if (block < in_blocks) {
+                conv_args mine = x;
+                mine.first_tile = tile;
+                mine.tile_room = elements * strips.room();
+                mine.in_element = strips.room() * width;
+                mine.transformed = a.x_transformed + from * in_blocks;
+                kernels(set).conv->winograd_input(mine, block, first, last);
+            } else {
+                conv_grad_winograd_args mine = a;
+                mine.first_tile = tile;
+                mine.tile_room = elements * strips.room();
+                mine.dy_element = strips.room() * width;
+                mine.dy_transformed = a.dy_transformed + from * out_blocks;
+                k.winograd_transform(mine, block - in_blocks, first, last);
+            }
         });
-        for (w.first_tile = 0; w.first_tile < plan.tiles; w.first_tile += plan.slots) {
-            const std::int64_t count = std::min(plan.slots, plan.tiles - w.first_tile);
-            parallel_for(pool, count * elements, [&](std::int64_t task) { k.winograd_multiply(a, w.first_tile + task % count, task / count); });
-            if (a.end.shard == w.shards.count) parallel_for(pool, count, [&](std::int64_t task) { k.winograd_end(a, w.first_tile + task); });
+        if (plan.whole) {
+            // Adjacent tiles, which read the same dy, one after the other in the same room.
+            parallel_for(pool, plan.together, [&](std::int64_t task) {
+                conv_grad_winograd_args mine = a;
+                const std::int64_t last = (task + 1) * plan.tiles / plan.together;
+                for (std::int64_t tile = task * plan.tiles / plan.together; tile < last; ++tile) {
+                    mine.weight.first_tile = tile - task;
+                    for (int shard = 0; shard < w.shards.count; ++shard) {
+                        mine.begin.shard = shard, mine.end.shard = shard + 1;
+                        k.winograd_multiply(mine, tile, 0, elements);
+                        k.winograd_end(mine, tile, 0, w.lanes);
+                    }
+                }
+            });
+            continue;
         }
+        parallel_for(pool, plan.tiles * elements, [&](std::int64_t task) {
+            const std::int64_t element = task / plan.tiles;
+            k.winograd_multiply(a, task % plan.tiles, element, element + 1);
+        });
+        if (a.begin.shard == a.end.shard) continue;
+        parallel_for(pool, plan.tiles * 4, [&](std::int64_t task) {
+            const std::int64_t part = task % 4;
+            k.winograd_end(a, task / 4, part * w.lanes / 4, (part + 1) * w.lanes / 4);
+        });
     }
 }
 

@@ -20,18 +20,22 @@ GRAFT_VECTOR void gradient_transform(const V (&y)[2], V (&u)[4]) {
     u[3] = V::zero() - y[1];
 }
 
-// w = G^T u.
+// w = G^T u but for the factors that sum_scale has: 24, 12 and 6, or 2.
 GRAFT_VECTOR void sum_transform(const V (&u)[6], V (&w)[3]) {
-    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], sixth = V::set1(1.0f / 6);
-    w[0] = fma(V::set1(1.0f / 24), t, fnma(sixth, s, V::set1(0.25f) * u[0]));
-    w[1] = fma(V::set1(1.0f / 12), e, sixth * d);
-    w[2] = fma(sixth, t - s, u[5]);
+    const V s = u[1] + u[2], d = u[2] - u[1], t = u[3] + u[4], e = u[3] - u[4], six = V::set1(6);
+    w[0] = fma(six, u[0], fnma(V::set1(4), s, t));
+    w[1] = fma(V::set1(2), d, e);
+    w[2] = fma(six, u[5], t - s);
 }
 GRAFT_VECTOR void sum_transform(const V (&u)[4], V (&w)[3]) {
-    const V half = V::set1(0.5f), s = half * (u[1] + u[2]);
-    w[0] = u[0] + s;
-    w[1] = half * (u[1] - u[2]);
-    w[2] = s + u[3];
+    const V s = u[1] + u[2], two = V::set1(2);
+    w[0] = fma(two, u[0], s);
+    w[1] = u[1] - u[2];
+    w[2] = fma(two, u[3], s);
+}
+template <int N>
+constexpr float sum_scale(int i, int j) {
+    return N == 4 ? 0.25f : 1.0f / static_cast<float>((24 >> i) * (24 >> j));
 }
 
 template <int N>
@@ -66,88 +70,125 @@ inline void grad_winograd_transform(const conv_grad_winograd_args& a, std::int64
     a.wino == 4 ? grad_winograd_tiles<6>(a, block, first, last) : grad_winograd_tiles<4>(a, block, first, last);
 }
 
-// Adds the products of the strips of this run to the sums of one tile of weights and one element.
-inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t element) {
+// Adds the products of the strips of this run to the sums of their shards, of one tile of weights and the elements [first, last).
+inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    float* const buffers = grad_buffers(w, tile, 0) + element * w.lanes * t.vectors * V::W;
+    const std::int64_t elements = (a.wino + 2) * (a.wino + 2), both = a.wino + 3;
+    const std::int64_t in_blocks = (w.p.ic + V::W - 1) / V::W, out_blocks = (w.p.oc + V::W - 1) / V::W;
+    float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats;
+    float* const bias = grad_buffers(w, tile, 0) + w.tile_floats - w.vectors * V::W;
     const auto rows = t.vectors == 1                          ? &grad_weight_rows<1>
                       : t.vectors == 2                        ? &grad_weight_rows<2>
                       : t.vectors == 3                        ? &grad_weight_rows<3>
                       : &grad_weight_rows < grad_vectors == 4 ? 4
                                                               : 1 > ;
-    const std::int64_t room = a.tile_room * V::W;
-    const float *x = a.x_transformed + element * a.x_element + t.in0 / V::W * room, *dy = a.dy_transformed + element * a.dy_element + t.block * room;
     grad_strip s{};
     s.x_pixel = V::W;
-    s.dy_block = room;
     s.images = s.rows = 1;
     grad_sums out;
     out.row = t.vectors * V::W;
     out.level = w.tile_floats;
     for (conv_grad_run at = a.begin; at.shard < a.end.shard || (at.shard == a.end.shard && at.strip < a.end.strip);) {
         const conv_grad_strips& strips = a.strips[at.shard];
+        const std::int64_t element_step = strips.room() * V::W, block = elements * element_step;
+        const std::int64_t from = (strips.place_of(at.strip) - a.first_place) * elements * V::W;
+        const float* const x = a.x_transformed + from * in_blocks + t.in0 / V::W * block;
+        const float* const dy = a.dy_transformed + from * out_blocks + t.block * block;
         s.pixels = strips.length_of(at.strip);
-        const std::int64_t from = (strips.first + at.strip * strips.length - a.first_tile) * V::W;
-        s.x = x + from;
-        s.dy = dy + from;
-        out.merges = grad_merges(at.shard);
+        s.dy_block = block;
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
-        out.to = buffers + out.merges * w.tile_floats;
-        out.levels = buffers;
-        rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
-        // The element that sums both axes of a tile of dy is the bias's.
-        if (t.bias && element == a.wino + 3) {
-            const std::int64_t bias = w.tile_floats - w.vectors * V::W - element * w.lanes * t.vectors * V::W;
-            grad_sums mine = out;
-            mine.to += bias;
-            mine.levels += bias;
-            grad_bias(t.vectors, s, mine);
+        out.merges = 0;
+        out.levels = nullptr;
+        for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
+            s.x = x + element * element_step;
+            s.dy = dy + element * element_step;
+            out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
+        }
+        // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
+        if (t.bias && first <= both && both < last) {
+            s.dy = dy + both * element_step;
+            out.merges = grad_merges(at.shard);
+            out.to = bias + out.merges * w.tile_floats;
+            out.levels = bias;
+            grad_bias(t.vectors, s, out);
         }
         ++at.strip;
         if (at.strip == strips.count) at.strip = 0, ++at.shard;
     }
 }
 
+// The taps of `count` input channels of a shard from its sums, which are zeros where there are none, joined with those of earlier shards.
 template <int N>
-GRAFT_NOINLINE inline void grad_winograd_sums(const float* from, std::int64_t element, float* to, std::int64_t tap) {
-    V half[3][N];
-    GRAFT_UNROLL
-    for (int j = 0; j < N; ++j) {
-        V u[N], w[3];
-        GRAFT_UNROLL
-        for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
-        sum_transform(u, w);
-        GRAFT_UNROLL
-        for (int i = 0; i < 3; ++i) half[i][j] = w[i];
-    }
-    GRAFT_UNROLL
-    for (int i = 0; i < 3; ++i) {
-        V w[3];
-        sum_transform(half[i], w);
-        GRAFT_UNROLL
-        for (int j = 0; j < 3; ++j) w[j].store(to + (i * 3 + j) * tap);
-    }
+GRAFT_NOINLINE inline void grad_winograd_taps(const float* from, std::int64_t element, std::int64_t count, int vectors, const grad_sums& out) {
+    const std::int64_t row = out.row, level = out.level;
+    const int merges = out.merges;
+    for (std::int64_t c = 0; c < count; ++c)
+        for (int v = 0; v < vectors; ++v) {
+            V half[3][N];
+            if (from) {
+                GRAFT_UNROLL
+                for (int j = 0; j < N; ++j) {
+                    V u[N], w[3];
+                    GRAFT_UNROLL
+                    for (int i = 0; i < N; ++i) u[i] = V::load(from + (i * N + j) * element);
+                    sum_transform(u, w);
+                    GRAFT_UNROLL
+                    for (int i = 0; i < 3; ++i) half[i][j] = w[i];
+                }
+                from += V::W;
+            }
+            const std::int64_t at = c * 9 * row + v * V::W;
+            GRAFT_UNROLL
+            for (int i = 0; i < 3; ++i) {
+                V w[3];
+                if (from) {
+                    sum_transform(half[i], w);
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = w[j] * V::set1(sum_scale<N>(i, j));
+                } else {
+                    w[0] = w[1] = w[2] = V::zero();
+                }
+                const float* levels = out.levels + at + i * 3 * row;
+                for (int l = 0; l < merges; ++l, levels += level) {
+                    GRAFT_UNROLL
+                    for (int j = 0; j < 3; ++j) w[j] = V::load(levels + j * row) + w[j];
+                }
+                float* to = out.to + at + i * 3 * row;
+                GRAFT_UNROLL
+                for (int j = 0; j < 3; ++j) w[j].store(to + j * row);
+            }
+        }
 }
 
-// A tile's sums, transformed back, go into the weights.
-inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile) {
+// The sums of the shards that this run has ended, of input channels [first, last) of a tile: each is transformed back by itself, so that the
+// tree is one of weights, as it is without Winograd. Behind the last shard they go into the weights.
+inline void grad_winograd_end(const conv_grad_winograd_args& a, std::int64_t tile, std::int64_t first, std::int64_t last) {
     const conv_grad_weight_args& w = a.weight;
     const grad_tile t = grad_tile_at(w, tile);
-    const float* sums = grad_buffers(w, tile, 0) + (w.levels - 1) * w.tile_floats;
-    const std::int64_t row = t.vectors * V::W, element = w.lanes * row;
-    alignas(64) float taps[V::W * 9 * grad_vectors * V::W];
-    for (std::int64_t c = 0; c < t.in1 - t.in0; ++c)
-        for (int v = 0; v < t.vectors; ++v) {
-            const float* from = sums + c * row + v * V::W;
-            float* to = taps + c * 9 * row + v * V::W;
-            a.wino == 4 ? grad_winograd_sums<6>(from, element, to, row) : grad_winograd_sums<4>(from, element, to, row);
-        }
-    for (std::int64_t o = t.out0; o < t.out1; o += V::W)
-        grad_transpose(taps + (o - t.out0), row, (t.in1 - t.in0) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W), w.dw + (o * w.p.ic + t.in0) * 9,
-                       w.p.ic * 9);
-    if (!t.bias) return;
-    const float* bias = sums + w.tile_floats - w.vectors * V::W;
+    if (last > t.in1 - t.in0) last = t.in1 - t.in0;
+    const std::int64_t row = t.vectors * V::W;
+    float* const buffers = grad_buffers(w, tile, 0);
+    const float* const sums = a.sums + (tile - w.first_tile) * a.slots * a.slot_floats + first * row;
+    const auto taps = a.wino == 4 ? &grad_winograd_taps<6> : &grad_winograd_taps<4>;
+    grad_sums out{};
+    out.row = row;
+    out.level = w.tile_floats;
+    out.levels = buffers + first * 9 * row;
+    for (int shard = a.begin.shard; shard < a.end.shard; ++shard) {
+        const conv_grad_strips& strips = a.strips[shard];
+        out.merges = grad_merges(shard);
+        out.to = buffers + first * 9 * row + out.merges * w.tile_floats;
+        taps(strips.tiles > 0 ? sums + strips.slot * a.slot_floats : nullptr, a.sum_element, last - first, t.vectors, out);
+    }
+    if (a.end.shard < w.shards.count) return;
+    const float* const total = buffers + (w.levels - 1) * w.tile_floats;
+    for (std::int64_t o = t.out0; first < last && o < t.out1; o += V::W)
+        grad_transpose(total + first * 9 * row + (o - t.out0), row, (last - first) * 9, static_cast<int>(t.out1 - o < V::W ? t.out1 - o : V::W),
+                       w.dw + (o * w.p.ic + t.in0 + first) * 9, w.p.ic * 9);
+    if (!t.bias || first > 0) return;
+    const float* bias = total + w.tile_floats - w.vectors * V::W;
     for (std::int64_t o = t.out0; o < t.out1; ++o) w.db[o] = bias[o - t.out0];
 }
