@@ -83,7 +83,7 @@ public:
         std::int64_t size = 0;  // bytes or elements
         const void* in = nullptr;
         const reduction* arrays = nullptr;
-        std::uint64_t came = 0;  // how often
+        std::atomic<std::uint64_t> came{0};  // how often
     };
 
     thread_meeting(int size, double seconds) : places_(static_cast<std::size_t>(size)), seconds_(seconds) {}
@@ -95,7 +95,7 @@ public:
     status meet(int rank) {
         const std::uint64_t now = round_.load();
         if (broken_.load()) return failure();
-        at(rank).came = now + 1;
+        at(rank).came.store(now + 1);
         if (arrived_.fetch_add(1) + 1 == size()) {
             arrived_.store(0);
             {
@@ -110,21 +110,20 @@ public:
             relax();
         }
         std::unique_lock<std::mutex> guard(lock_);
-        const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
-        const bool met = changed_.wait_until(guard, until, [&] { return round_.load() != now || broken_.load(); });
+        const auto over = [&] { return round_.load() != now || broken_.load(); };
+        // By slices of a second, so that a process that was stopped and goes on does not take that for waiting.
+        for (double left = seconds_; left > 0 && !over(); left -= 1) changed_.wait_for(guard, std::chrono::duration<double>(std::min(left, 1.0)), over);
         if (round_.load() != now) return {};
-        if (!met) {
+        if (!broken_.load()) {
             std::string missing;
             for (int r = 0; r < size(); ++r)
-                if (at(r).came != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-            if (!broken_.load())
-                failed_.reset(new status(fail(errc::dist_timeout, "member " + std::to_string(rank),
-                                              "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds")));
+                if (at(r).came.load() != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+            failed_ = fail(errc::dist_timeout, "member " + std::to_string(rank),
+                           "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds");
             broken_.store(true);
-            guard.unlock();
-            changed_.notify_all();
-        } else
-            guard.unlock();
+        }
+        guard.unlock();
+        changed_.notify_all();
         return failure();
     }
     // All here, and all for the same.
@@ -142,9 +141,8 @@ public:
         {
             const std::lock_guard<std::mutex> guard(lock_);
             if (broken_.load()) return;
-            auto said = or_out_of_memory<status>(
+            failed_ = or_out_of_memory<status>(
                 "group", [&]() -> status { return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what()); });
-            failed_.reset(new status(std::move(said)));
             broken_.store(true);
         }
         changed_.notify_all();
@@ -153,14 +151,15 @@ public:
     void mend() noexcept {
         broken_.store(false);
         arrived_.store(0);
-        failed_.reset();
+        failed_ = status();
     }
 
 private:
     status failure() {
         const std::lock_guard<std::mutex> guard(lock_);
-        return failed_ && !failed_->ok() ? status(failed_->error()) : status(error(errc::dist_peer_lost, "group", "it is over"));
+        return failed_.ok() ? fail(errc::dist_peer_lost, "group", "it is over") : status(failed_.error());
     }
+
     std::vector<place> places_;
     double seconds_;
     std::atomic<std::uint64_t> round_{0};
@@ -168,7 +167,7 @@ private:
     std::atomic<bool> broken_{false};
     std::mutex lock_;
     std::condition_variable changed_;
-    std::unique_ptr<status> failed_;
+    status failed_;
 };
 
 class thread_member final : public communicator {
@@ -212,7 +211,10 @@ public:
         sum_members(parts_.data(), size(), n, data + first);
         return all_->meet(rank_);
     }
-    inline status barrier() override { return all_->meet_for(rank_, call::barrier, 0); }
+    inline status barrier() override {
+        GRAFT_TRY(all_->meet_for(rank_, call::barrier, 0));
+        return all_->meet(rank_);  // until then others look at what it asked for
+    }
     inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
 
     thread_meeting& meeting() noexcept { return *all_; }
@@ -279,6 +281,7 @@ GRAFT_END_NAMESPACE
 // Bodies of dist/replicas.hpp.
 
 
+#include <atomic>
 #include <cstring>
 #include <condition_variable>
 #include <mutex>
@@ -316,15 +319,18 @@ public:
         }
         changed_.notify_all();
         work(context, 0);
+        for (int spins = 0; spins < 4000 && left_.load(std::memory_order_acquire) > 0; ++spins) relax();
         std::unique_lock<std::mutex> guard(lock_);
         ended_.wait(guard, [&] { return left_ == 0; });
         return {};
     }
 
 private:
+    // Steps follow each other closely: a short spin spares waking.
     void serve(int number) {
         std::uint64_t seen = 0;
         for (;;) {
+            for (int spins = 0; spins < 4000 && round_.load(std::memory_order_acquire) == seen && !closing_.load(); ++spins) relax();
             std::unique_lock<std::mutex> guard(lock_);
             changed_.wait(guard, [&] { return closing_ || round_ != seen; });
             if (closing_) return;
@@ -342,9 +348,9 @@ private:
     std::condition_variable changed_, ended_;
     void (*work_)(void*, int) = nullptr;
     void* context_ = nullptr;
-    std::uint64_t round_ = 0;
-    int left_ = 0;
-    bool closing_ = false;
+    std::atomic<std::uint64_t> round_{0};
+    std::atomic<int> left_{0};
+    std::atomic<bool> closing_{false};
 };
 
 class replicated_step final : public step_engine {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "../core/start_thread.hpp"
+#include "../core/thread_pool.hpp"
 #include "../train/batch_parts.hpp"
 #include "replicas.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <condition_variable>
 #include <mutex>
@@ -42,15 +44,18 @@ public:
         }
         changed_.notify_all();
         work(context, 0);
+        for (int spins = 0; spins < 4000 && left_.load(std::memory_order_acquire) > 0; ++spins) relax();
         std::unique_lock<std::mutex> guard(lock_);
         ended_.wait(guard, [&] { return left_ == 0; });
         return {};
     }
 
 private:
+    // Steps follow each other closely: a short spin spares waking.
     void serve(int number) {
         std::uint64_t seen = 0;
         for (;;) {
+            for (int spins = 0; spins < 4000 && round_.load(std::memory_order_acquire) == seen && !closing_.load(); ++spins) relax();
             std::unique_lock<std::mutex> guard(lock_);
             changed_.wait(guard, [&] { return closing_ || round_ != seen; });
             if (closing_) return;
@@ -68,9 +73,9 @@ private:
     std::condition_variable changed_, ended_;
     void (*work_)(void*, int) = nullptr;
     void* context_ = nullptr;
-    std::uint64_t round_ = 0;
-    int left_ = 0;
-    bool closing_ = false;
+    std::atomic<std::uint64_t> round_{0};
+    std::atomic<int> left_{0};
+    std::atomic<bool> closing_{false};
 };
 
 class replicated_step final : public step_engine {

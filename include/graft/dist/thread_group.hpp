@@ -36,7 +36,7 @@ public:
         std::int64_t size = 0;  // bytes or elements
         const void* in = nullptr;
         const reduction* arrays = nullptr;
-        std::uint64_t came = 0;  // how often
+        std::atomic<std::uint64_t> came{0};  // how often
     };
 
     thread_meeting(int size, double seconds) : places_(static_cast<std::size_t>(size)), seconds_(seconds) {}
@@ -48,7 +48,7 @@ public:
     status meet(int rank) {
         const std::uint64_t now = round_.load();
         if (broken_.load()) return failure();
-        at(rank).came = now + 1;
+        at(rank).came.store(now + 1);
         if (arrived_.fetch_add(1) + 1 == size()) {
             arrived_.store(0);
             {
@@ -63,21 +63,20 @@ public:
             relax();
         }
         std::unique_lock<std::mutex> guard(lock_);
-        const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds_);
-        const bool met = changed_.wait_until(guard, until, [&] { return round_.load() != now || broken_.load(); });
+        const auto over = [&] { return round_.load() != now || broken_.load(); };
+        // By slices of a second, so that a process that was stopped and goes on does not take that for waiting.
+        for (double left = seconds_; left > 0 && !over(); left -= 1) changed_.wait_for(guard, std::chrono::duration<double>(std::min(left, 1.0)), over);
         if (round_.load() != now) return {};
-        if (!met) {
+        if (!broken_.load()) {
             std::string missing;
             for (int r = 0; r < size(); ++r)
-                if (at(r).came != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-            if (!broken_.load())
-                failed_.reset(new status(fail(errc::dist_timeout, "member " + std::to_string(rank),
-                                              "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds")));
+                if (at(r).came.load() != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+            failed_ = fail(errc::dist_timeout, "member " + std::to_string(rank),
+                           "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds");
             broken_.store(true);
-            guard.unlock();
-            changed_.notify_all();
-        } else
-            guard.unlock();
+        }
+        guard.unlock();
+        changed_.notify_all();
         return failure();
     }
     // All here, and all for the same.
@@ -95,9 +94,8 @@ public:
         {
             const std::lock_guard<std::mutex> guard(lock_);
             if (broken_.load()) return;
-            auto said = or_out_of_memory<status>(
+            failed_ = or_out_of_memory<status>(
                 "group", [&]() -> status { return fail(errc::dist_peer_lost, "member " + std::to_string(rank), std::string("it has left: ") + why.what()); });
-            failed_.reset(new status(std::move(said)));
             broken_.store(true);
         }
         changed_.notify_all();
@@ -106,14 +104,15 @@ public:
     void mend() noexcept {
         broken_.store(false);
         arrived_.store(0);
-        failed_.reset();
+        failed_ = status();
     }
 
 private:
     status failure() {
         const std::lock_guard<std::mutex> guard(lock_);
-        return failed_ && !failed_->ok() ? status(failed_->error()) : status(error(errc::dist_peer_lost, "group", "it is over"));
+        return failed_.ok() ? fail(errc::dist_peer_lost, "group", "it is over") : status(failed_.error());
     }
+
     std::vector<place> places_;
     double seconds_;
     std::atomic<std::uint64_t> round_{0};
@@ -121,7 +120,7 @@ private:
     std::atomic<bool> broken_{false};
     std::mutex lock_;
     std::condition_variable changed_;
-    std::unique_ptr<status> failed_;
+    status failed_;
 };
 
 class thread_member final : public communicator {
@@ -165,7 +164,10 @@ public:
         sum_members(parts_.data(), size(), n, data + first);
         return all_->meet(rank_);
     }
-    inline status barrier() override { return all_->meet_for(rank_, call::barrier, 0); }
+    inline status barrier() override {
+        GRAFT_TRY(all_->meet_for(rank_, call::barrier, 0));
+        return all_->meet(rank_);  // until then others look at what it asked for
+    }
     inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
 
     thread_meeting& meeting() noexcept { return *all_; }
