@@ -12943,7 +12943,7 @@ inline status layer_norm_grad_scale_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[1], x));
     const std::int64_t each = r.samples > 0 ? r.rows / r.samples : 0;
     const auto total = [&](std::int64_t i, bool normalized) {
-        return sum_shards<double>(0, cut.count, [&](int s) {
+        return sum_shards_as(c.in[1].type == dtype::float32, cut.count, [&](int s) {
             double own = 0;
             for (std::int64_t at = cut.first(r.samples, s) * each; at < cut.last(r.samples, s) * each; ++at) {
                 const double off = x.data[at * r.n + i] - (c.has(2) ? c.in[2].real(at) : 0);

@@ -5518,6 +5518,14 @@ inline T sum_shards(int first, int count, const F& leaf) {
     return left + sum_shards<T>(first + count / 2, count / 2, leaf);
 }
 
+/// The same of leaves in double, for a sum that is kept as a float (`in_float`) or a double: each leaf and each sum of two is rounded to that, so that branches
+/// of the tree that were computed apart, and kept as such, add up to the same.
+template <class F>
+inline double sum_shards_as(bool in_float, int count, const F& leaf) {
+    if (!in_float) return sum_shards<double>(0, count, leaf);
+    return static_cast<double>(sum_shards<float>(0, count, [&](int s) { return static_cast<float>(leaf(s)); }));
+}
+
 GRAFT_END_NAMESPACE
 #endif
 
@@ -10462,7 +10470,7 @@ inline status conv_grad_weight_run(run_context& c) {
         const std::int64_t m = task / p.ic, channel = m / p.oc * p.ic + task % p.ic;
         std::int64_t tap[shape::max_rank] = {};
         for (std::int64_t t = 0; t < taps; ++t) {
-            const double sum = sum_shards<double>(0, cut.count, [&](int s) {
+            const double sum = sum_shards_as(c.out[0].type == dtype::float32, cut.count, [&](int s) {
                 double own = 0;
                 for (std::int64_t n = cut.first(p.n, s); n < cut.last(p.n, s); ++n)
                     own += correlate_tap(p.w, tap, x.data + (n * p.groups * p.ic + channel) * inputs, dy.data + (n * p.groups * p.oc + m) * outputs);
@@ -11872,7 +11880,7 @@ inline status deform_conv_grad_run(run_context& c) {
     });
     parallel_for(c.pool, images ? elements[1] : 0, [&](std::int64_t i) {
         const std::int64_t t = i % d.taps, m = i / d.taps / d.w[1], channel = m / d.maps * d.w[1] + i / d.taps % d.w[1], g = d.group_of(channel);
-        sums[1][i] = sum_shards<double>(0, cut.count, [&](int s) {
+        sums[1][i] = sum_shards_as(c.in[0].type == dtype::float32, cut.count, [&](int s) {
             double own = 0;
             for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
                 for (std::int64_t pixel = 0; pixel < d.pixels; ++pixel) {
@@ -15314,7 +15322,14 @@ inline value_id rows_of(gradient_context& c, value_id x) {
 }
 // Of a weight [K, N] that the rows of x are multiplied with: the sum over all rows by the tree of shards. [N, K] where `transposed`.
 inline value_id weight_gradient(gradient_context& c, value_id x, value_id dy, bool transposed) {
-    return c.build.apply_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
+    // Shards end between samples, each of which may have several rows: tokens, windows.
+    const graph& g = c.build.target();
+    const std::int64_t rows = c.extents(x)[0];
+    std::int64_t samples = 0;
+    if (!g.inputs.empty() && g.at(g.inputs[0]).has_shape && g.at(g.inputs[0]).extents.rank() > 0) samples = g.at(g.inputs[0]).extents[0];
+    const std::int64_t each = samples > 0 && rows % samples == 0 ? std::max<std::int64_t>(1, rows / samples) : 1;
+    return c.build.apply_graft("MatMulGradWeight", {x, dy},
+                               {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed), integer_attribute("each", each)});
 }
 
 // dA = dY * B', dB = A' * dY; vectors are matrices of one row or column.
@@ -15443,13 +15458,16 @@ inline gradient_table matmul_gradients() {
     return rows;
 }
 
-// graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
+// graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n, in samples of `each` rows; dW[m, k] where
+// `transposed`.
 inline status matmul_grad_weight_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &dy = c.in[1].extents;
     GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(check_same_type(c, 1, 0));
     if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return c.fail_shapes("X and dY must be matrices of as many rows");
     if (!shards::legal(c.integer("shards", 1))) return c.fail(errc::op_attribute, "%lld shards are no power of two in range", c.integer("shards", 1));
+    if (c.integer("each", 1) < 1 || x[0] % c.integer("each", 1))
+        return c.fail(errc::op_attribute, "%lld rows each do not make up the rows", c.integer("each", 1));
     const bool transposed = c.integer("transposed", 0) != 0;
     return c.set(0, c.in[0].type, transposed ? shape{dy[1], x[1]} : shape{x[1], dy[1]});
 }
@@ -15457,14 +15475,14 @@ inline status matmul_grad_weight_run(run_context& c) {
     widened<double> x, dy;
     GRAFT_TRY(widen(c, c.in[0], x));
     GRAFT_TRY(widen(c, c.in[1], dy));
-    const std::int64_t n = c.in[0].extents[0], k = c.in[0].extents[1], m = c.in[1].extents[1];
+    const std::int64_t each = c.integer("each", 1), n = c.in[0].extents[0] / each, k = c.in[0].extents[1], m = c.in[1].extents[1];
     const shards cut{static_cast<int>(c.integer("shards", 1))};
     const bool transposed = c.integer("transposed", 0) != 0;
     parallel_for(c.pool, m ? k : 0, [&](std::int64_t i) {
         for (std::int64_t j = 0; j < m; ++j) {
-            const double sum = sum_shards<double>(0, cut.count, [&](int s) {
+            const double sum = sum_shards_as(c.out[0].type == dtype::float32, cut.count, [&](int s) {
                 double part = 0;
-                for (std::int64_t r = cut.first(n, s); r < cut.last(n, s); ++r) part += x.data[r * k + i] * dy.data[r * m + j];
+                for (std::int64_t r = cut.first(n, s) * each; r < cut.last(n, s) * each; ++r) part += x.data[r * k + i] * dy.data[r * m + j];
                 return part;
             });
             store_from_double(c.out[0].type, c.out[0].data, transposed ? j * k + i : i * m + j, 1, &sum);
@@ -15480,8 +15498,9 @@ inline op_table matmul_training_ops() {
             .functions(matmul_grad_weight_infer, matmul_grad_weight_run)
             .exact_outputs_from(0)
             .sums_batch()
-            .attributes("shards:i transposed:i")
-            .problems("f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] "
+            .attributes("each:i shards:i transposed:i")
+            .problems("f32[13,7] f32[13,17] shards=4; f32[15,7] f32[15,17] shards=4 each=3; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] "
+                      "shards=8; f32[64,33] f32[64,5] "
                       "shards=1; f32[300,40] "
                       "f32[300,24] shards=16 transposed=1; "
                       "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),
@@ -18984,8 +19003,8 @@ inline status sum_to_run(run_context& c) {
         }
         double sum = 0;
         if (!empty && summed[0])
-            sum = sum_shards<double>(0, cut.count,
-                                     [&](int s) { return sum_of(x, summed, 0, offset, stride, cut.first(x.extents[0], s), cut.last(x.extents[0], s)); });
+            sum = sum_shards_as(y.type == dtype::float32, cut.count,
+                                [&](int s) { return sum_of(x, summed, 0, offset, stride, cut.first(x.extents[0], s), cut.last(x.extents[0], s)); });
         else if (!empty)
             sum = sum_of(x, summed, 0, offset, stride, 0, x.extents.at(0));
         store_from_double(y.type, y.data, k, 1, &sum);
@@ -21439,6 +21458,14 @@ inline T sum_shards(int first, int count, const F& leaf) {
     if (count == 1) return leaf(first);
     const T left = sum_shards<T>(first, count / 2, leaf);
     return left + sum_shards<T>(first + count / 2, count / 2, leaf);
+}
+
+/// The same of leaves in double, for a sum that is kept as a float (`in_float`) or a double: each leaf and each sum of two is rounded to that, so that branches
+/// of the tree that were computed apart, and kept as such, add up to the same.
+template <class F>
+inline double sum_shards_as(bool in_float, int count, const F& leaf) {
+    if (!in_float) return sum_shards<double>(0, count, leaf);
+    return static_cast<double>(sum_shards<float>(0, count, [&](int s) { return static_cast<float>(leaf(s)); }));
 }
 
 GRAFT_END_NAMESPACE

@@ -5667,7 +5667,7 @@ inline status layer_norm_grad_scale_run(run_context& c) {
     GRAFT_TRY(widen(c, c.in[1], x));
     const std::int64_t each = r.samples > 0 ? r.rows / r.samples : 0;
     const auto total = [&](std::int64_t i, bool normalized) {
-        return sum_shards<double>(0, cut.count, [&](int s) {
+        return sum_shards_as(c.in[1].type == dtype::float32, cut.count, [&](int s) {
             double own = 0;
             for (std::int64_t at = cut.first(r.samples, s) * each; at < cut.last(r.samples, s) * each; ++at) {
                 const double off = x.data[at * r.n + i] - (c.has(2) ? c.in[2].real(at) : 0);
@@ -6480,6 +6480,7 @@ struct product_sum_block {
     float* c;
     std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
+    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
     float* levels;            ///< partial blocks: one for each level of the tree
     std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };
@@ -8257,7 +8258,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
 
 template <int R>
 GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const std::int64_t samples = g.n / g.each, from = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - from;
     const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
     const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
     float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
@@ -10158,7 +10159,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
 
 template <int R>
 GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const std::int64_t samples = g.n / g.each, from = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - from;
     const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
     const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
     float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
@@ -12060,7 +12061,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
 
 template <int R>
 GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const std::int64_t samples = g.n / g.each, from = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - from;
     const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
     const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
     float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
@@ -13962,7 +13963,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
 
 template <int R>
 GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const std::int64_t samples = g.n / g.each, from = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - from;
     const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
     const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
     float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
@@ -15862,7 +15863,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
 
 template <int R>
 GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const std::int64_t samples = g.n / g.each, from = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - from;
     const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
     const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
     float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
@@ -17581,6 +17582,7 @@ struct product_sum_block {
     float* c;
     std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
+    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
     float* levels;            ///< partial blocks: one for each level of the tree
     std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };
@@ -17601,7 +17603,8 @@ namespace cpu {
 /// C = A^T B with A [n][rows], B [n][columns] and C [rows][columns], all row-major and dense; n, rows, columns >= 1.
 struct product_sum_problem {
     std::int64_t n = 0, rows = 0, columns = 0;
-    shards tree;
+    shards tree;            ///< over samples
+    std::int64_t each = 1;  ///< rows of a and b that a sample has
 };
 
 /// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
@@ -17654,7 +17657,7 @@ GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const f
     const std::int64_t blocks = plan.down * plan.across;
     parallel_for(pool, plan.slots, [&](std::int64_t slot) {
         product_sum_block g{};
-        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree;
+        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree, g.each = p.each;
         g.levels = static_cast<float*>(workspace) + slot * plan.slot_floats;
         g.level_step = plan.level_floats;
         for (std::int64_t block = blocks * slot / plan.slots; block < blocks * (slot + 1) / plan.slots; ++block) {
@@ -17690,6 +17693,7 @@ inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choic
     const bool transposed = integer_of(q.n, "transposed", 0) != 0;
     p.n = x[0], p.rows = transposed ? dy[1] : x[1], p.columns = transposed ? x[1] : dy[1];
     p.tree.count = static_cast<int>(count);
+    p.each = integer_of(q.n, "each", 1);
     choice.workspace_bytes = product_sum_workspace_bytes(q.level, p);
     choice.set(matmul_grad_parameters{p, transposed});
     choice.note = "product summed over the batch";
@@ -19011,8 +19015,8 @@ void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::
 /// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
 void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
 
-/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each, in double and rounded once. The rows are
-/// those of `samples` samples, over which the sums are the tree.
+/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each. The rows are those of
+/// `samples` samples: each shard is summed in double, and rounded where the tree begins.
 void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
                                void* workspace, executor& pool);
 /// Bytes of workspace (alignment 64) for that; -1 where they overflow.
@@ -19090,7 +19094,7 @@ GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad&
         for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
             for (int which = 0; which < 2; ++which)
                 if (float* to = which ? bias : scale)
-                    to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
+                    to[i] = static_cast<float>(sum_shards_as(true, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
     });
 }
 
@@ -24335,12 +24339,14 @@ public:
         }
     }
 
-    // Whether a value depends on this member's samples.
+    // Whether a value depends on the samples, and whether it is a sum over them, or made of sums.
     bool depends(value_id id) const { return kind_[id] != apart; }
+    bool is_summed(value_id id) const { return kind_[id] >= sum; }
 
     // The sums that the `wanted` values are made of, each once; a value that is made otherwise stands for itself, one that does not
-    // depend on the samples is left out. `plain`: each value stands for itself.
-    std::vector<value_id> behind(const std::vector<value_id>& wanted, bool plain) const {
+    // depend on the samples is left out. `plain`: each value stands for itself. `made` (may be null) is set for the values on the way from the sums to those.
+    std::vector<value_id> behind(const std::vector<value_id>& wanted, bool plain, std::vector<char>* made = nullptr) const {
+        if (made) made->assign(g_.values.size(), 0);
         std::vector<value_id> found, open(wanted.rbegin(), wanted.rend());
         std::vector<char> seen(g_.values.size(), 0);
         while (!open.empty()) {
@@ -24352,6 +24358,7 @@ public:
                 found.push_back(id);
                 continue;
             }
+            if (made) (*made)[id] = 1;
             const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[id])].inputs;
             open.insert(open.end(), inputs.rbegin(), inputs.rend());
         }
@@ -24439,7 +24446,7 @@ public:
         std::vector<value_id> found, wanted = gradients_;
         wanted.insert(wanted.begin(), loss_);
         if (part == step_part::sums || part == step_part::update || o_.group) {
-            found = sums_of_batch().behind(wanted, plain);
+            found = sums_of_batch().behind(wanted, plain, &made_of_sums_);
             for (value_id id : found) summed_.push_back(g_.at(id).name);
         }
         if (part == step_part::sums || part == step_part::update) {
@@ -24485,26 +24492,26 @@ private:
     // in the order in which they are there.
     status reduce(std::vector<value_id> found) {
         constexpr std::int64_t bucket_bytes = std::int64_t(4) << 20;
-        std::vector<int> maker(g_.values.size(), -1);
-        for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value) maker[id] = static_cast<int>(i);
-        std::stable_sort(found.begin(), found.end(), [&](value_id a, value_id b) { return maker[a] < maker[b]; });
-        // What is made of the sums alone goes behind them.
-        std::vector<char> behind(g_.values.size(), 0);
-        for (value_id id : found) behind[id] = 1;
+        // The loss, and then the weights from the last on, as the backward part makes them: an order that all members have.
+        if (!found.empty()) std::reverse(found.begin() + 1, found.end());
+        // What is made of the sums on the way to gradients and loss goes behind them. Who else reads them is before that, and reads this member's.
         const batch_sums sums = sums_of_batch();
+        std::vector<char> exchanged = made_of_sums_;
+        exchanged.resize(g_.values.size(), 0);
         std::vector<node> kept, later;
         for (node& n : g_.nodes) {
+            bool moves = false;
+            for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+                for (value_id id : *ids) moves |= id != no_value && exchanged[id];
             bool of_sums = false, of_samples = false;
             for (value_id id : n.inputs)
-                if (id != no_value) of_sums |= behind[id] != 0, of_samples |= !behind[id] && sums.depends(id);
-            if (of_sums && of_samples)
+                if (id != no_value && sums.depends(id)) (sums.is_summed(id) ? of_sums : of_samples) = true;
+            if (!moves && of_sums && of_samples)
                 return fail(errc::op_unsupported, location(n),
                             "it joins a sum over the batch with single samples, which several members cannot compute together");
             for (value_id id : n.outputs)
-                if (of_sums && id != no_value) behind[id] = 1;
-            (of_sums ? later : kept).push_back(std::move(n));
+                if (moves && id != no_value) exchanged[id] = 1;
+            (moves ? later : kept).push_back(std::move(n));
         }
         g_.nodes = std::move(kept);
         first_late_ = g_.nodes.size();
@@ -24724,6 +24731,7 @@ private:
     std::size_t forward_ = 0;     // nodes of the forward part
     std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
     std::vector<std::string> summed_;
+    std::vector<char> made_of_sums_;  // by value: whether it is on the way from the sums to gradients and loss
     value_id loss_ = no_value;
     std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;

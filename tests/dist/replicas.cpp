@@ -38,6 +38,22 @@ TEST_CASE("replicas give the bits of one, whatever the batch is cut into") {
     SUBCASE("batch normalisation over all of them, Winograd") { check_equal(architecture("resnet20", 32), o, ragged); }
     SUBCASE("depthwise convolutions, clip") { check_equal(architecture("mobilenet_v2", 32), o, {8, 3, 1}); }
     SUBCASE("group normalisation and dropout") { check_equal(small_steps::group_norm_dropout(), o, ragged); }
+    SUBCASE("a learned table that is added to every sample, whose gradient is also passed on") {
+        graft::builder b("table", 6);
+        graft::conv2d_options conv;
+        conv.kernel = 4, conv.stride = 4, conv.name = "patches";
+        graft::value_id x = b.conv2d(b.input("input", graft::dtype::float32, {"N", 3, 8, 8}), 6, conv);
+        x = b.apply("Add", {x, b.constant("table", small_steps::numbered(80, {1, 6, 2, 2}))});
+        x = b.apply("Flatten", {b.apply("Relu", {x})});
+        x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(81, {5, 24})), b.constant("fc.bias", small_steps::numbered(82, {5}))},
+                    {graft::integer_attribute("transB", 1)});
+        b.output(x, "logits");
+        graft::graph g = b.finish();
+        g.at(x).type = graft::dtype::float32;
+        g.at(x).has_shape = true;
+        g.at(x).extents = {graft::shape::unknown, 5};
+        check_equal(small_steps::loaded(std::move(g)), o, {8, 3, 1, 2});
+    }
     SUBCASE("more shards, clipping of gradients, averaged weights") {
         o.shards = 32;
         o.optimizer.clip_norm = 0.5f;

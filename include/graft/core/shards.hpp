@@ -78,4 +78,12 @@ inline T sum_shards(int first, int count, const F& leaf) {
     return left + sum_shards<T>(first + count / 2, count / 2, leaf);
 }
 
+/// The same of leaves in double, for a sum that is kept as a float (`in_float`) or a double: each leaf and each sum of two is rounded to that, so that branches
+/// of the tree that were computed apart, and kept as such, add up to the same.
+template <class F>
+inline double sum_shards_as(bool in_float, int count, const F& leaf) {
+    if (!in_float) return sum_shards<double>(0, count, leaf);
+    return static_cast<double>(sum_shards<float>(0, count, [&](int s) { return static_cast<float>(leaf(s)); }));
+}
+
 GRAFT_END_NAMESPACE

@@ -148,6 +148,11 @@ public:
         const std::int64_t count = arrays.elements();
         all_->at(rank_).arrays = &arrays;
         GRAFT_TRY(all_->meet_for(rank_, call::all_reduce, count));
+        for (int r = 0; r < size(); ++r) {
+            const reduction& other = *all_->at(r).arrays;
+            if (other.arrays != arrays.arrays || !std::equal(arrays.counts, arrays.counts + arrays.arrays, other.counts))
+                return fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r));
+        }
         const std::int64_t first = first_of(count, rank_, size()), last = first_of(count, rank_ + 1, size());
         std::int64_t begin = 0;  // of the array, among all elements
         for (int i = 0; i < arrays.arrays; begin += arrays.counts[i++]) {

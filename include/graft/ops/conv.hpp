@@ -221,7 +221,7 @@ inline status conv_grad_weight_run(run_context& c) {
         const std::int64_t m = task / p.ic, channel = m / p.oc * p.ic + task % p.ic;
         std::int64_t tap[shape::max_rank] = {};
         for (std::int64_t t = 0; t < taps; ++t) {
-            const double sum = sum_shards<double>(0, cut.count, [&](int s) {
+            const double sum = sum_shards_as(c.out[0].type == dtype::float32, cut.count, [&](int s) {
                 double own = 0;
                 for (std::int64_t n = cut.first(p.n, s); n < cut.last(p.n, s); ++n)
                     own += correlate_tap(p.w, tap, x.data + (n * p.groups * p.ic + channel) * inputs, dy.data + (n * p.groups * p.oc + m) * outputs);

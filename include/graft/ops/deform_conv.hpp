@@ -207,7 +207,7 @@ inline status deform_conv_grad_run(run_context& c) {
     });
     parallel_for(c.pool, images ? elements[1] : 0, [&](std::int64_t i) {
         const std::int64_t t = i % d.taps, m = i / d.taps / d.w[1], channel = m / d.maps * d.w[1] + i / d.taps % d.w[1], g = d.group_of(channel);
-        sums[1][i] = sum_shards<double>(0, cut.count, [&](int s) {
+        sums[1][i] = sum_shards_as(c.in[0].type == dtype::float32, cut.count, [&](int s) {
             double own = 0;
             for (std::int64_t n = cut.first(images, s); n < cut.last(images, s); ++n)
                 for (std::int64_t pixel = 0; pixel < d.pixels; ++pixel) {

@@ -193,7 +193,14 @@ inline value_id rows_of(gradient_context& c, value_id x) {
 }
 // Of a weight [K, N] that the rows of x are multiplied with: the sum over all rows by the tree of shards. [N, K] where `transposed`.
 inline value_id weight_gradient(gradient_context& c, value_id x, value_id dy, bool transposed) {
-    return c.build.apply_graft("MatMulGradWeight", {x, dy}, {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed)});
+    // Shards end between samples, each of which may have several rows: tokens, windows.
+    const graph& g = c.build.target();
+    const std::int64_t rows = c.extents(x)[0];
+    std::int64_t samples = 0;
+    if (!g.inputs.empty() && g.at(g.inputs[0]).has_shape && g.at(g.inputs[0]).extents.rank() > 0) samples = g.at(g.inputs[0]).extents[0];
+    const std::int64_t each = samples > 0 && rows % samples == 0 ? std::max<std::int64_t>(1, rows / samples) : 1;
+    return c.build.apply_graft("MatMulGradWeight", {x, dy},
+                               {integer_attribute("shards", c.shards), integer_attribute("transposed", transposed), integer_attribute("each", each)});
 }
 
 // dA = dY * B', dB = A' * dY; vectors are matrices of one row or column.
@@ -322,13 +329,16 @@ inline gradient_table matmul_gradients() {
     return rows;
 }
 
-// graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n; dW[m, k] where `transposed`.
+// graft.MatMulGradWeight-1: dW[k, m] = sum over n of X[n, k] * dY[n, m], by the tree of `shards` over n, in samples of `each` rows; dW[m, k] where
+// `transposed`.
 inline status matmul_grad_weight_infer(infer_context& c) {
     const shape &x = c.in[0].extents, &dy = c.in[1].extents;
     GRAFT_TRY(check_real(c, 0));
     GRAFT_TRY(check_same_type(c, 1, 0));
     if (x.rank() != 2 || dy.rank() != 2 || x[0] != dy[0]) return c.fail_shapes("X and dY must be matrices of as many rows");
     if (!shards::legal(c.integer("shards", 1))) return c.fail(errc::op_attribute, "%lld shards are no power of two in range", c.integer("shards", 1));
+    if (c.integer("each", 1) < 1 || x[0] % c.integer("each", 1))
+        return c.fail(errc::op_attribute, "%lld rows each do not make up the rows", c.integer("each", 1));
     const bool transposed = c.integer("transposed", 0) != 0;
     return c.set(0, c.in[0].type, transposed ? shape{dy[1], x[1]} : shape{x[1], dy[1]});
 }
@@ -336,14 +346,14 @@ inline status matmul_grad_weight_run(run_context& c) {
     widened<double> x, dy;
     GRAFT_TRY(widen(c, c.in[0], x));
     GRAFT_TRY(widen(c, c.in[1], dy));
-    const std::int64_t n = c.in[0].extents[0], k = c.in[0].extents[1], m = c.in[1].extents[1];
+    const std::int64_t each = c.integer("each", 1), n = c.in[0].extents[0] / each, k = c.in[0].extents[1], m = c.in[1].extents[1];
     const shards cut{static_cast<int>(c.integer("shards", 1))};
     const bool transposed = c.integer("transposed", 0) != 0;
     parallel_for(c.pool, m ? k : 0, [&](std::int64_t i) {
         for (std::int64_t j = 0; j < m; ++j) {
-            const double sum = sum_shards<double>(0, cut.count, [&](int s) {
+            const double sum = sum_shards_as(c.out[0].type == dtype::float32, cut.count, [&](int s) {
                 double part = 0;
-                for (std::int64_t r = cut.first(n, s); r < cut.last(n, s); ++r) part += x.data[r * k + i] * dy.data[r * m + j];
+                for (std::int64_t r = cut.first(n, s) * each; r < cut.last(n, s) * each; ++r) part += x.data[r * k + i] * dy.data[r * m + j];
                 return part;
             });
             store_from_double(c.out[0].type, c.out[0].data, transposed ? j * k + i : i * m + j, 1, &sum);
@@ -359,8 +369,9 @@ inline op_table matmul_training_ops() {
             .functions(matmul_grad_weight_infer, matmul_grad_weight_run)
             .exact_outputs_from(0)
             .sums_batch()
-            .attributes("shards:i transposed:i")
-            .problems("f32[13,7] f32[13,17] shards=4; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] shards=8; f32[64,33] f32[64,5] "
+            .attributes("each:i shards:i transposed:i")
+            .problems("f32[13,7] f32[13,17] shards=4; f32[15,7] f32[15,17] shards=4 each=3; f32[13,7] f32[13,17] shards=8 transposed=1; f32[1,64] f32[1,100] "
+                      "shards=8; f32[64,33] f32[64,5] "
                       "shards=1; f32[300,40] "
                       "f32[300,24] shards=16 transposed=1; "
                       "f64[5,3] f64[5,2] shards=2; f16[4,3] f16[4,5] shards=4; bf16[4,3] bf16[4,5]; f32[0,3] f32[0,2] shards=8"),

@@ -504,8 +504,8 @@ inline status sum_to_run(run_context& c) {
         }
         double sum = 0;
         if (!empty && summed[0])
-            sum = sum_shards<double>(0, cut.count,
-                                     [&](int s) { return sum_of(x, summed, 0, offset, stride, cut.first(x.extents[0], s), cut.last(x.extents[0], s)); });
+            sum = sum_shards_as(y.type == dtype::float32, cut.count,
+                                [&](int s) { return sum_of(x, summed, 0, offset, stride, cut.first(x.extents[0], s), cut.last(x.extents[0], s)); });
         else if (!empty)
             sum = sum_of(x, summed, 0, offset, stride, 0, x.extents.at(0));
         store_from_double(y.type, y.data, k, 1, &sum);

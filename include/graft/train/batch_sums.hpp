@@ -29,12 +29,14 @@ public:
         }
     }
 
-    // Whether a value depends on this member's samples.
+    // Whether a value depends on the samples, and whether it is a sum over them, or made of sums.
     bool depends(value_id id) const { return kind_[id] != apart; }
+    bool is_summed(value_id id) const { return kind_[id] >= sum; }
 
     // The sums that the `wanted` values are made of, each once; a value that is made otherwise stands for itself, one that does not
-    // depend on the samples is left out. `plain`: each value stands for itself.
-    std::vector<value_id> behind(const std::vector<value_id>& wanted, bool plain) const {
+    // depend on the samples is left out. `plain`: each value stands for itself. `made` (may be null) is set for the values on the way from the sums to those.
+    std::vector<value_id> behind(const std::vector<value_id>& wanted, bool plain, std::vector<char>* made = nullptr) const {
+        if (made) made->assign(g_.values.size(), 0);
         std::vector<value_id> found, open(wanted.rbegin(), wanted.rend());
         std::vector<char> seen(g_.values.size(), 0);
         while (!open.empty()) {
@@ -46,6 +48,7 @@ public:
                 found.push_back(id);
                 continue;
             }
+            if (made) (*made)[id] = 1;
             const std::vector<value_id>& inputs = g_.nodes[static_cast<std::size_t>(maker_[id])].inputs;
             open.insert(open.end(), inputs.rbegin(), inputs.rend());
         }

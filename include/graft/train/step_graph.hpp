@@ -52,7 +52,7 @@ public:
         std::vector<value_id> found, wanted = gradients_;
         wanted.insert(wanted.begin(), loss_);
         if (part == step_part::sums || part == step_part::update || o_.group) {
-            found = sums_of_batch().behind(wanted, plain);
+            found = sums_of_batch().behind(wanted, plain, &made_of_sums_);
             for (value_id id : found) summed_.push_back(g_.at(id).name);
         }
         if (part == step_part::sums || part == step_part::update) {
@@ -98,26 +98,26 @@ private:
     // in the order in which they are there.
     status reduce(std::vector<value_id> found) {
         constexpr std::int64_t bucket_bytes = std::int64_t(4) << 20;
-        std::vector<int> maker(g_.values.size(), -1);
-        for (std::size_t i = 0; i < g_.nodes.size(); ++i)
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value) maker[id] = static_cast<int>(i);
-        std::stable_sort(found.begin(), found.end(), [&](value_id a, value_id b) { return maker[a] < maker[b]; });
-        // What is made of the sums alone goes behind them.
-        std::vector<char> behind(g_.values.size(), 0);
-        for (value_id id : found) behind[id] = 1;
+        // The loss, and then the weights from the last on, as the backward part makes them: an order that all members have.
+        if (!found.empty()) std::reverse(found.begin() + 1, found.end());
+        // What is made of the sums on the way to gradients and loss goes behind them. Who else reads them is before that, and reads this member's.
         const batch_sums sums = sums_of_batch();
+        std::vector<char> exchanged = made_of_sums_;
+        exchanged.resize(g_.values.size(), 0);
         std::vector<node> kept, later;
         for (node& n : g_.nodes) {
+            bool moves = false;
+            for (const std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+                for (value_id id : *ids) moves |= id != no_value && exchanged[id];
             bool of_sums = false, of_samples = false;
             for (value_id id : n.inputs)
-                if (id != no_value) of_sums |= behind[id] != 0, of_samples |= !behind[id] && sums.depends(id);
-            if (of_sums && of_samples)
+                if (id != no_value && sums.depends(id)) (sums.is_summed(id) ? of_sums : of_samples) = true;
+            if (!moves && of_sums && of_samples)
                 return fail(errc::op_unsupported, location(n),
                             "it joins a sum over the batch with single samples, which several members cannot compute together");
             for (value_id id : n.outputs)
-                if (of_sums && id != no_value) behind[id] = 1;
-            (of_sums ? later : kept).push_back(std::move(n));
+                if (moves && id != no_value) exchanged[id] = 1;
+            (moves ? later : kept).push_back(std::move(n));
         }
         g_.nodes = std::move(kept);
         first_late_ = g_.nodes.size();
@@ -337,6 +337,7 @@ private:
     std::size_t forward_ = 0;     // nodes of the forward part
     std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
     std::vector<std::string> summed_;
+    std::vector<char> made_of_sums_;  // by value: whether it is on the way from the sums to gradients and loss
     value_id loss_ = no_value;
     std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;

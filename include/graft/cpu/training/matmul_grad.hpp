@@ -11,7 +11,8 @@ namespace cpu {
 /// C = A^T B with A [n][rows], B [n][columns] and C [rows][columns], all row-major and dense; n, rows, columns >= 1.
 struct product_sum_problem {
     std::int64_t n = 0, rows = 0, columns = 0;
-    shards tree;
+    shards tree;            ///< over samples
+    std::int64_t each = 1;  ///< rows of a and b that a sample has
 };
 
 /// Bytes of workspace (alignment 64): some megabytes at most, whatever the sizes.
@@ -65,7 +66,7 @@ GRAFT_INLINE void run_product_sum(isa set, const product_sum_problem& p, const f
     const std::int64_t blocks = plan.down * plan.across;
     parallel_for(pool, plan.slots, [&](std::int64_t slot) {
         product_sum_block g{};
-        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree;
+        g.n = p.n, g.lda = p.rows, g.ldb = p.columns, g.ldc = p.columns, g.tree = p.tree, g.each = p.each;
         g.levels = static_cast<float*>(workspace) + slot * plan.slot_floats;
         g.level_step = plan.level_floats;
         for (std::int64_t block = blocks * slot / plan.slots; block < blocks * (slot + 1) / plan.slots; ++block) {

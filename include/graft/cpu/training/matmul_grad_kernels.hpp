@@ -16,6 +16,7 @@ struct product_sum_block {
     float* c;
     std::int64_t rows, columns, n, lda, ldb, ldc;
     shards tree;
+    std::int64_t each = 1;    ///< rows of a sample: shards end between samples
     float* levels;            ///< partial blocks: one for each level of the tree
     std::int64_t level_step;  ///< floats of a level: the block in whole tiles
 };

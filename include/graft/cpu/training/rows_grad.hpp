@@ -15,8 +15,8 @@ void run_softmax_grad(isa set, const float* dy, const float* y, float* dx, std::
 /// dx = inverse * (g - mean(g) - x' * mean(g * x')) for each row, with g = dy * scale and x' = (x - mean) * inverse.
 void run_layer_norm_grad(isa set, const normalized_rows_grad& arrays, executor& pool);
 
-/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each, in double and rounded once. The rows are
-/// those of `samples` samples, over which the sums are the tree.
+/// scale = the sum over rows of dy * x', bias that of dy (null: not wanted), n numbers each. The rows are those of
+/// `samples` samples: each shard is summed in double, and rounded where the tree begins.
 void run_layer_norm_grad_scale(isa set, const normalized_rows_grad& arrays, std::int64_t samples, const shards& tree, float* scale, float* bias,
                                void* workspace, executor& pool);
 /// Bytes of workspace (alignment 64) for that; -1 where they overflow.
@@ -96,7 +96,7 @@ GRAFT_INLINE void run_layer_norm_grad_scale(isa set, const normalized_rows_grad&
         for (std::int64_t i = t * stripe; i < std::min(n, (t + 1) * stripe); ++i)
             for (int which = 0; which < 2; ++which)
                 if (float* to = which ? bias : scale)
-                    to[i] = static_cast<float>(sum_shards<double>(0, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
+                    to[i] = static_cast<float>(sum_shards_as(true, tree.count, [&](int s) { return empty(s) ? 0.0 : sums(s, which)[i]; }));
     });
 }
 

@@ -23,6 +23,7 @@ inline const char* choose_matmul_grad_weight(const kernel_query& q, kernel_choic
     const bool transposed = integer_of(q.n, "transposed", 0) != 0;
     p.n = x[0], p.rows = transposed ? dy[1] : x[1], p.columns = transposed ? x[1] : dy[1];
     p.tree.count = static_cast<int>(count);
+    p.each = integer_of(q.n, "each", 1);
     choice.workspace_bytes = product_sum_workspace_bytes(q.level, p);
     choice.set(matmul_grad_parameters{p, transposed});
     choice.note = "product summed over the batch";

@@ -48,7 +48,7 @@ inline GRAFT_NOINLINE void product_tile(const float* a, std::int64_t lda, const 
 
 template <int R>
 GRAFT_FORCE_INLINE void product_rows(const product_sum_block& g, int s, std::int64_t i, std::int64_t j, float* tile, int joins, bool last) {
-    const std::int64_t from = g.tree.first(g.n, s), n = g.tree.last(g.n, s) - from;
+    const std::int64_t samples = g.n / g.each, from = g.tree.first(samples, s) * g.each, n = g.tree.last(samples, s) * g.each - from;
     const int lanes = g.columns - j < gemm_columns ? static_cast<int>(g.columns - j) : gemm_columns;
     const float *a = g.a + from * g.lda + i, *b = g.b + from * g.ldb + j;
     float* out = last ? g.c + i * g.ldc + j : tile + joins * g.level_step;
