@@ -7406,11 +7406,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
         out.merges = 0;
-        out.levels = nullptr;
         for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
             s.x = x + element * element_step;
             s.dy = dy + element * element_step;
             out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            out.levels = out.to;  // of which none is added
             rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
         }
         // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
@@ -7886,7 +7886,11 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
+// To the bits of ops::join_moments, which members of a run join by: products are not fused into sums.
 inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -9307,11 +9311,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
         out.merges = 0;
-        out.levels = nullptr;
         for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
             s.x = x + element * element_step;
             s.dy = dy + element * element_step;
             out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            out.levels = out.to;  // of which none is added
             rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
         }
         // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
@@ -9787,7 +9791,11 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
+// To the bits of ops::join_moments, which members of a run join by: products are not fused into sums.
 inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -11209,11 +11217,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
         out.merges = 0;
-        out.levels = nullptr;
         for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
             s.x = x + element * element_step;
             s.dy = dy + element * element_step;
             out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            out.levels = out.to;  // of which none is added
             rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
         }
         // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
@@ -11689,7 +11697,11 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
+// To the bits of ops::join_moments, which members of a run join by: products are not fused into sums.
 inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -13111,11 +13123,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
         out.merges = 0;
-        out.levels = nullptr;
         for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
             s.x = x + element * element_step;
             s.dy = dy + element * element_step;
             out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            out.levels = out.to;  // of which none is added
             rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
         }
         // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
@@ -13591,7 +13603,11 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
+// To the bits of ops::join_moments, which members of a run join by: products are not fused into sums.
 inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
@@ -15011,11 +15027,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
         out.merges = 0;
-        out.levels = nullptr;
         for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
             s.x = x + element * element_step;
             s.dy = dy + element * element_step;
             out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            out.levels = out.to;  // of which none is added
             rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
         }
         // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.
@@ -15491,7 +15507,11 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
+// To the bits of ops::join_moments, which members of a run join by: products are not fused into sums.
 inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];

@@ -100,11 +100,11 @@ inline void grad_winograd_multiply(const conv_grad_winograd_args& a, std::int64_
         out.first = at.strip == 0;
         out.last = at.strip + 1 == strips.count;
         out.merges = 0;
-        out.levels = nullptr;
         for (std::int64_t element = first; element < last && strips.tiles > 0; ++element) {
             s.x = x + element * element_step;
             s.dy = dy + element * element_step;
             out.to = sums + strips.slot * a.slot_floats + element * a.sum_element;
+            out.levels = out.to;  // of which none is added
             rows(s, out, 0, static_cast<int>(t.in1 - t.in0));
         }
         // The element that sums both axes of a tile of dy is the bias's, which needs no transform back.

@@ -27,7 +27,11 @@ GRAFT_FORCE_INLINE void widen(V v, int channels, double* out) {
         for (int i = 0; i < half; ++i) out[i] += out[i + half];
 }
 
+// To the bits of ops::join_moments, which members of a run join by: products are not fused into sums.
 inline void merge_moments(double* mean_a, double* square_a, double count_a, const double* mean_b, const double* square_b, double count_b, std::int64_t n) {
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#endif
     const double share = count_b / (count_a + count_b), both = count_a * share;
     for (std::int64_t i = 0; i < n; ++i) {
         const double apart = mean_b[i] - mean_a[i];
