@@ -24353,8 +24353,11 @@ public:
             for (value_id id : n.outputs) {
                 if (id == no_value) continue;
                 maker_[id] = static_cast<int>(i);
-                kind_[id] = !depends ? apart : is_everywhere(n, id) ? apart : sums_batch(n) ? sum : is_linear(n) ? linear : mixed;
-                if (depends && ops::row_of(n).is(op_flag::sums_members) && kind_[id] != apart) kind_[id] = mixed;
+                kind_[id] = !depends                                   ? apart
+                            : ops::row_of(n).is(op_flag::sums_members) ? of_members(n, id)
+                            : sums_batch(n)                            ? sum
+                            : is_linear(n)                             ? linear
+                                                                       : mixed;
             }
         }
     }
@@ -24395,10 +24398,8 @@ private:
         const shape &x = g_.at(n.inputs[0]).extents, &y = g_.at(n.outputs[0]).extents;
         return y.rank() < x.rank() || (y.rank() > 0 && y[0] == 1);
     }
-    // Made of the batch of all members of a run by a layer that asks them itself: the same for each of them.
-    bool is_everywhere(const node& n, value_id id) const {
-        return ops::row_of(n).is(op_flag::sums_members) && id != n.outputs[0] && g_.at(id).extents != g_.at(n.outputs[0]).extents;
-    }
+    // A layer that asks the members of a run itself: what is shaped unlike its first output is the same for each of them.
+    kind of_members(const node& n, value_id id) const { return id != n.outputs[0] && g_.at(id).extents != g_.at(n.outputs[0]).extents ? apart : mixed; }
     bool is_linear(const node& n) const {
         std::size_t summed = 0, free = 0;
         for (value_id id : n.inputs) {
@@ -24814,8 +24815,7 @@ public:
     inline void state_changed() noexcept override {
         if (resident) resident->host_changed(nullptr);
     }
-    inline result<graph> network_now(bool averaged) const;
-    inline result<graph> network(bool averaged) const override { return network_now(averaged); }
+    inline result<graph> network(bool averaged) const override;
 
     status make(graph of, value_id logits, std::vector<parameter> parameters, const step_options& given);
     status make_state();
@@ -25183,7 +25183,7 @@ GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executo
     return {};
 }
 
-GRAFT_INLINE result<graph> training_step::single::network_now(bool averaged) const {
+GRAFT_INLINE result<graph> training_step::single::network(bool averaged) const {
     if (resident) GRAFT_TRY(resident->read_back(nullptr));
     graph g = trained;
     const std::size_t weights = layout.weights.size();

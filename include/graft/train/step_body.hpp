@@ -61,8 +61,7 @@ public:
     inline void state_changed() noexcept override {
         if (resident) resident->host_changed(nullptr);
     }
-    inline result<graph> network_now(bool averaged) const;
-    inline result<graph> network(bool averaged) const override { return network_now(averaged); }
+    inline result<graph> network(bool averaged) const override;
 
     status make(graph of, value_id logits, std::vector<parameter> parameters, const step_options& given);
     status make_state();
@@ -430,7 +429,7 @@ GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executo
     return {};
 }
 
-GRAFT_INLINE result<graph> training_step::single::network_now(bool averaged) const {
+GRAFT_INLINE result<graph> training_step::single::network(bool averaged) const {
     if (resident) GRAFT_TRY(resident->read_back(nullptr));
     graph g = trained;
     const std::size_t weights = layout.weights.size();
