@@ -110,10 +110,11 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.batch_norm = options.train == "full";
     how.exact = common.exact;
     how.seed = common.seed;
-    GRAFT_TRY_ASSIGN(how.on, open_device(common));
-    how.loss_scaling = how.on && common.precision == "float16";
     how.shards = options.shards;
-    GRAFT_TRY(spread(options.spread, nullptr, how));
+    std::vector<std::shared_ptr<graft::device>> devices;
+    GRAFT_TRY_ASSIGN(devices, open_devices(common));
+    GRAFT_TRY(spread(options.spread, nullptr, std::move(devices), how));
+    how.loss_scaling = how.on && common.precision == "float16";
     found_batch found;
     if (options.batch == batch_auto) {
         GRAFT_TRY_ASSIGN(found, find_training_batch(common, net, how, most_samples, 0));
@@ -129,7 +130,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     GRAFT_TRY(input.fill(net, how.loss, common.seed));
     graft::step_input& in = input.step;
     any_algorithm any;
-    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, how.on != nullptr, [&](const common_options& free) { return training(free, net, how, pool); }));
+    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, how.on && !how.replicas, [&](const common_options& free) { return training(free, net, how, pool); }));
     double first_ms = 0;
     std::vector<double> latency;
     {

@@ -2,12 +2,14 @@
 #include "console.hpp"
 #include "program.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 namespace program {
 
-graft::result<std::string> wanted_device(const common_options& common) {
+graft::result<std::vector<std::string>> wanted_devices(const common_options& common) {
     std::string device = common.device, from = "--device";
     if (device.empty()) {
         const char* set = std::getenv("GRAFT_DEVICE");
@@ -15,18 +17,34 @@ graft::result<std::string> wanted_device(const common_options& common) {
         from = "GRAFT_DEVICE";
     }
     const std::string kind = device.substr(0, device.find(':'));
-    const std::string numbers = kind.size() < device.size() ? device.substr(kind.size() + 1) : "0";
-    if (kind == "cuda" && numbers.find(',') != std::string::npos)
-        return graft::fail(graft::errc::usage, from,
-                           "\"" + printable(device) + "\" names several devices, and one is taken: say cuda:N, and start a process for each");
-    const bool known = kind == "cuda" ? !numbers.empty() && numbers.find_first_not_of("0123456789") == std::string::npos : device == "auto" || device == "cpu";
+    std::vector<std::string> devices;
+    bool known = device == "auto" || device == "cpu" || device == "cuda";
+    if (known) devices.push_back(device);
+    if (kind == "cuda" && kind.size() < device.size()) {
+        std::stringstream numbers(device.substr(kind.size() + 1) + ",");
+        known = true;
+        for (std::string number; std::getline(numbers, number, ',');) {
+            known &= !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == std::string::npos;
+            devices.push_back("cuda:" + number);
+        }
+    }
     if (!known) {
         const std::string meant = graft::nearest_name(device, {"auto", "cpu", "cuda"});
         return graft::fail(graft::errc::usage, from,
-                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda or cuda:N" +
+                           "\"" + printable(device) + "\" is no device; say auto, cpu, cuda, cuda:N, or cuda:0,1 for several" +
                                (meant.empty() ? "" : "; did you mean " + meant + "?"));
     }
-    return device;
+    std::vector<std::string> sorted = devices;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+        return graft::fail(graft::errc::usage, from, "\"" + printable(device) + "\" names a device twice");
+    return devices;
+}
+graft::result<std::string> wanted_device(const common_options& common) {
+    std::vector<std::string> devices;
+    GRAFT_TRY_ASSIGN(devices, wanted_devices(common));
+    if (devices.size() == 1) return devices[0];
+    return graft::fail(graft::errc::usage, "--device", "it names " + std::to_string(devices.size()) + " devices, and this takes one: say cuda:N");
 }
 
 graft::result<std::int64_t> size_of_text(const std::string& text, const char* option) {

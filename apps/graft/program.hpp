@@ -49,9 +49,13 @@ json error_json(const graft::error& e);
 json shape_json(const graft::value_info& value);
 json shape_json(const graft::shape& extents);
 
-/// The device: --device, else GRAFT_DEVICE, else auto. Errors: usage.
+/// The devices: --device, else GRAFT_DEVICE, else auto; more than one where it is a list such as cuda:0,1. Errors: usage.
+graft::result<std::vector<std::string>> wanted_devices(const common_options& common);
+/// The same for who takes one.
 graft::result<std::string> wanted_device(const common_options& common);
-/// That device, opened as the options say; null is the CPU. Errors: usage, device.* (also where GRAFT_REQUIRE_GPU is set and there is no GPU).
+/// Those devices, opened as the options say; null is the CPU. Errors: usage, device.* (also where GRAFT_REQUIRE_GPU is set and there is no GPU).
+graft::result<std::vector<std::shared_ptr<graft::device>>> open_devices(const common_options& common);
+/// The same for who takes one.
 graft::result<std::shared_ptr<graft::device>> open_device(const common_options& common);
 /// As logs and JSON name it: "cpu", "cuda:0".
 std::string device_name(const std::shared_ptr<graft::device>& device);

@@ -54,9 +54,9 @@ json shape_json(const graft::value_info& value) {
     return list;
 }
 
-graft::result<std::shared_ptr<graft::device>> open_device(const common_options& common) {
-    std::string wanted;
-    GRAFT_TRY_ASSIGN(wanted, wanted_device(common));
+namespace {
+
+graft::result<std::shared_ptr<graft::device>> open_by_name(const common_options& common, std::string wanted) {
     const char* gpu = std::getenv("GRAFT_REQUIRE_GPU");
     const bool required = gpu && *gpu && std::strcmp(gpu, "0") != 0;
     if (required && wanted == "cpu")
@@ -67,6 +67,21 @@ graft::result<std::shared_ptr<graft::device>> open_device(const common_options& 
     how.deterministic = common.deterministic;
     if (!common.memory_limit.empty()) GRAFT_TRY_ASSIGN(how.memory_bytes, size_of_text(common.memory_limit, "--memory-limit"));
     return graft::runtime<graft::backends::cuda, graft::backends::cpu>::open(wanted, how, common.quiet ? nullptr : graft::warn_on_stderr);
+}
+
+}  // namespace
+
+graft::result<std::vector<std::shared_ptr<graft::device>>> open_devices(const common_options& common) {
+    std::vector<std::string> names;
+    GRAFT_TRY_ASSIGN(names, wanted_devices(common));
+    std::vector<std::shared_ptr<graft::device>> opened(names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) GRAFT_TRY_ASSIGN(opened[i], open_by_name(common, names[i]));
+    return opened;
+}
+graft::result<std::shared_ptr<graft::device>> open_device(const common_options& common) {
+    std::string wanted;
+    GRAFT_TRY_ASSIGN(wanted, wanted_device(common));
+    return open_by_name(common, wanted);
 }
 
 std::string device_name(const std::shared_ptr<graft::device>& device) { return device ? device->name() : "cpu"; }

@@ -221,7 +221,10 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
         watch.note("copies:  " + plural(data.copies, "picture is a copy of another", "pictures are copies of others") +
                    ": they are kept on one side of the draw (`graft check` lists them)");
     for (const graft::dataset_problem& p : data.training.problems()) watch.on_warning(p.path + ": " + p.detail);
-    watch.note("device:  " + device_and_precision(common, with.step.on) + ", " + plural(with.threads, "thread", "threads"));
+    std::string spread_over;
+    if (with.step.replicas) spread_over = ", " + plural(with.step.replicas->members(), "replica", "replicas");
+    if (with.step.replicas && common.device.find(',') != std::string::npos) spread_over += " on " + common.device;
+    watch.note("device:  " + device_and_precision(common, with.step.on) + spread_over + ", " + plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(*with.augmentation);
     const bool kept = !o.from_scratch && o.with.freeze == "trunk" && !graft::is_random(*with.augmentation);
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
@@ -290,6 +293,7 @@ void print_json(const common_options& common, const training_options& o, const t
                 {"step_bytes", found.memory.total()},
                 {"device_bytes", found.memory.device},
                 {"device", device_name(with.step.on)},
+                {"replicas", with.step.replicas ? with.step.replicas->members() : 1},
                 {"threads", with.threads},
                 {"preprocess", graft::text(with.preprocess)},
                 {"preprocess_assumed", setup.assumed},
@@ -318,7 +322,7 @@ graft::status check_folder(const training_options& o) {
     return {};
 }
 
-graft::result<int> train_once(const common_options& common, const training_options& options) {
+graft::result<int> train_once(common_options common, const training_options& options) {
     graft::trainer_options with;
     if (options.out.empty() && !options.find_lr)
         return graft::fail(graft::errc::usage, options.from_scratch ? "train" : "finetune", "--out is required: the folder for what is written");
@@ -329,8 +333,10 @@ graft::result<int> train_once(const common_options& common, const training_optio
     if (group && (options.find_lr || options.batch == batch_auto))
         return graft::fail(graft::errc::usage, options.find_lr ? "--find-lr" : "--batch", "what is measured differs between processes: start one");
     if (!options.find_lr && leads) GRAFT_TRY(check_folder(options));
-    GRAFT_TRY_ASSIGN(with.step.on, open_device(common));
-    GRAFT_TRY(spread(options.spread, group, with.step));
+    std::vector<std::shared_ptr<graft::device>> devices;
+    common.device = device_of_world(common, group.get());
+    GRAFT_TRY_ASSIGN(devices, open_devices(common));
+    GRAFT_TRY(spread(options.spread, group, std::move(devices), with.step));
     with.step.strict_placement = common.strict_placement;
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;

@@ -4,6 +4,7 @@
 #include "verb.hpp"
 
 #include <graft/dist.hpp>
+#include <graft/gpu.hpp>
 
 #ifdef GRAFT_MPI
 #include <graft/dist/mpi.hpp>
@@ -129,20 +130,39 @@ void part_from_world(double timeout) {
 }
 
 void declare_spread(option_list& list, spread_options& o) {
-    list.add("--replicas", o.replicas, "Spread each batch over N replicas in this process, which share its --threads (default: 1)", "N").within(1, 256);
+    list.add("--replicas", o.replicas, "Spread each batch over N replicas in this process, which share its --threads (default: one a device)", "N")
+        .within(1, 256);
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 
-graft::status spread(const spread_options& o, std::shared_ptr<graft::communicator> group, graft::step_options& step) {
-    if (group && o.replicas > 1)
-        return graft::fail(graft::errc::usage, "--replicas",
+std::string device_of_world(const common_options& common, const graft::communicator* group) {
+    auto wanted = wanted_devices(common);
+    if (!group || !wanted.ok() || wanted->size() != 1 || ((*wanted)[0] != "auto" && (*wanted)[0] != "cuda")) return common.device;
+    if (!graft::gpu::available().ok()) return common.device;
+    const auto devices = graft::gpu::list_devices();
+    if (!devices.ok() || devices->size() < 2) return common.device;
+    // Where no launcher tells, ranks of a machine are thought to follow each other.
+    int local = group->rank();
+    for (const char* variable : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID", "LOCAL_RANK"})
+        if (number(variable) >= 0) local = number(variable);
+    return "cuda:" + std::to_string(static_cast<std::size_t>(local) % devices->size());
+}
+
+graft::status spread(const spread_options& o, std::shared_ptr<graft::communicator> group, std::vector<std::shared_ptr<graft::device>> devices,
+                     graft::step_options& step) {
+    const int count = static_cast<int>(devices.size()), replicas = o.replicas > 0 ? o.replicas : count;
+    if (group && replicas > 1)
+        return graft::fail(graft::errc::usage, count > 1 ? "--device" : "--replicas",
                            "it spreads a batch inside of one process, and there are " + std::to_string(group->size()) + ": start more processes instead");
-    if (step.on && (group || o.replicas > 1))
-        return graft::fail(graft::errc::device_unavailable, device_name(step.on), "batches are spread over CPUs alone so far: --device cpu");
-    if (o.replicas > 1) {
+    if (replicas % count != 0)
+        return graft::fail(graft::errc::usage, "--replicas",
+                           "each of the " + std::to_string(count) + " devices has to get as many of the " + std::to_string(replicas) + " replicas");
+    step.on = devices[0];
+    if (replicas > 1) {
         graft::replica_options how;
-        how.replicas = o.replicas;
+        how.replicas = replicas;
         how.timeout_seconds = o.timeout;
+        if (devices[0]) how.devices = std::move(devices);
         step.replicas = graft::make_replicas(how);
     }
     step.group = std::move(group);

@@ -23,8 +23,11 @@ void end_world(int code) noexcept;
 /// Parts from the others, all of which have come to their end. Ends the process with dist.timeout where they do not within the time.
 void part_from_world(double timeout);
 
-/// Spreads steps by the options and the world: into `step`. Errors: usage, device.unavailable.
-graft::status spread(const spread_options& options, std::shared_ptr<graft::communicator> group, graft::step_options& step);
+/// The device of this process among those of its machine: of several GPUs the one of its local rank, where the user did not number one.
+std::string device_of_world(const common_options& common, const graft::communicator* group);
+/// Spreads steps by the options and the world, over the devices: into `step`. Errors: usage.
+graft::status spread(const spread_options& options, std::shared_ptr<graft::communicator> group, std::vector<std::shared_ptr<graft::device>> devices,
+                     graft::step_options& step);
 /// Adds --replicas and --timeout.
 void declare_spread(class option_list& list, spread_options& options);
 

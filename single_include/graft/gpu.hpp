@@ -12571,13 +12571,19 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The operators of ops/norm_training.hpp.
+/// The operators of ops/norm_training.hpp, and the sums of ops/norm_members.hpp.
 reduction_table norm_training_rows();
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_MEMBERS_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_NORM_MEMBERS_HPP
+// ---- graft/ops/norm_members.hpp
+// Batch normalisation among the members of a run as nodes, for devices that have no exchange inside of a kernel: sums over a member's own samples,
+// which are joined by nodes of their own.
+
 #ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
 // ---- graft/ops/norm_training.hpp
@@ -12624,6 +12630,34 @@ inline status all_reduce_run(run_context& c) {
     if (c.group) return c.group->all_reduce({in.data(), out.data(), counts.data(), c.inputs});
     for (int i = 0; i < c.inputs; ++i)
         if (const auto n = static_cast<std::size_t>(counts[static_cast<std::size_t>(i)])) std::memcpy(c.out[i].data, c.in[i].data, n * sizeof(float));
+    return {};
+}
+
+// graft.AllGather(X...) -> Y...: each Y [members, ...] holds the members' X, in the order of their ranks. A member without samples gives zeros.
+inline status all_gather_infer(infer_context& c) {
+    const std::int64_t members = c.integer("members", 1);
+    if (members < 1) return c.fail(errc::op_attribute, "%lld members are not a run", members);
+    if (c.inputs != c.outputs) return c.fail(errc::op_attribute, "there have to be as many outputs as inputs, and there are %d and %d", c.outputs, c.inputs);
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
+        shape all = c.in[i].extents;
+        if (all.rank() == shape::max_rank) return c.fail_shapes("there is no room for an axis of members");
+        all.insert(0, members);
+        GRAFT_TRY(c.set(i, c.in[i].type, all));
+    }
+    return {};
+}
+inline status all_gather_run(run_context& c) {
+    const std::int64_t members = c.integer("members", 1);
+    if (members != (c.group ? c.group->size() : 1)) return c.fail(errc::internal, "it was planned for %lld members", members);
+    for (int i = 0; i < c.inputs; ++i) {
+        const std::size_t bytes = static_cast<std::size_t>(c.in[i].elements()) * sizeof(float);
+        const std::vector<std::byte> zeros(c.group && c.group->idle() ? bytes : 0);
+        if (c.group)
+            GRAFT_TRY(c.group->all_gather(zeros.empty() ? c.in[i].data : zeros.data(), bytes, c.out[i].data));
+        else if (bytes)
+            std::memcpy(c.out[i].data, c.in[i].data, bytes);
+    }
     return {};
 }
 
@@ -12674,7 +12708,21 @@ inline status join_sums(communicator& group, double& count, double* first, doubl
 
 inline op_table collective_ops() {
     static constexpr op_row rows[] = {
-        own("AllReduce").inputs_from(1).outputs_from(1).functions(all_reduce_infer, all_reduce_run).made_once_from(0).problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllReduce")
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(all_reduce_infer, all_reduce_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllGather")
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(all_gather_infer, all_gather_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .attributes("members:i")
+            .problems("f32[7]; f32[3,4]; f32[0,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -12702,7 +12750,8 @@ inline status read_norm_activation(const op_context& c, norm_activation& a) {
         return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
     return {};
 }
-/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`.
+/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`, and what all members know from input 6 on: two
+/// vectors and a number.
 inline status check_norm_training(const op_context& c, int x, int first, int last) {
     norm_activation a;
     int count = 0;
@@ -12712,6 +12761,11 @@ inline status check_norm_training(const op_context& c, int x, int first, int las
     for (int i = first; i <= last; ++i) {
         GRAFT_TRY(check_real(c, i));
         GRAFT_TRY(check_vector(c, i, s[1]));
+    }
+    for (int i = 6; i < 9 && (c.has(6) || c.has(7) || c.has(8)); ++i) {
+        if (!c.has(i)) return c.fail(errc::op_attribute, "of what all members know, inputs 6 to 8, one is left out");
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, i < 8 ? s[1] : 1));
     }
     GRAFT_TRY(read_shards(c, count));
     return read_norm_activation(c, a);
@@ -12742,9 +12796,22 @@ struct channel_sums {
     }
 };
 
-// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?) -> Y, new_mean, new_var, saved_mean,
-// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance;
-// new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one element).
+/// A channel's mean, and the sum of squared distances from it.
+struct channel_moments {
+    double mean = 0, squares = 0;
+};
+inline channel_moments moments_of(const channel_sums& sums, const double* x, std::int64_t channel) {
+    channel_moments m;
+    if (sums.total() == 0) return m;
+    m.mean = sums.sum(channel, [&](std::int64_t i) { return x[i]; }) / sums.total();
+    m.squares = sums.sum(channel, [&](std::int64_t i) { return (x[i] - m.mean) * (x[i] - m.mean); });
+    return m;
+}
+
+// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?, mean?, var?, count?) -> Y, new_mean, new_var, saved_mean,
+// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance, or those that are
+// given, of `count` elements; new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one
+// element).
 inline status batch_norm_training_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 0, 1, 4));
     if (c.has(5) && (c.in[5].type != c.in[0].type || c.in[5].extents != c.in[0].extents)) return c.fail_shapes("X and residual must have one type and shape");
@@ -12768,13 +12835,17 @@ inline status batch_norm_training_run(run_context& c) {
         if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
     };
     std::vector<double> mean(static_cast<std::size_t>(sums.channels)), square(mean.size());
-    if (total > 0)
+    if (c.has(6)) {
+        total = c.in[8].real(0);
+        for (std::int64_t i = 0; i < sums.channels; ++i)
+            mean[static_cast<std::size_t>(i)] = c.in[6].real(i), square[static_cast<std::size_t>(i)] = c.in[7].real(i) * total;
+    } else {
         parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
-            double &m = mean[static_cast<std::size_t>(channel)], &s = square[static_cast<std::size_t>(channel)];
-            m = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
-            s = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m) * (x.data[i] - m); });
+            const channel_moments m = moments_of(sums, x.data, channel);
+            mean[static_cast<std::size_t>(channel)] = m.mean, square[static_cast<std::size_t>(channel)] = m.squares;
         });
-    if (c.group) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
+    }
+    if (c.group && !c.has(6)) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         mean_variance m;
         if (total > 0) m = {mean[static_cast<std::size_t>(channel)], square[static_cast<std::size_t>(channel)] / total};
@@ -12796,9 +12867,9 @@ inline status batch_norm_training_run(run_context& c) {
     return {};
 }
 
-// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?) -> dX, dscale, dB, masked dY: g = dY where the activation
-// let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
-// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
+// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?, dscale?, dB?, n?) -> dX, dscale, dB, masked dY: g = dY where the
+// activation let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
+// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel; the sums and n may be given.
 inline status batch_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 1, 2, 4));
     GRAFT_TRY(check_same_type(c, 0, 1));
@@ -12822,15 +12893,17 @@ inline status batch_norm_grad_run(run_context& c) {
     if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
     const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
-    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+    if (c.has(6)) total = c.in[8].real(0);
+    parallel_for(c.pool, c.has(6) ? 0 : sums.channels, [&](std::int64_t channel) {
         const double mean = c.in[3].real(channel);
         bias[static_cast<std::size_t>(channel)] = sums.sum(channel, masked);
         factor[static_cast<std::size_t>(channel)] = sums.sum(channel, [&](std::int64_t i) { return masked(i) * (x.data[i] - mean); });
     });
-    if (c.group) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
+    if (c.group && !c.has(6)) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
-        const double db = bias[static_cast<std::size_t>(channel)], dscale = factor[static_cast<std::size_t>(channel)] * inverse;
+        const double db = c.has(6) ? c.in[7].real(channel) : bias[static_cast<std::size_t>(channel)];
+        const double dscale = c.has(6) ? c.in[6].real(channel) : factor[static_cast<std::size_t>(channel)] * inverse;
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
         for (std::int64_t n = 0; n < sums.images; ++n)
@@ -12998,7 +13071,7 @@ inline gradient_table norm_training_gradients() {
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
         own("BatchNormalizationTraining")
-            .inputs(5, 6)
+            .inputs(5, 9)
             .outputs(5)
             .functions(batch_norm_training_infer, batch_norm_training_run)
             .statistics(3, 4)
@@ -13012,9 +13085,11 @@ inline op_table norm_training_ops() {
                 "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                 "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 "
                 "alpha=-0.5 beta=0.75; "
-                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; "
+                "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2 - f32[5] f32[5]~0.1:2 f32{126}; f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 f32[5,4] f32[4] "
+                "f32[4]~0.1:2 f32{15} activation=2 alpha=-0.5 beta=0.75"),
         own("BatchNormalizationGrad")
-            .inputs(5, 6)
+            .inputs(5, 9)
             .outputs(3, 4)
             .functions(batch_norm_grad_infer, batch_norm_grad_run)
             .sums_batch()
@@ -13025,6 +13100,133 @@ inline op_table norm_training_ops() {
                       "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 "
                       "alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] "
+                      "f32[3]~0.1:2; f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2 - f32[5] f32[5] f32{126}; f32[5,4] f32[5,4] f32[4] f32[4] "
+                      "f32[4]~0.1:2 f32[5,4] f32[4] f32[4] f32{15} activation=2 alpha=-0.5 beta=0.75"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return rows;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// graft.BatchMoments(X) -> mean, squares: of each channel the mean, and the sum of squared distances from it.
+inline status batch_moments_infer(infer_context& c) {
+    int count = 0;
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(read_shards(c, count));
+    if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32, {c.in[0].extents[1]}));
+    return {};
+}
+inline status batch_moments_run(run_context& c) {
+    int count = 0;
+    GRAFT_TRY(read_shards(c, count));
+    const channel_sums sums = channel_sums::of(c.in[0].extents, count);
+    widened<double> x;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const channel_moments m = moments_of(sums, x.data, channel);
+        if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, channel, 1, &m.mean);
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &m.squares);
+    });
+    return {};
+}
+
+// graft.JoinMoments(mean, squares, count) -> mean, variance, count: of the samples of all members what each knows of its own (Chan, Golub, LeVeque
+// 1979), the variance being the biased one.
+inline status join_moments_infer(infer_context& c) {
+    for (int i = 0; i < 3; ++i)
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
+    if (c.in[0].extents.rank() != 1 || c.in[1].extents != c.in[0].extents || c.in[2].extents != shape{1})
+        return c.fail_shapes("mean and squares must be vectors of one length, and count one number");
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, dtype::float32, c.in[i].extents));
+    return {};
+}
+inline status join_moments_run(run_context& c) {
+    const std::int64_t channels = c.in[0].elements();
+    std::vector<double> mean(static_cast<std::size_t>(channels)), squares(mean.size());
+    double count = c.in[2].real(0);
+    load_as_double(dtype::float32, c.in[0].data, 0, channels, mean.data());
+    load_as_double(dtype::float32, c.in[1].data, 0, channels, squares.data());
+    if (c.group) GRAFT_TRY(join_moments(*c.group, count, mean.data(), squares.data(), channels));
+    for (double& s : squares) s = count > 0 ? s / count : 0;
+    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, mean.data());
+    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, squares.data());
+    if (c.wants(2)) store_from_double(dtype::float32, c.out[2].data, 0, 1, &count);
+    return {};
+}
+
+// graft.BatchNormalizationGradSums(dY, X, saved_mean, saved_inv_std, Y?) -> dscale, dB of BatchNormalizationGrad.
+inline status batch_norm_grad_sums_infer(infer_context& c) {
+    norm_activation a;
+    int count = 0;
+    GRAFT_TRY(check_real(c, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_same_type(c, 4, 1));
+    const shape& x = c.in[1].extents;
+    if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    if (c.in[0].extents != x || (c.has(4) && c.in[4].extents != x)) return c.fail_shapes("dY, X and Y must have one shape");
+    for (int i = 2; i < 4; ++i) {
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, x[1]));
+    }
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, a));
+    if (a.any && !c.has(4)) return c.fail(errc::op_attribute, "the gradient of an activation needs Y");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, c.in[2].type, c.in[2].extents));
+    return {};
+}
+inline status batch_norm_grad_sums_run(run_context& c) {
+    int count = 0;
+    norm_activation act;
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, act));
+    const channel_sums sums = channel_sums::of(c.in[1].extents, count);
+    widened<double> dy, x, y;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (act.any) GRAFT_TRY(widen(c, c.in[4], y));
+    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double mean = c.in[2].real(channel), inverse = c.in[3].real(channel);
+        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); }), db = sums.sum(channel, masked);
+        if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, channel, 1, &dscale);
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &db);
+    });
+    return {};
+}
+
+inline op_table norm_members_ops() {
+    static constexpr op_row rows[] = {
+        own("BatchMoments")
+            .inputs(1)
+            .outputs(2)
+            .functions(batch_moments_infer, batch_moments_run)
+            .exact_outputs_from(0)
+            .attributes("shards:i")
+            .problems("f32[3,5,3,7]; f32[9,17,4,4] shards=4; f32[5,4] shards=1; f64[4,2,6]; f16[2,3,4]; f32[0,3,2]"),
+        own("JoinMoments")
+            .inputs(3)
+            .outputs(3)
+            .functions(join_moments_infer, join_moments_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .attributes("members:i")
+            .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
+        own("BatchNormalizationGradSums")
+            .inputs(4, 5)
+            .outputs(2)
+            .functions(batch_norm_grad_sums_infer, batch_norm_grad_sums_run)
+            .exact_outputs_from(0)
+            .attributes("activation:i alpha:f beta:f shards:i")
+            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+                      "f32[5,4] f32[5,4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 "
+                      "beta=0.75; f64[4,2,6] f64[4,2,6] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] "
                       "f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -13104,26 +13306,37 @@ public:
     }
 };
 
-class batch_norm_gradient : public batch_norm {
+// Sums of the gradient behind the activation, alone and along the normalised input: dY and X, a mean and an inverse deviation from input `mean` on, and
+// the result `y`.
+class batch_norm_sums : public batch_norm {
 public:
-    inline batch_norm_gradient(const kernel_query& query) : batch_norm(query, 1) {
+    inline batch_norm_sums(const kernel_query& query, int mean, int y) : batch_norm(query, 1), mean_(mean), y_(y) {
         by.fields = {{"shift", type, "0"}, {"scale", type, "0"}};
         by.elements = {type, type};
         by.take = "s.shift += x0;\n    s.scale += x0 * x1;";
         by.merge = "a.shift += b.shift;\n    a.scale += b.scale;";
-        outputs({1, 2}, {0, 3});
-        statistics = {type, type, type};
     }
     inline operand masked(element_emitter& e, const position& at) const {
         operand dy = value(e, 0, at);
         if (!activation.any) return dy;
-        const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
+        const operand y = value(e, y_, at), low = e.number(type, activation.low), none = e.number(type, 0);
         if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
         return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const override {
-        const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
+        const operand mean = channel(e, mean_, result), inverse = channel(e, mean_ + 1, result);
         return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
+    }
+
+private:
+    int mean_, y_;
+};
+
+class batch_norm_gradient final : public batch_norm_sums {
+public:
+    inline batch_norm_gradient(const kernel_query& query) : batch_norm_sums(query, 3, 5) {
+        outputs({1, 2}, {0, 3});
+        statistics = {type, type, type};
     }
     inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
                                        std::vector<reduction_result>& results) const override {
@@ -13139,6 +13352,31 @@ public:
         const operand g = masked(e, at);
         for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
         return made;
+    }
+};
+
+// The same sums alone, of a member's own samples.
+class batch_moments final : public batch_norm {
+public:
+    inline batch_moments(const kernel_query& query) : batch_norm(query, 0) {
+        by = moments_reducer(type);
+        outputs({0, 1}, {});
+    }
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
+        for (int o = 0; o < 2; ++o) store(e, o, at, s[static_cast<std::size_t>(o + 1)], results);
+        return {};
+    }
+};
+class batch_norm_gradient_sums final : public batch_norm_sums {
+public:
+    inline batch_norm_gradient_sums(const kernel_query& query) : batch_norm_sums(query, 2, 4) { outputs({0, 1}, {}); }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
+        store(e, 0, at, s[1], results);
+        store(e, 1, at, s[0], results);
+        return {};
     }
 };
 
@@ -13229,6 +13467,8 @@ GRAFT_INLINE reduction_table norm_training_rows() {
     static constexpr reduction_row rows[] = {
         {"BatchNormalizationTraining", "graft", detail::generate_batch_norm<detail::batch_norm_training>},
         {"BatchNormalizationGrad", "graft", detail::generate_batch_norm<detail::batch_norm_gradient>},
+        {"BatchMoments", "graft", detail::generate_batch_norm<detail::batch_moments>},
+        {"BatchNormalizationGradSums", "graft", detail::generate_batch_norm<detail::batch_norm_gradient_sums>},
         {"LayerNormalizationGrad", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient>},
         {"LayerNormalizationGradScale", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient_scale>},
     };
@@ -15120,6 +15360,125 @@ GRAFT_INLINE decomposition_table linear_attention_decompositions() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_MEMBERS_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_MEMBERS_HPP
+// ---- graft/gpu/ops/norm_members.hpp
+// Batch normalisation among the members of a run: their moments joined on the device, and what is made of sums that are given.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// JoinMoments of ops/norm_members.hpp; BatchNormalizationTraining and BatchNormalizationGrad of ops/norm_training.hpp where what all members know is
+/// given.
+decomposition_table norm_members_decompositions();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+inline bool has_joined(const op_context& c) { return c.has(6); }
+
+inline const char* decompose_join_moments(decomposition& d) {
+    emitter& e = d.build;
+    const attribute members = integer_attribute("members", d.c.integer("members", 1));
+    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, {members}, 3);  // means, squares, counts
+    const value_id count = d.sum(all[2], {0}, false), mean = e.div(d.sum(e.mul(all[0], all[2]), {0}, false), count), off = e.sub(all[0], mean);
+    d.out[0] = mean;
+    d.out[1] = e.div(d.sum(e.add(all[1], e.mul(e.mul(off, off), all[2])), {0}, false), count);
+    d.out[2] = count;
+    return nullptr;
+}
+
+// A vector by channel, or a number, as it is broadcast to x; in the type of the sums.
+inline value_id by_channel(decomposition& d, int input, const shape& x, dtype type) {
+    if (!d.c.has(input)) return no_value;
+    shape extents{1, d.c.in[input].elements()};
+    while (extents.rank() < x.rank()) extents.push_back(1);
+    return d.build.reshape(d.cast(d.in[static_cast<std::size_t>(input)], type), extents);
+}
+
+inline const char* decompose_batch_norm(decomposition& d) {
+    const op_context& c = d.c;
+    emitter& e = d.build;
+    if (d.any_empty()) return "it is empty";
+    ops::norm_activation act;
+    if (!ops::read_norm_activation(c, act).ok()) return "an activation that is neither relu nor clip";
+    const shape& x = c.in[0].extents;
+    const dtype type = c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32;
+    const double momentum = decimal_of(c.real("momentum", 0.9f)), epsilon = decimal_of(c.real("epsilon", 1e-5f));
+    const auto plain = [&](int i) { return d.cast(d.in[static_cast<std::size_t>(i)], type); };
+    const value_id mean = plain(6), variance = plain(7), count = plain(8), one = e.number(1, mean);
+    const value_id inverse = e.div(one, e.apply("Sqrt", {e.add(variance, e.number(epsilon, variance))}));
+    const auto running = [&](int i, value_id batch) {
+        const value_id kept = e.mul(plain(i), e.number(momentum, mean)), added = e.mul(batch, e.number(1 - momentum, mean));
+        return d.cast(e.add(kept, added), c.in[i].type);
+    };
+    if (c.wants(1)) d.out[1] = running(3, mean);
+    // Of one element there is no unbiased variance: it is 0 then, and so is the biased one.
+    const value_id others = e.apply("Max", {e.sub(count, one), one});
+    if (c.wants(2)) d.out[2] = running(4, e.div(e.mul(variance, count), others));
+    if (c.wants(3)) d.out[3] = d.cast(mean, c.in[1].type);
+    if (c.wants(4)) d.out[4] = d.cast(inverse, c.in[1].type);
+    if (!c.wants(0)) return nullptr;
+    shape channels{1, x[1]};
+    while (channels.rank() < x.rank()) channels.push_back(1);
+    const value_id scale = e.mul(e.reshape(inverse, channels), by_channel(d, 1, x, type));
+    value_id y = e.add(e.mul(e.sub(d.cast(d.in[0], type), e.reshape(mean, channels)), scale), by_channel(d, 2, x, type));
+    if (c.has(5)) y = e.add(y, plain(5));
+    if (act.any && act.high == HUGE_VAL)
+        y = e.apply("Relu", {y});
+    else if (act.any)
+        y = e.apply("Clip", {y, e.number(act.low, y), e.number(act.high, y)});
+    d.out[0] = d.cast(y, c.in[0].type);
+    return nullptr;
+}
+
+// dX = scale * inv_std * (g - (dB + x' * dscale) / n)
+inline const char* decompose_batch_norm_grad(decomposition& d) {
+    const op_context& c = d.c;
+    emitter& e = d.build;
+    if (d.any_empty()) return "it is empty";
+    ops::norm_activation act;
+    if (!ops::read_norm_activation(c, act).ok()) return "an activation that is neither relu nor clip";
+    const shape& x = c.in[1].extents;
+    const dtype type = c.in[1].type == dtype::float64 ? dtype::float64 : dtype::float32;
+    value_id g = d.cast(d.in[0], type);
+    if (act.any) {
+        const value_id y = d.cast(d.in[5], type), above = e.apply("Greater", {y, e.number(act.low, y)});
+        g = d.where(act.high == HUGE_VAL ? above : d.both(above, e.apply("Less", {y, e.number(act.high, y)})), g, 0);
+    }
+    if (c.wants(1)) d.out[1] = d.cast(d.in[6], c.in[2].type);
+    if (c.wants(2)) d.out[2] = d.cast(d.in[7], c.in[2].type);
+    if (c.wants(3)) d.out[3] = d.cast(g, c.in[1].type);
+    if (!c.wants(0)) return nullptr;
+    const value_id inverse = by_channel(d, 4, x, type), count = by_channel(d, 8, x, type);
+    const value_id dscale = e.div(by_channel(d, 6, x, type), count), db = e.div(by_channel(d, 7, x, type), count);
+    const value_id normal = e.mul(e.sub(d.cast(d.in[1], type), by_channel(d, 3, x, type)), inverse);
+    const value_id dx = e.mul(e.sub(g, e.add(db, e.mul(normal, dscale))), e.mul(by_channel(d, 2, x, type), inverse));
+    d.out[0] = d.cast(dx, c.in[1].type);
+    return nullptr;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE decomposition_table norm_members_decompositions() {
+    static constexpr decomposition_row rows[] = {
+        {"JoinMoments", "graft", detail::decompose_join_moments, true},
+        {"BatchNormalizationTraining", "graft", detail::decompose_batch_norm, true, detail::has_joined},
+        {"BatchNormalizationGrad", "graft", detail::decompose_batch_norm_grad, true, detail::has_joined},
+    };
+    return rows;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZED_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_QUANTIZED_HPP
 // ---- graft/gpu/ops/quantized.hpp
@@ -15624,8 +15983,9 @@ namespace gpu {
 
 GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
     const decomposition_table families[] = {
-        attention_decompositions(), causal_conv_decompositions(), einsum_decompositions(),    linear_attention_decompositions(), loss_decompositions(),
-        matmul_decompositions(),    quantize_decompositions(),    quantized_decompositions(), recurrent_decompositions(),        signal_decompositions(),
+        attention_decompositions(), causal_conv_decompositions(), einsum_decompositions(),       linear_attention_decompositions(),
+        loss_decompositions(),      matmul_decompositions(),      norm_members_decompositions(), quantize_decompositions(),
+        quantized_decompositions(), recurrent_decompositions(),   signal_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (const auto& row : family)

@@ -5302,6 +5302,12 @@ table_list all_training_op_tables();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_MEMBERS_HPP
+#define GRAFT_SINGLE_GRAFT_OPS_NORM_MEMBERS_HPP
+// ---- graft/ops/norm_members.hpp
+// Batch normalisation among the members of a run as nodes, for devices that have no exchange inside of a kernel: sums over a member's own samples,
+// which are joined by nodes of their own.
+
 #ifndef GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
 #define GRAFT_SINGLE_GRAFT_OPS_NORM_TRAINING_HPP
 // ---- graft/ops/norm_training.hpp
@@ -5348,6 +5354,34 @@ inline status all_reduce_run(run_context& c) {
     if (c.group) return c.group->all_reduce({in.data(), out.data(), counts.data(), c.inputs});
     for (int i = 0; i < c.inputs; ++i)
         if (const auto n = static_cast<std::size_t>(counts[static_cast<std::size_t>(i)])) std::memcpy(c.out[i].data, c.in[i].data, n * sizeof(float));
+    return {};
+}
+
+// graft.AllGather(X...) -> Y...: each Y [members, ...] holds the members' X, in the order of their ranks. A member without samples gives zeros.
+inline status all_gather_infer(infer_context& c) {
+    const std::int64_t members = c.integer("members", 1);
+    if (members < 1) return c.fail(errc::op_attribute, "%lld members are not a run", members);
+    if (c.inputs != c.outputs) return c.fail(errc::op_attribute, "there have to be as many outputs as inputs, and there are %d and %d", c.outputs, c.inputs);
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
+        shape all = c.in[i].extents;
+        if (all.rank() == shape::max_rank) return c.fail_shapes("there is no room for an axis of members");
+        all.insert(0, members);
+        GRAFT_TRY(c.set(i, c.in[i].type, all));
+    }
+    return {};
+}
+inline status all_gather_run(run_context& c) {
+    const std::int64_t members = c.integer("members", 1);
+    if (members != (c.group ? c.group->size() : 1)) return c.fail(errc::internal, "it was planned for %lld members", members);
+    for (int i = 0; i < c.inputs; ++i) {
+        const std::size_t bytes = static_cast<std::size_t>(c.in[i].elements()) * sizeof(float);
+        const std::vector<std::byte> zeros(c.group && c.group->idle() ? bytes : 0);
+        if (c.group)
+            GRAFT_TRY(c.group->all_gather(zeros.empty() ? c.in[i].data : zeros.data(), bytes, c.out[i].data));
+        else if (bytes)
+            std::memcpy(c.out[i].data, c.in[i].data, bytes);
+    }
     return {};
 }
 
@@ -5398,7 +5432,21 @@ inline status join_sums(communicator& group, double& count, double* first, doubl
 
 inline op_table collective_ops() {
     static constexpr op_row rows[] = {
-        own("AllReduce").inputs_from(1).outputs_from(1).functions(all_reduce_infer, all_reduce_run).made_once_from(0).problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllReduce")
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(all_reduce_infer, all_reduce_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllGather")
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(all_gather_infer, all_gather_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .attributes("members:i")
+            .problems("f32[7]; f32[3,4]; f32[0,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;
@@ -5426,7 +5474,8 @@ inline status read_norm_activation(const op_context& c, norm_activation& a) {
         return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
     return {};
 }
-/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`.
+/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`, and what all members know from input 6 on: two
+/// vectors and a number.
 inline status check_norm_training(const op_context& c, int x, int first, int last) {
     norm_activation a;
     int count = 0;
@@ -5436,6 +5485,11 @@ inline status check_norm_training(const op_context& c, int x, int first, int las
     for (int i = first; i <= last; ++i) {
         GRAFT_TRY(check_real(c, i));
         GRAFT_TRY(check_vector(c, i, s[1]));
+    }
+    for (int i = 6; i < 9 && (c.has(6) || c.has(7) || c.has(8)); ++i) {
+        if (!c.has(i)) return c.fail(errc::op_attribute, "of what all members know, inputs 6 to 8, one is left out");
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, i < 8 ? s[1] : 1));
     }
     GRAFT_TRY(read_shards(c, count));
     return read_norm_activation(c, a);
@@ -5466,9 +5520,22 @@ struct channel_sums {
     }
 };
 
-// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?) -> Y, new_mean, new_var, saved_mean,
-// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance;
-// new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one element).
+/// A channel's mean, and the sum of squared distances from it.
+struct channel_moments {
+    double mean = 0, squares = 0;
+};
+inline channel_moments moments_of(const channel_sums& sums, const double* x, std::int64_t channel) {
+    channel_moments m;
+    if (sums.total() == 0) return m;
+    m.mean = sums.sum(channel, [&](std::int64_t i) { return x[i]; }) / sums.total();
+    m.squares = sums.sum(channel, [&](std::int64_t i) { return (x[i] - m.mean) * (x[i] - m.mean); });
+    return m;
+}
+
+// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?, mean?, var?, count?) -> Y, new_mean, new_var, saved_mean,
+// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance, or those that are
+// given, of `count` elements; new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one
+// element).
 inline status batch_norm_training_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 0, 1, 4));
     if (c.has(5) && (c.in[5].type != c.in[0].type || c.in[5].extents != c.in[0].extents)) return c.fail_shapes("X and residual must have one type and shape");
@@ -5492,13 +5559,17 @@ inline status batch_norm_training_run(run_context& c) {
         if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
     };
     std::vector<double> mean(static_cast<std::size_t>(sums.channels)), square(mean.size());
-    if (total > 0)
+    if (c.has(6)) {
+        total = c.in[8].real(0);
+        for (std::int64_t i = 0; i < sums.channels; ++i)
+            mean[static_cast<std::size_t>(i)] = c.in[6].real(i), square[static_cast<std::size_t>(i)] = c.in[7].real(i) * total;
+    } else {
         parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
-            double &m = mean[static_cast<std::size_t>(channel)], &s = square[static_cast<std::size_t>(channel)];
-            m = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
-            s = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m) * (x.data[i] - m); });
+            const channel_moments m = moments_of(sums, x.data, channel);
+            mean[static_cast<std::size_t>(channel)] = m.mean, square[static_cast<std::size_t>(channel)] = m.squares;
         });
-    if (c.group) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
+    }
+    if (c.group && !c.has(6)) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         mean_variance m;
         if (total > 0) m = {mean[static_cast<std::size_t>(channel)], square[static_cast<std::size_t>(channel)] / total};
@@ -5520,9 +5591,9 @@ inline status batch_norm_training_run(run_context& c) {
     return {};
 }
 
-// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?) -> dX, dscale, dB, masked dY: g = dY where the activation
-// let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
-// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
+// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?, dscale?, dB?, n?) -> dX, dscale, dB, masked dY: g = dY where the
+// activation let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
+// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel; the sums and n may be given.
 inline status batch_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 1, 2, 4));
     GRAFT_TRY(check_same_type(c, 0, 1));
@@ -5546,15 +5617,17 @@ inline status batch_norm_grad_run(run_context& c) {
     if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
     const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
-    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+    if (c.has(6)) total = c.in[8].real(0);
+    parallel_for(c.pool, c.has(6) ? 0 : sums.channels, [&](std::int64_t channel) {
         const double mean = c.in[3].real(channel);
         bias[static_cast<std::size_t>(channel)] = sums.sum(channel, masked);
         factor[static_cast<std::size_t>(channel)] = sums.sum(channel, [&](std::int64_t i) { return masked(i) * (x.data[i] - mean); });
     });
-    if (c.group) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
+    if (c.group && !c.has(6)) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
-        const double db = bias[static_cast<std::size_t>(channel)], dscale = factor[static_cast<std::size_t>(channel)] * inverse;
+        const double db = c.has(6) ? c.in[7].real(channel) : bias[static_cast<std::size_t>(channel)];
+        const double dscale = c.has(6) ? c.in[6].real(channel) : factor[static_cast<std::size_t>(channel)] * inverse;
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
         for (std::int64_t n = 0; n < sums.images; ++n)
@@ -5722,7 +5795,7 @@ inline gradient_table norm_training_gradients() {
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
         own("BatchNormalizationTraining")
-            .inputs(5, 6)
+            .inputs(5, 9)
             .outputs(5)
             .functions(batch_norm_training_infer, batch_norm_training_run)
             .statistics(3, 4)
@@ -5736,9 +5809,11 @@ inline op_table norm_training_ops() {
                 "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                 "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 "
                 "alpha=-0.5 beta=0.75; "
-                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; "
+                "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2 - f32[5] f32[5]~0.1:2 f32{126}; f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 f32[5,4] f32[4] "
+                "f32[4]~0.1:2 f32{15} activation=2 alpha=-0.5 beta=0.75"),
         own("BatchNormalizationGrad")
-            .inputs(5, 6)
+            .inputs(5, 9)
             .outputs(3, 4)
             .functions(batch_norm_grad_infer, batch_norm_grad_run)
             .sums_batch()
@@ -5749,6 +5824,133 @@ inline op_table norm_training_ops() {
                       "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 "
                       "alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] "
+                      "f32[3]~0.1:2; f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2 - f32[5] f32[5] f32{126}; f32[5,4] f32[5,4] f32[4] f32[4] "
+                      "f32[4]~0.1:2 f32[5,4] f32[4] f32[4] f32{15} activation=2 alpha=-0.5 beta=0.75"),
+    };
+    static_assert(all_have_problems(rows), "every operator needs test problems");
+    return rows;
+}
+
+}  // namespace ops
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace ops {
+
+// graft.BatchMoments(X) -> mean, squares: of each channel the mean, and the sum of squared distances from it.
+inline status batch_moments_infer(infer_context& c) {
+    int count = 0;
+    GRAFT_TRY(check_real(c, 0));
+    GRAFT_TRY(read_shards(c, count));
+    if (c.in[0].extents.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, c.in[0].type == dtype::float64 ? dtype::float64 : dtype::float32, {c.in[0].extents[1]}));
+    return {};
+}
+inline status batch_moments_run(run_context& c) {
+    int count = 0;
+    GRAFT_TRY(read_shards(c, count));
+    const channel_sums sums = channel_sums::of(c.in[0].extents, count);
+    widened<double> x;
+    GRAFT_TRY(widen(c, c.in[0], x));
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const channel_moments m = moments_of(sums, x.data, channel);
+        if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, channel, 1, &m.mean);
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &m.squares);
+    });
+    return {};
+}
+
+// graft.JoinMoments(mean, squares, count) -> mean, variance, count: of the samples of all members what each knows of its own (Chan, Golub, LeVeque
+// 1979), the variance being the biased one.
+inline status join_moments_infer(infer_context& c) {
+    for (int i = 0; i < 3; ++i)
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
+    if (c.in[0].extents.rank() != 1 || c.in[1].extents != c.in[0].extents || c.in[2].extents != shape{1})
+        return c.fail_shapes("mean and squares must be vectors of one length, and count one number");
+    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, dtype::float32, c.in[i].extents));
+    return {};
+}
+inline status join_moments_run(run_context& c) {
+    const std::int64_t channels = c.in[0].elements();
+    std::vector<double> mean(static_cast<std::size_t>(channels)), squares(mean.size());
+    double count = c.in[2].real(0);
+    load_as_double(dtype::float32, c.in[0].data, 0, channels, mean.data());
+    load_as_double(dtype::float32, c.in[1].data, 0, channels, squares.data());
+    if (c.group) GRAFT_TRY(join_moments(*c.group, count, mean.data(), squares.data(), channels));
+    for (double& s : squares) s = count > 0 ? s / count : 0;
+    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, mean.data());
+    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, squares.data());
+    if (c.wants(2)) store_from_double(dtype::float32, c.out[2].data, 0, 1, &count);
+    return {};
+}
+
+// graft.BatchNormalizationGradSums(dY, X, saved_mean, saved_inv_std, Y?) -> dscale, dB of BatchNormalizationGrad.
+inline status batch_norm_grad_sums_infer(infer_context& c) {
+    norm_activation a;
+    int count = 0;
+    GRAFT_TRY(check_real(c, 1));
+    GRAFT_TRY(check_same_type(c, 0, 1));
+    GRAFT_TRY(check_same_type(c, 4, 1));
+    const shape& x = c.in[1].extents;
+    if (x.rank() < 2) return c.fail_shapes("the input needs batch and channels");
+    if (c.in[0].extents != x || (c.has(4) && c.in[4].extents != x)) return c.fail_shapes("dY, X and Y must have one shape");
+    for (int i = 2; i < 4; ++i) {
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, x[1]));
+    }
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, a));
+    if (a.any && !c.has(4)) return c.fail(errc::op_attribute, "the gradient of an activation needs Y");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, c.in[2].type, c.in[2].extents));
+    return {};
+}
+inline status batch_norm_grad_sums_run(run_context& c) {
+    int count = 0;
+    norm_activation act;
+    GRAFT_TRY(read_shards(c, count));
+    GRAFT_TRY(read_norm_activation(c, act));
+    const channel_sums sums = channel_sums::of(c.in[1].extents, count);
+    widened<double> dy, x, y;
+    GRAFT_TRY(widen(c, c.in[0], dy));
+    GRAFT_TRY(widen(c, c.in[1], x));
+    if (act.any) GRAFT_TRY(widen(c, c.in[4], y));
+    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
+    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+        const double mean = c.in[2].real(channel), inverse = c.in[3].real(channel);
+        const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); }), db = sums.sum(channel, masked);
+        if (c.wants(0)) store_from_double(c.out[0].type, c.out[0].data, channel, 1, &dscale);
+        if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &db);
+    });
+    return {};
+}
+
+inline op_table norm_members_ops() {
+    static constexpr op_row rows[] = {
+        own("BatchMoments")
+            .inputs(1)
+            .outputs(2)
+            .functions(batch_moments_infer, batch_moments_run)
+            .exact_outputs_from(0)
+            .attributes("shards:i")
+            .problems("f32[3,5,3,7]; f32[9,17,4,4] shards=4; f32[5,4] shards=1; f64[4,2,6]; f16[2,3,4]; f32[0,3,2]"),
+        own("JoinMoments")
+            .inputs(3)
+            .outputs(3)
+            .functions(join_moments_infer, join_moments_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .attributes("members:i")
+            .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
+        own("BatchNormalizationGradSums")
+            .inputs(4, 5)
+            .outputs(2)
+            .functions(batch_norm_grad_sums_infer, batch_norm_grad_sums_run)
+            .exact_outputs_from(0)
+            .attributes("activation:i alpha:f beta:f shards:i")
+            .problems("f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[9,17,4,4] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
+                      "f32[5,4] f32[5,4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 alpha=-0.5 "
+                      "beta=0.75; f64[4,2,6] f64[4,2,6] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] "
                       "f32[3]~0.1:2"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -6040,7 +6242,7 @@ GRAFT_INLINE table_list all_training_op_tables() {
         activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
         slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
         layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),    norm_members_ops(),
     };
     return tables;
 }
@@ -18131,6 +18333,7 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
     if (q.inputs < 5) return "its running statistics are left out";
+    if (q.has(6)) return "its statistics are given";
     for (int i = 1; i < q.outputs; ++i)
         if (q.wants(i) && q.out_layout[i] != layout::row_major) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
@@ -18150,6 +18353,7 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
     if (q.inputs < 5) return "its saved statistics are left out";
+    if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
     if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
     for (int i = 1; i < q.outputs; ++i)
@@ -21545,7 +21749,7 @@ GRAFT_INLINE table_list all_training_op_tables() {
         activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
         slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
         layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),    norm_members_ops(),
     };
     return tables;
 }
@@ -24327,6 +24531,89 @@ GRAFT_INLINE graph recompute(const graph& g, std::size_t forward) { return detai
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_SPREAD_NORMS_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_SPREAD_NORMS_HPP
+// ---- graft/passes/spread_norms.hpp
+// Rewrites batch normalisation among the members of a run for devices, whose kernels cannot ask other members.
+
+
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Takes graft.BatchNormalizationTraining and its gradient apart, so that their statistics are those of all `members`: sums over this member's own
+/// samples, nodes that exchange them, and the same operators on what all know. All shapes are known. Errors: op.unsupported, op.type (members give
+/// each other float32 alone).
+status spread_norms(graph& g, int members, const limits& limit);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class norm_spreader {
+public:
+    norm_spreader(graph& g, int members, const limits& limit) : g_(g), members_(members), emit_(g, ops::find_training_op, limit) {}
+
+    status run() {
+        std::vector<node> all = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (node& n : all) {
+            emit_.prefix = n.name;
+            if (n.domain == "graft" && n.op_type == "BatchNormalizationTraining") join_moments(n);
+            if (n.domain == "graft" && n.op_type == "BatchNormalizationGrad") join_sums(n);
+            g_.nodes.push_back(std::move(n));
+        }
+        return std::move(emit_.failure);
+    }
+
+private:
+    std::vector<attribute> copied(const node& n, std::initializer_list<const char*> names) const {
+        std::vector<attribute> found;
+        for (const char* name : names)
+            if (const attribute* a = n.find(name)) found.push_back(*a);
+        return found;
+    }
+    // Elements of a channel of this member.
+    value_id count_of(value_id x) {
+        const shape& s = g_.at(x).extents;
+        const float n = static_cast<float>(s.product(0, 1) * s.product(2, s.rank()));
+        auto made = tensor::from(&n, shape{1});
+        if (!made.ok()) return emit_.mistake(made.take_status()), no_value;
+        return emit_.constant(std::move(made).value(), "count");
+    }
+    static void give(node& n, const std::vector<value_id>& joined) {
+        n.inputs.resize(6, no_value);
+        n.inputs.insert(n.inputs.end(), joined.begin(), joined.end());
+    }
+    void join_moments(node& n) {
+        const value_id x = n.inputs[0];
+        std::vector<value_id> own = emit_.apply_all("graft", "BatchMoments", {x}, copied(n, {"shards"}), 2);
+        own.push_back(count_of(x));
+        give(n, emit_.apply_all("graft", "JoinMoments", own, {integer_attribute("members", members_)}, 3));
+    }
+    void join_sums(node& n) {
+        std::vector<value_id> read{n.inputs[0], n.inputs[1], n.inputs[3], n.inputs[4]};
+        if (n.inputs.size() > 5) read.push_back(n.inputs[5]);
+        std::vector<value_id> own = emit_.apply_all("graft", "BatchNormalizationGradSums", read, copied(n, {"activation", "alpha", "beta", "shards"}), 2);
+        own.push_back(count_of(n.inputs[1]));
+        give(n, emit_.apply_all("graft", "AllReduce", own, {}, 3));
+    }
+
+    graph& g_;
+    int members_;
+    emitter emit_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE status spread_norms(graph& g, int members, const limits& limit) { return detail::norm_spreader(g, members, limit).run(); }
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SUMS_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SUMS_HPP
 // ---- graft/train/batch_sums.hpp
@@ -24491,6 +24778,7 @@ public:
             finish_updates(running_);
         }
         GRAFT_TRY(std::move(emit_.failure));
+        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), o_.limits));
         return std::move(g_);
     }
 

@@ -175,6 +175,24 @@ TEST_CASE("pictures are named on a device as on the CPU") {
     CHECK(d.number("probability") == doctest::Approx(cpu.number("probability")).epsilon(1e-2));
 }
 
+TEST_CASE("training on several devices learns what one learns, and evaluation takes one of them") {
+    made_folder folder;
+    put_grays(folder);
+    const std::string how = lenet(folder) + "--overwrite --epochs 2 --precision float32 --json --device ";
+    const done one = on_devices(4, how + "cuda:0"), two = on_devices(4, how + "cuda:1,0"), four = on_devices(4, how + "cuda:0,1,2,3");
+    for (const done* several : {&two, &four}) {
+        CAPTURE(several->err);
+        REQUIRE(several->code == 0);
+        CHECK(several->number("replicas") == (several == &two ? 2 : 4));
+        CHECK(several->number("loss") == doctest::Approx(one.number("loss")).epsilon(1e-4));
+        CHECK(several->number("best_top1") == one.number("best_top1"));
+    }
+    CHECK(contains(two.err, "2 replicas on cuda:1,0"));
+    CHECK(on_devices(4, how + "cuda:0,1 --replicas 3").refused("usage"));
+    CHECK(on_devices(2, how + "cuda:0,2").refused("device.unavailable"));
+    CHECK(on_devices(2, "evaluate " + folder.path + "/out/model.onnx " + folder.path + "/val --device cuda:0,1").refused("usage"));
+}
+
 TEST_CASE("a model that was trained on one device scores alike on the others, and the run tells what the GPU did") {
     made_folder folder;
     put_grays(folder);

@@ -41,6 +41,34 @@ inline status all_reduce_run(run_context& c) {
     return {};
 }
 
+// graft.AllGather(X...) -> Y...: each Y [members, ...] holds the members' X, in the order of their ranks. A member without samples gives zeros.
+inline status all_gather_infer(infer_context& c) {
+    const std::int64_t members = c.integer("members", 1);
+    if (members < 1) return c.fail(errc::op_attribute, "%lld members are not a run", members);
+    if (c.inputs != c.outputs) return c.fail(errc::op_attribute, "there have to be as many outputs as inputs, and there are %d and %d", c.outputs, c.inputs);
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
+        shape all = c.in[i].extents;
+        if (all.rank() == shape::max_rank) return c.fail_shapes("there is no room for an axis of members");
+        all.insert(0, members);
+        GRAFT_TRY(c.set(i, c.in[i].type, all));
+    }
+    return {};
+}
+inline status all_gather_run(run_context& c) {
+    const std::int64_t members = c.integer("members", 1);
+    if (members != (c.group ? c.group->size() : 1)) return c.fail(errc::internal, "it was planned for %lld members", members);
+    for (int i = 0; i < c.inputs; ++i) {
+        const std::size_t bytes = static_cast<std::size_t>(c.in[i].elements()) * sizeof(float);
+        const std::vector<std::byte> zeros(c.group && c.group->idle() ? bytes : 0);
+        if (c.group)
+            GRAFT_TRY(c.group->all_gather(zeros.empty() ? c.in[i].data : zeros.data(), bytes, c.out[i].data));
+        else if (bytes)
+            std::memcpy(c.out[i].data, c.in[i].data, bytes);
+    }
+    return {};
+}
+
 /// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
 /// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
 template <class Join>
@@ -88,7 +116,21 @@ inline status join_sums(communicator& group, double& count, double* first, doubl
 
 inline op_table collective_ops() {
     static constexpr op_row rows[] = {
-        own("AllReduce").inputs_from(1).outputs_from(1).functions(all_reduce_infer, all_reduce_run).made_once_from(0).problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllReduce")
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(all_reduce_infer, all_reduce_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllGather")
+            .inputs_from(1)
+            .outputs_from(1)
+            .functions(all_gather_infer, all_gather_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .attributes("members:i")
+            .problems("f32[7]; f32[3,4]; f32[0,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;

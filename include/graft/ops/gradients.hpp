@@ -22,6 +22,7 @@ table_list all_training_op_tables();
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "norm_members.hpp"
 #include "norm_training.hpp"
 #include "optimizer.hpp"
 
@@ -77,7 +78,7 @@ GRAFT_INLINE table_list all_training_op_tables() {
         activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
         slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
         layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),
+        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),    norm_members_ops(),
     };
     return tables;
 }

@@ -24,7 +24,8 @@ inline status read_norm_activation(const op_context& c, norm_activation& a) {
         return c.fail(errc::op_attribute, "activation %lld is neither none, relu nor clip", c.integer("activation", 0));
     return {};
 }
-/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`.
+/// What both directions check: X at `x`, vectors of one element a channel from `first` to `last`, and what all members know from input 6 on: two
+/// vectors and a number.
 inline status check_norm_training(const op_context& c, int x, int first, int last) {
     norm_activation a;
     int count = 0;
@@ -34,6 +35,11 @@ inline status check_norm_training(const op_context& c, int x, int first, int las
     for (int i = first; i <= last; ++i) {
         GRAFT_TRY(check_real(c, i));
         GRAFT_TRY(check_vector(c, i, s[1]));
+    }
+    for (int i = 6; i < 9 && (c.has(6) || c.has(7) || c.has(8)); ++i) {
+        if (!c.has(i)) return c.fail(errc::op_attribute, "of what all members know, inputs 6 to 8, one is left out");
+        GRAFT_TRY(check_real(c, i));
+        GRAFT_TRY(check_vector(c, i, i < 8 ? s[1] : 1));
     }
     GRAFT_TRY(read_shards(c, count));
     return read_norm_activation(c, a);
@@ -64,9 +70,22 @@ struct channel_sums {
     }
 };
 
-// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?) -> Y, new_mean, new_var, saved_mean,
-// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance;
-// new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one element).
+/// A channel's mean, and the sum of squared distances from it.
+struct channel_moments {
+    double mean = 0, squares = 0;
+};
+inline channel_moments moments_of(const channel_sums& sums, const double* x, std::int64_t channel) {
+    channel_moments m;
+    if (sums.total() == 0) return m;
+    m.mean = sums.sum(channel, [&](std::int64_t i) { return x[i]; }) / sums.total();
+    m.squares = sums.sum(channel, [&](std::int64_t i) { return (x[i] - m.mean) * (x[i] - m.mean); });
+    return m;
+}
+
+// graft.BatchNormalizationTraining(X, scale, B, running_mean, running_var, residual?, mean?, var?, count?) -> Y, new_mean, new_var, saved_mean,
+// saved_inv_std: Y = act((X - mean) / sqrt(var + epsilon) * scale + B + residual) with the batch's own mean and (biased) variance, or those that are
+// given, of `count` elements; new = running * momentum + batch * (1 - momentum), the variance then being the unbiased one, as PyTorch has it (0 of one
+// element).
 inline status batch_norm_training_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 0, 1, 4));
     if (c.has(5) && (c.in[5].type != c.in[0].type || c.in[5].extents != c.in[0].extents)) return c.fail_shapes("X and residual must have one type and shape");
@@ -90,13 +109,17 @@ inline status batch_norm_training_run(run_context& c) {
         if (c.wants(i)) store_from_double(c.out[i].type, c.out[i].data, channel, 1, &v);
     };
     std::vector<double> mean(static_cast<std::size_t>(sums.channels)), square(mean.size());
-    if (total > 0)
+    if (c.has(6)) {
+        total = c.in[8].real(0);
+        for (std::int64_t i = 0; i < sums.channels; ++i)
+            mean[static_cast<std::size_t>(i)] = c.in[6].real(i), square[static_cast<std::size_t>(i)] = c.in[7].real(i) * total;
+    } else {
         parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
-            double &m = mean[static_cast<std::size_t>(channel)], &s = square[static_cast<std::size_t>(channel)];
-            m = sums.sum(channel, [&](std::int64_t i) { return x.data[i]; }) / total;
-            s = sums.sum(channel, [&](std::int64_t i) { return (x.data[i] - m) * (x.data[i] - m); });
+            const channel_moments m = moments_of(sums, x.data, channel);
+            mean[static_cast<std::size_t>(channel)] = m.mean, square[static_cast<std::size_t>(channel)] = m.squares;
         });
-    if (c.group) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
+    }
+    if (c.group && !c.has(6)) GRAFT_TRY(join_moments(*c.group, total, mean.data(), square.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         mean_variance m;
         if (total > 0) m = {mean[static_cast<std::size_t>(channel)], square[static_cast<std::size_t>(channel)] / total};
@@ -118,9 +141,9 @@ inline status batch_norm_training_run(run_context& c) {
     return {};
 }
 
-// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?) -> dX, dscale, dB, masked dY: g = dY where the activation
-// let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
-// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel.
+// graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?, dscale?, dB?, n?) -> dX, dscale, dB, masked dY: g = dY where the
+// activation let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
+// dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel; the sums and n may be given.
 inline status batch_norm_grad_infer(infer_context& c) {
     GRAFT_TRY(check_norm_training(c, 1, 2, 4));
     GRAFT_TRY(check_same_type(c, 0, 1));
@@ -144,15 +167,17 @@ inline status batch_norm_grad_run(run_context& c) {
     if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
     const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
-    parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
+    if (c.has(6)) total = c.in[8].real(0);
+    parallel_for(c.pool, c.has(6) ? 0 : sums.channels, [&](std::int64_t channel) {
         const double mean = c.in[3].real(channel);
         bias[static_cast<std::size_t>(channel)] = sums.sum(channel, masked);
         factor[static_cast<std::size_t>(channel)] = sums.sum(channel, [&](std::int64_t i) { return masked(i) * (x.data[i] - mean); });
     });
-    if (c.group) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
+    if (c.group && !c.has(6)) GRAFT_TRY(join_sums(*c.group, total, bias.data(), factor.data(), sums.channels));
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double scale = c.in[2].real(channel), mean = c.in[3].real(channel), inverse = c.in[4].real(channel);
-        const double db = bias[static_cast<std::size_t>(channel)], dscale = factor[static_cast<std::size_t>(channel)] * inverse;
+        const double db = c.has(6) ? c.in[7].real(channel) : bias[static_cast<std::size_t>(channel)];
+        const double dscale = c.has(6) ? c.in[6].real(channel) : factor[static_cast<std::size_t>(channel)] * inverse;
         if (c.wants(1)) store_from_double(c.out[1].type, c.out[1].data, channel, 1, &dscale);
         if (c.wants(2)) store_from_double(c.out[2].type, c.out[2].data, channel, 1, &db);
         for (std::int64_t n = 0; n < sums.images; ++n)
@@ -320,7 +345,7 @@ inline gradient_table norm_training_gradients() {
 inline op_table norm_training_ops() {
     static constexpr op_row rows[] = {
         own("BatchNormalizationTraining")
-            .inputs(5, 6)
+            .inputs(5, 9)
             .outputs(5)
             .functions(batch_norm_training_infer, batch_norm_training_run)
             .statistics(3, 4)
@@ -334,9 +359,11 @@ inline op_table norm_training_ops() {
                 "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2; f32[9,17,4,4] f32[17] f32[17] f32[17] f32[17]~0.1:2 f32[9,17,4,4] activation=1 shards=4; "
                 "f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 epsilon=0.01 momentum=0.5 shards=1; f32[2,3,4,5] f32[3] f32[3] f32[3] f32[3]~0.1:2 activation=2 "
                 "alpha=-0.5 beta=0.75; "
-                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2"),
+                "f64[4,2,6] f64[2] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f32[3] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[3] f32[3] f32[3] f32[3]~0.1:2; "
+                "f32[3,5,3,7] f32[5] f32[5] f32[5] f32[5]~0.1:2 - f32[5] f32[5]~0.1:2 f32{126}; f32[5,4] f32[4] f32[4] f32[4] f32[4]~0.1:2 f32[5,4] f32[4] "
+                "f32[4]~0.1:2 f32{15} activation=2 alpha=-0.5 beta=0.75"),
         own("BatchNormalizationGrad")
-            .inputs(5, 6)
+            .inputs(5, 9)
             .outputs(3, 4)
             .functions(batch_norm_grad_infer, batch_norm_grad_run)
             .sums_batch()
@@ -347,7 +374,8 @@ inline op_table norm_training_ops() {
                       "f32[5,4] f32[5,4] f32[4] f32[4] f32[4]~0.1:2 shards=1; f32[2,3,4,5] f32[2,3,4,5] f32[3] f32[3] f32[3]~0.1:2 f32[2,3,4,5] activation=2 "
                       "alpha=-0.5 beta=0.75; "
                       "f64[4,2,6] f64[4,2,6] f64[2] f64[2] f64[2]~0.1:2; f16[2,3,4] f16[2,3,4] f32[3] f32[3] f32[3]~0.1:2; f32[0,3,2] f32[0,3,2] f32[3] f32[3] "
-                      "f32[3]~0.1:2"),
+                      "f32[3]~0.1:2; f32[3,5,3,7] f32[3,5,3,7] f32[5] f32[5] f32[5]~0.1:2 - f32[5] f32[5] f32{126}; f32[5,4] f32[5,4] f32[4] f32[4] "
+                      "f32[4]~0.1:2 f32[5,4] f32[4] f32[4] f32{15} activation=2 alpha=-0.5 beta=0.75"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
     return rows;

@@ -5,6 +5,7 @@
 #include "../passes/differentiate.hpp"
 #include "../passes/recompute.hpp"
 #include "../passes/specialize.hpp"
+#include "../passes/spread_norms.hpp"
 #include "../passes/training_mode.hpp"
 #include "batch_sums.hpp"
 #include "step.hpp"
@@ -76,6 +77,7 @@ public:
             finish_updates(running_);
         }
         GRAFT_TRY(std::move(emit_.failure));
+        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), o_.limits));
         return std::move(g_);
     }
 

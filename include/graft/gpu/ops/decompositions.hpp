@@ -8,6 +8,7 @@
 #include "linear_attention.hpp"
 #include "loss.hpp"
 #include "matmul.hpp"
+#include "norm_members.hpp"
 #include "quantized.hpp"
 #include "recurrent.hpp"
 #include "signal.hpp"
@@ -17,8 +18,9 @@ namespace gpu {
 
 GRAFT_INLINE const decomposition_row* find_decomposition(const op_context& c) {
     const decomposition_table families[] = {
-        attention_decompositions(), causal_conv_decompositions(), einsum_decompositions(),    linear_attention_decompositions(), loss_decompositions(),
-        matmul_decompositions(),    quantize_decompositions(),    quantized_decompositions(), recurrent_decompositions(),        signal_decompositions(),
+        attention_decompositions(), causal_conv_decompositions(), einsum_decompositions(),       linear_attention_decompositions(),
+        loss_decompositions(),      matmul_decompositions(),      norm_members_decompositions(), quantize_decompositions(),
+        quantized_decompositions(), recurrent_decompositions(),   signal_decompositions(),
     };
     for (const decomposition_table& family : families)
         for (const auto& row : family)

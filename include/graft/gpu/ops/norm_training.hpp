@@ -7,7 +7,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The operators of ops/norm_training.hpp.
+/// The operators of ops/norm_training.hpp, and the sums of ops/norm_members.hpp.
 reduction_table norm_training_rows();
 
 }  // namespace gpu
@@ -15,7 +15,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "norm.hpp"
-#include "../../ops/norm_training.hpp"
+#include "../../ops/norm_members.hpp"
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 namespace detail {
@@ -86,26 +86,37 @@ public:
     }
 };
 
-class batch_norm_gradient : public batch_norm {
+// Sums of the gradient behind the activation, alone and along the normalised input: dY and X, a mean and an inverse deviation from input `mean` on, and
+// the result `y`.
+class batch_norm_sums : public batch_norm {
 public:
-    inline batch_norm_gradient(const kernel_query& query) : batch_norm(query, 1) {
+    inline batch_norm_sums(const kernel_query& query, int mean, int y) : batch_norm(query, 1), mean_(mean), y_(y) {
         by.fields = {{"shift", type, "0"}, {"scale", type, "0"}};
         by.elements = {type, type};
         by.take = "s.shift += x0;\n    s.scale += x0 * x1;";
         by.merge = "a.shift += b.shift;\n    a.scale += b.scale;";
-        outputs({1, 2}, {0, 3});
-        statistics = {type, type, type};
     }
     inline operand masked(element_emitter& e, const position& at) const {
         operand dy = value(e, 0, at);
         if (!activation.any) return dy;
-        const operand y = value(e, 5, at), low = e.number(type, activation.low), none = e.number(type, 0);
+        const operand y = value(e, y_, at), low = e.number(type, activation.low), none = e.number(type, 0);
         if (activation.high == HUGE_VAL) return e.make(type, "% > % ? % : %", {y, low, dy, none});
         return e.make(type, "% > % && % < % ? % : %", {y, low, y, e.number(type, activation.high), dy, none});
     }
     inline std::vector<operand> elements(element_emitter& e, const position& at, const position& result) const override {
-        const operand mean = channel(e, 3, result), inverse = channel(e, 4, result);
+        const operand mean = channel(e, mean_, result), inverse = channel(e, mean_ + 1, result);
         return {masked(e, at), e.make(type, "(% - %) * %", {value(e, 1, at), mean, inverse})};
+    }
+
+private:
+    int mean_, y_;
+};
+
+class batch_norm_gradient final : public batch_norm_sums {
+public:
+    inline batch_norm_gradient(const kernel_query& query) : batch_norm_sums(query, 3, 5) {
+        outputs({1, 2}, {0, 3});
+        statistics = {type, type, type};
     }
     inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
                                        std::vector<reduction_result>& results) const override {
@@ -121,6 +132,31 @@ public:
         const operand g = masked(e, at);
         for (int o : mapped) made.push_back(o == 3 ? g : e.make(type, "% * % + (% + % * (% - %))", {s[0], g, s[1], s[2], value(e, 1, at), channel(e, 3, at)}));
         return made;
+    }
+};
+
+// The same sums alone, of a member's own samples.
+class batch_moments final : public batch_norm {
+public:
+    inline batch_moments(const kernel_query& query) : batch_norm(query, 0) {
+        by = moments_reducer(type);
+        outputs({0, 1}, {});
+    }
+    inline std::vector<operand> elements(element_emitter& e, const position& at, const position&) const override { return {value(e, 0, at)}; }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
+        for (int o = 0; o < 2; ++o) store(e, o, at, s[static_cast<std::size_t>(o + 1)], results);
+        return {};
+    }
+};
+class batch_norm_gradient_sums final : public batch_norm_sums {
+public:
+    inline batch_norm_gradient_sums(const kernel_query& query) : batch_norm_sums(query, 2, 4) { outputs({0, 1}, {}); }
+    inline std::vector<operand> finish(element_emitter& e, const std::vector<operand>& s, const position& at,
+                                       std::vector<reduction_result>& results) const override {
+        store(e, 0, at, s[1], results);
+        store(e, 1, at, s[0], results);
+        return {};
     }
 };
 
@@ -211,6 +247,8 @@ GRAFT_INLINE reduction_table norm_training_rows() {
     static constexpr reduction_row rows[] = {
         {"BatchNormalizationTraining", "graft", detail::generate_batch_norm<detail::batch_norm_training>},
         {"BatchNormalizationGrad", "graft", detail::generate_batch_norm<detail::batch_norm_gradient>},
+        {"BatchMoments", "graft", detail::generate_batch_norm<detail::batch_moments>},
+        {"BatchNormalizationGradSums", "graft", detail::generate_batch_norm<detail::batch_norm_gradient_sums>},
         {"LayerNormalizationGrad", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient>},
         {"LayerNormalizationGradScale", "graft", detail::generate_row_norm_gradient<detail::layer_norm_gradient_scale>},
     };

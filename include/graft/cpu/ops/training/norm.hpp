@@ -35,6 +35,7 @@ inline const char* choose_batch_norm_training(const kernel_query& q, kernel_choi
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 0, 5, p)) return reason;
     if (q.inputs < 5) return "its running statistics are left out";
+    if (q.has(6)) return "its statistics are given";
     for (int i = 1; i < q.outputs; ++i)
         if (q.wants(i) && q.out_layout[i] != layout::row_major) return "its operands lie differently";
     choice.workspace_bytes = norm_workspace_bytes(q.level, p);
@@ -54,6 +55,7 @@ inline const char* choose_batch_norm_grad(const kernel_query& q, kernel_choice& 
     norm_problem p;
     if (const char* reason = norm_problem_of(q, 1, 5, p)) return reason;
     if (q.inputs < 5) return "its saved statistics are left out";
+    if (q.has(6)) return "its sums are given";
     if (p.ep.act > activation::clip) return "its activation is neither relu nor clip";
     if (p.ep.act != activation::none && !q.has(5)) return "its activation needs the result";
     for (int i = 1; i < q.outputs; ++i)
