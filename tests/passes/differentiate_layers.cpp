@@ -175,7 +175,9 @@ TEST_CASE("BatchNormalization by running statistics is differentiated as an affi
 
 TEST_CASE("BatchNormalization by the batch's statistics is differentiated through them") {
     layer norm("BatchNormalizationTraining", false, "graft");
-    for (const std::string& text : problems::split(norm.row->problems, ';')) norm.add_fixed(text, {3, 4});
+    // Where statistics are given, which a list of values shows, the gradient is refused.
+    for (const std::string& text : problems::split(norm.row->problems, ';'))
+        if (text.find('{') == std::string::npos) norm.add_fixed(text, {3, 4});
     for (int n = 1; n <= 9; ++n) norm.add_fixed("f64[" + std::to_string(n) + ",2,3,2] f64[2] f64[2] f64[2] f64[2]~0.1:2 shards=8", {3, 4});
     norm.finish(500);
 }

@@ -194,6 +194,7 @@ inline status batch_norm_grad_run(run_context& c) {
 // The running statistics get no gradient, and what flows from them is no part of a loss.
 inline status batch_norm_training_gradient(gradient_context& c) {
     if (c.dy() == no_value) return c.refuse("a loss may not read the running statistics");
+    if (c.in(6) != no_value) return c.refuse("statistics that are given are made by what comes behind its gradient");
     const bool residual = c.in(5) != no_value;
     std::vector<attribute> attributes{integer_attribute("shards", c.shards)};
     for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
