@@ -229,9 +229,9 @@ int copy_to_host(void* to, std::uint64_t from, std::size_t bytes, void* handle) 
     // Who reads before waiting shall see that it was too early.
     if (spoil && !s->queue.empty()) std::memset(to, 0xdb, bytes);
     if (pinned || s->capturing) return result::success;
-    drain(*s);  // memory that is not pinned is written before the call returns
-    host_waited_for(*s);
-    return s->owner->stopped;
+    const context& owner = *s->owner;
+    wait_for(*s);  // memory that is not pinned is written before the call returns
+    return owner.stopped;
 }
 
 int copy_on_device(const char* what, std::uint64_t to, std::uint64_t from, std::size_t bytes, void* handle) {
@@ -254,9 +254,10 @@ bool lies_in(std::uint64_t address, void* handle) {
     return c && a && a->owner == *c;
 }
 
-int free_memory(std::uint64_t address, bool pinned) {
+int free_memory(std::uint64_t address, bool pinned, const context& here) {
     if (address == 0) return result::success;
     world& w = the_world();
+    if (w.memory.count(address)) wait_for_everything(here);  // the driver waits for the device before it frees
     const auto at = w.memory.find(address);
     if (at == w.memory.end() || (at->second->device < 0) != pinned) {
         const bool twice = at == w.memory.end() && w.freed.count(address);
@@ -265,7 +266,6 @@ int free_memory(std::uint64_t address, bool pinned) {
                                                                                   : "memory was freed by the wrong function");
         return result::invalid_value;
     }
-    run_everything();  // the driver waits for the device before it frees
     release(address);
     return result::success;
 }
@@ -399,7 +399,7 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
         return c.end(result::invalid_context, device);
     }
     if (--at->second->retained == 0) {
-        run_everything();
+        run_everything_of_last(*at->second);
         w.contexts.remove(at->second->handle);
         w.stream_handles.erase(at->second->legacy->handle);
         at->second->legacy->destroyed = true;
@@ -470,7 +470,7 @@ int cuMemFree_v2(std::uint64_t address) {
     const context* here = current(why);
     if (!here) return c.end(why, address);
     if (const int error = unsafe_call()) return c.end(error, address);
-    const int code = free_memory(address, false);
+    const int code = free_memory(address, false, *here);
     return c.end(c.forced ? c.forced : why ? why : code, address);  // an error of the context does not keep it from being gone
 }
 
@@ -494,7 +494,7 @@ int cuMemFreeHost(void* memory) {
     const context* here = current(why);
     if (!here) return c.end(why, memory);
     if (const int error = unsafe_call()) return c.end(error, memory);
-    const int code = memory ? free_memory(reinterpret_cast<std::uintptr_t>(memory), true) : static_cast<int>(result::invalid_value);
+    const int code = memory ? free_memory(reinterpret_cast<std::uintptr_t>(memory), true, *here) : static_cast<int>(result::invalid_value);
     return c.end(c.forced ? c.forced : why ? why : code, memory);
 }
 

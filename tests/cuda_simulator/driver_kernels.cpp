@@ -127,12 +127,12 @@ int cuModuleUnload(void* handle) {
     const context* here = current(why);
     if (!here) return c.end(why, handle);
     if (const int error = unsafe_call()) return c.end(error, handle);
+    if (the_world().modules.find(handle)) wait_for_everything(*here);
     module_handle* m = the_world().modules.find(handle);
     if (!m) {
         problem("invalid_handle", "a module that does not live was unloaded");
         return c.end(result::invalid_handle, handle);
     }
-    run_everything();
     for (const auto& f : m->functions) the_world().functions.remove(f.second);
     the_world().modules.remove(handle);
     return c.end(c.forced ? c.forced : why, handle);

@@ -83,6 +83,7 @@ int wait(stream& s, event& e) {
         learn(s.clock, s.number, s.issued);
         s.queue.push_back(std::move(op));
         the_world().busy.insert(s.number);
+        the_world().lock.changed();
     }
     join(s.clock, e.clock);
     return result::success;
@@ -237,9 +238,9 @@ int cuStreamSynchronize(void* handle) {
         nothing.work = [] {};
         if (const int error = put(*s, std::move(nothing), false)) return c.end(error, handle);
     }
-    drain(*s);
-    host_waited_for(*s);
-    return c.end(s->owner->stopped, handle);
+    const context& owner = *s->owner;
+    wait_for(*s);
+    return c.end(owner.stopped, handle);
 }
 
 int cuStreamQuery(void* handle) {
@@ -364,11 +365,13 @@ int cuEventSynchronize(void* handle) {
     event* e = find_event(handle, why);
     if (!e || why) return c.end(why, handle);
     if (is_captured(*e)) return c.end(result::captured_event, handle);
+    const context& owner = *e->owner;
     if (e->recorded) {
-        run_number_until(e->stream_number, e->sequence);
-        join(the_world().host, e->clock);
+        const vector_clock clock = e->clock;  // others may destroy the event, or record it again, meanwhile
+        wait_until(e->stream_number, e->sequence);
+        join(the_world().host, clock);
     }
-    return c.end(e->owner->stopped, handle);
+    return c.end(owner.stopped, handle);
 }
 
 int cuEventElapsedTime(float* milliseconds, void* start, void* end) {

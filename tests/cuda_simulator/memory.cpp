@@ -174,6 +174,12 @@ std::uint64_t sum_of(const range& r) {
     return h;
 }
 
+int device_of(const range& r) {
+    const guard lock(the_world().lock);
+    const allocation* a = find_memory(r.address, r.bytes);
+    return a ? a->device : -1;
+}
+
 bool is_live(const range& r, bool pinned) {
     const guard lock(the_world().lock);
     const allocation* a = find_memory(r.address, r.bytes);

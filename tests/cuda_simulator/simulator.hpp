@@ -33,6 +33,36 @@ struct range {
 /// invalid_context, or the error that stopped the context. Name the bytes that are really touched.
 GRAFT_SIMULATOR_API int enqueue(const char* what, void* stream, std::function<void()> work, std::vector<range> reads, std::vector<range> writes);
 
+/// Where work stands: which stream, and what number it has there.
+struct place {
+    std::size_t stream = 0;
+    std::uint64_t sequence = 0;
+};
+
+/// The same for work that may not be ready when what stands before it has run: streams stop there until `ready` (under the simulator's
+/// lock) is true, and who waits for them lets other threads call the simulator. `ready` may run other streams by `run_to`. For streams
+/// that are not being captured; a stream's context need not be current.
+GRAFT_SIMULATOR_API int enqueue_when(const char* what, void* stream, std::function<bool()> ready, std::function<void()> work, std::vector<range> reads,
+                                     std::vector<range> writes, place& at);
+
+/// Runs what can run up to there; whether all did.
+GRAFT_SIMULATOR_API bool run_to(const place& at);
+/// Whether what stands there has run.
+GRAFT_SIMULATOR_API bool is_done(const place& at);
+
+/// Holds the simulator's lock, under which `work` and `ready` run: for the state that they share with a library's functions.
+class GRAFT_SIMULATOR_API waiting_lock {
+public:
+    waiting_lock();
+    ~waiting_lock();
+    waiting_lock(const waiting_lock&) = delete;
+    waiting_lock& operator=(const waiting_lock&) = delete;
+    /// Waits, and lets other threads call the simulator meanwhile. Asks whenever something was put, ran, or `changed`.
+    void wait_until(const std::function<bool()>& happened);
+    /// Says that something may be ready now.
+    void changed();
+};
+
 /// Inside of `work`: the context stops with this driver's result, as after a kernel's fault, and `why` is reported.
 GRAFT_SIMULATOR_API void fail_work(int result, const std::string& why);
 
@@ -60,6 +90,11 @@ GRAFT_SIMULATOR_API int current_device();
 /// Whether a stream may be used now with the current context: a driver's result (success, invalid_handle, invalid_context, or the error
 /// that stopped the context). Null is the legacy default stream.
 GRAFT_SIMULATOR_API int check_stream(void* stream);
+
+/// The device of a stream's context (null: the current one), or -1 where no such stream lives, which is reported.
+GRAFT_SIMULATOR_API int device_of_stream(void* stream);
+/// The device in whose memory all of the bytes lie, or -1.
+GRAFT_SIMULATOR_API int device_of(const range& r);
 
 /// Whether the stream is being captured into a graph.
 GRAFT_SIMULATOR_API bool is_capturing(void* stream);
@@ -89,8 +124,8 @@ GRAFT_SIMULATOR_API std::string device_bus_id(int device);
 extern "C" {
 
 /// How often something happened. `what`: a kind of problem ("double_free", "use_after_free", "invalid_address", "invalid_handle",
-/// "wrong_context", "shared_handle", "unsynchronised", "host_race", "out_of_bounds", "kernel_fault", "unbalanced"), "problems" (all of these),
-/// a kind of thing that lives ("device_memory", "pinned_memory", "stream", "event", "module", "graph", "graph_exec", "context", or a
+/// "wrong_context", "shared_handle", "unsynchronised", "host_race", "out_of_bounds", "kernel_fault", "unbalanced", "invalid_comm", "collective_mismatch"),
+/// "problems" (all of these), a kind of thing that lives ("device_memory", "pinned_memory", "stream", "event", "module", "graph", "graph_exec", "context", or a
 /// library's handle), "live" (all of these), "calls" (of all functions), "call:NAME" (of one), "launches", "graph_launches".
 GRAFT_SIMULATOR_API long graft_simulator_counts(const char* what);
 

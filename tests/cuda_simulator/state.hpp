@@ -6,6 +6,7 @@
 
 #include <graft/gpu/api/driver.hpp>
 
+#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
@@ -36,7 +37,8 @@ struct operation {
     std::string what;
     std::function<void()> work;
     std::vector<range> reads, writes;
-    range from_host, to_host;  ///< pinned memory that a copy reads or writes
+    std::function<bool()> ready;  ///< null: always
+    range from_host, to_host;     ///< pinned memory that a copy reads or writes
     std::uint64_t sequence = 0;
     // Waiting for another stream is an operation, too.
     bool waits = false;
@@ -49,6 +51,7 @@ struct stream {
     void* handle = nullptr;
     context* owner = nullptr;
     bool blocking = true, legacy = false, destroyed = false;
+    bool runs = false;  ///< its first work is under way, or is asked whether it is ready
     std::uint64_t issued = 0, done = 0;
     vector_clock clock;  ///< what has happened before the next operation
     std::deque<operation> queue;
@@ -153,8 +156,35 @@ void* handle_table<T>::add(std::unique_ptr<T> object) {
     return handle;
 }
 
+/// The one lock. A call may hold it several times; who waits for what others have to do gives all of them back meanwhile.
+class world_lock {
+public:
+    void lock() {
+        mutex_.lock();
+        ++held_;
+    }
+    void unlock() {
+        --held_;
+        mutex_.unlock();
+    }
+    /// Something happened that work may have waited for.
+    void changed() {
+        ++changes_;
+        if (waiting_) changed_.notify_all();
+    }
+    std::uint64_t changes() const { return changes_; }
+    /// Gives the lock to others until something has changed since `seen`.
+    void wait(std::uint64_t seen);
+
+private:
+    std::recursive_mutex mutex_;
+    std::condition_variable_any changed_;
+    int held_ = 0, waiting_ = 0;
+    std::uint64_t changes_ = 0;
+};
+
 struct world {
-    std::recursive_mutex lock;
+    world_lock lock;
     bool initialized = false;
     std::vector<int> visible;                           ///< physical numbers of the devices
     std::map<int, std::unique_ptr<context>> primaries;  ///< by device
@@ -178,7 +208,7 @@ struct world {
 };
 
 world& the_world();
-using guard = std::lock_guard<std::recursive_mutex>;
+using guard = std::lock_guard<world_lock>;
 
 // ---- contexts ----
 struct context_stack {
@@ -225,10 +255,16 @@ stream* new_stream(context* owner, bool blocking, bool legacy);
 /// The stream of a handle, or null with the reason.
 stream* find_stream(void* handle, int& why);
 int put(stream& s, operation op, bool kernel);
-void run_until(stream& s, std::uint64_t sequence);
-void run_number_until(std::size_t number, std::uint64_t sequence);
-void run_everything();
-void drain(stream& s);
+/// Runs the stream's work up to that number. False where some of it is not ready: others have to do something before.
+bool run_until(stream& s, std::uint64_t sequence);
+bool run_number_until(std::size_t number, std::uint64_t sequence);
+/// These wait for what is not ready, and let other threads call the simulator meanwhile: what was looked up before may be gone then.
+void wait_until(std::size_t number, std::uint64_t sequence);
+void wait_for(stream& s);
+/// Everything that can run, and all of that context's.
+void wait_for_everything(const context& c);
+/// Everything that can run; what can never run in that context any more is given up, and reported.
+void run_everything_of_last(context& c);
 void host_waited_for(const stream& s);
 void stop_context(context& c, int code, const std::string& why);
 /// A call that a capture of others forbids: 0, or its error after the captures are invalid.

@@ -16,6 +16,7 @@ void push(stream& s, operation op) {
     learn(s.clock, s.number, s.issued);
     s.queue.push_back(std::move(op));
     the_world().busy.insert(s.number);
+    the_world().lock.changed();
 }
 
 void push_wait(stream& s, std::size_t number, std::uint64_t sequence, const vector_clock& clock) {
@@ -163,39 +164,118 @@ void fail_work(int code, const std::string& why) {
     if (running_context()) stop_context(*running_context(), code, why);
 }
 
-void run_until(stream& s, std::uint64_t sequence) {
-    if (s.queue.empty() || s.queue.front().sequence > sequence) return;
+namespace {
+
+// Whether the stream's first work can run now. It stays the first while it is asked: what it waits for may be far on in other streams.
+bool first_is_ready(const stream& s) {
+    const operation& op = s.queue.front();
+    const bool ready = op.waits ? run_number_until(op.for_stream, op.for_sequence) : !op.ready || op.ready();
+    return ready || s.owner->stopped;
+}
+
+// One go at all streams: whether those of `c` (null: all) are done. Those that were made last come first: an order that a GPU could take.
+bool run_what_can(const context* c) {
+    const std::set<std::size_t> busy = the_world().busy;
+    bool done = true;
+    for (auto number = busy.rbegin(); number != busy.rend(); ++number) {
+        stream& s = *the_world().streams[*number];
+        if (!run_until(s, s.issued) && (!c || s.owner == c)) done = false;
+    }
+    return done;
+}
+
+void host_waited_for_all() {
+    for (const auto& s : the_world().streams) {
+        if (s && s->queue.empty()) join(the_world().host, s->clock);
+    }
+}
+
+}  // namespace
+
+bool run_until(stream& s, std::uint64_t sequence) {
+    if (s.queue.empty() || s.queue.front().sequence > sequence) return true;
+    if (s.runs) return false;  // asked for by what its own first work waits for
     const memory_open open;
     const several_launches many;
-    while (!s.queue.empty() && s.queue.front().sequence <= sequence) {
+    s.runs = true;
+    bool ready = true;
+    while (ready && !s.queue.empty() && s.queue.front().sequence <= sequence) {
+        ready = first_is_ready(s);
+        if (!ready) break;
         operation op = std::move(s.queue.front());
         s.queue.pop_front();
-        if (op.waits) {
-            run_number_until(op.for_stream, op.for_sequence);
-        } else {
-            run_operation(s.owner, op);
-        }
+        if (!op.waits) run_operation(s.owner, op);
         s.done = op.sequence;
+        the_world().lock.changed();
     }
+    s.runs = false;
     if (s.queue.empty()) the_world().busy.erase(s.number);
+    return ready;
 }
 
-void run_number_until(std::size_t number, std::uint64_t sequence) {
-    if (stream* s = the_world().streams[number].get()) run_until(*s, sequence);
+bool run_number_until(std::size_t number, std::uint64_t sequence) {
+    stream* s = the_world().streams[number].get();
+    return !s || run_until(*s, sequence);
 }
 
-void drain(stream& s) { run_until(s, s.issued); }
+void wait_until(std::size_t number, std::uint64_t sequence) {
+    world_lock& lock = the_world().lock;
+    for (;;) {
+        const std::uint64_t before = lock.changes();
+        if (run_number_until(number, sequence)) return;
+        lock.wait(before);
+    }
+}
 
-// What the driver does before memory is freed. The streams that were made last come first: an order that a GPU could take.
-void run_everything() {
+void wait_for(stream& s) {
+    const vector_clock clock = s.clock;  // others may put more on it meanwhile
+    const std::size_t number = s.number;
+    const std::uint64_t issued = s.issued;
+    wait_until(number, issued);
+    join(the_world().host, clock);
+    learn(the_world().host, number, issued);
+}
+
+// What the driver does before memory is freed.
+void wait_for_everything(const context& c) {
+    world_lock& lock = the_world().lock;
+    for (;;) {
+        const std::uint64_t before = lock.changes();
+        const bool done = run_what_can(&c);
+        if (done && lock.changes() == before) break;
+        lock.wait(before);
+    }
+    host_waited_for_all();
+}
+
+void run_everything_of_last(context& c) {
     world& w = the_world();
-    while (!w.busy.empty()) {
-        stream& s = *w.streams[*w.busy.rbegin()];
-        drain(s);
+    for (std::uint64_t before = w.lock.changes() + 1; before != w.lock.changes();) {
+        before = w.lock.changes();
+        run_what_can(nullptr);
     }
-    for (const auto& s : w.streams) {
-        if (s) join(w.host, s->clock);
+    const std::set<std::size_t> busy = w.busy;
+    for (const std::size_t number : busy) {
+        stream& s = *w.streams[number];
+        if (s.owner != &c) continue;
+        problem("unbalanced", "a context was released while " + s.queue.front().what + " waited for what never came");
+        s.done = s.queue.back().sequence;
+        s.queue.clear();
+        w.busy.erase(number);
+        w.lock.changed();
     }
+    host_waited_for_all();
+}
+
+void world_lock::wait(std::uint64_t seen) {
+    const int held = held_;
+    held_ = 0;
+    for (int i = 1; i < held; ++i) mutex_.unlock();
+    ++waiting_;
+    while (changes_ == seen) changed_.wait(mutex_);
+    --waiting_;
+    for (int i = 1; i < held; ++i) mutex_.lock();
+    held_ = held;
 }
 
 void host_waited_for(const stream& s) {
@@ -244,6 +324,46 @@ int enqueue(const char* what, void* handle, std::function<void()> work, std::vec
     return put(*s, std::move(op), false);
 }
 
+int enqueue_when(const char* what, void* handle, std::function<bool()> ready, std::function<void()> work, std::vector<range> reads, std::vector<range> writes,
+                 place& at) {
+    const guard lock(the_world().lock);
+    int why = 0;
+    const auto found = the_world().stream_handles.find(handle);
+    stream* s = found == the_world().stream_handles.end() ? find_stream(handle, why) : found->second;
+    if (!s) return why;
+    operation op;
+    op.what = what;
+    op.ready = std::move(ready);
+    op.work = std::move(work);
+    op.reads = std::move(reads);
+    op.writes = std::move(writes);
+    const int code = put(*s, std::move(op), false);
+    at = {s->number, s->issued};
+    return code;
+}
+
+bool run_to(const place& at) {
+    const guard lock(the_world().lock);
+    return run_number_until(at.stream, at.sequence);
+}
+
+bool is_done(const place& at) {
+    const guard lock(the_world().lock);
+    return the_world().streams[at.stream]->done >= at.sequence;
+}
+
+waiting_lock::waiting_lock() { the_world().lock.lock(); }
+waiting_lock::~waiting_lock() { the_world().lock.unlock(); }
+void waiting_lock::wait_until(const std::function<bool()>& happened) {
+    world_lock& lock = the_world().lock;
+    for (;;) {
+        const std::uint64_t before = lock.changes();
+        if (happened()) return;
+        lock.wait(before);
+    }
+}
+void waiting_lock::changed() { the_world().lock.changed(); }
+
 int check_stream(void* handle) {
     const guard lock(the_world().lock);
     int why = 0;
@@ -261,6 +381,13 @@ bool is_capturing(void* handle) {
     return at != the_world().stream_handles.end() && at->second->capturing;
 }
 
+int device_of_stream(void* handle) {
+    const guard lock(the_world().lock);
+    int why = 0;
+    const stream* s = find_stream(handle, why);
+    return s ? s->owner->device : -1;
+}
+
 int synchronise_context() {
     const guard lock(the_world().lock);
     int why = 0;
@@ -274,8 +401,7 @@ int synchronise_context() {
             s->capturing->invalid = true;
             return result::capture_unsupported;
         }
-        drain(*s);
-        host_waited_for(*s);
+        wait_for(*s);
     }
     return c->stopped;
 }

@@ -12,7 +12,7 @@
 #include <vector>
 
 /// What a type is to a call of C: enumerations are int, handles (pointers to structs, to void and to pointers) are void*, other
-/// pointers are pointers to what they point to, integers are their size and sign.
+/// pointers are pointers to what they point to, integers are their size and sign, structs are their size and alignment.
 template <class T, bool Enum = std::is_enum<T>::value, bool Integer = std::is_integral<T>::value>
 struct abi {
     using type = T;
@@ -44,11 +44,24 @@ struct abi<int, false, true> {
     using type = int;
 };
 
+// a struct by value, which is complete where one that is pointed to may not be
+template <std::size_t Size, std::size_t Alignment>
+struct plain_bytes;
+template <class T, bool Struct = std::is_class<T>::value>
+struct passed {
+    using type = typename abi<T>::type;
+};
+template <class T>
+struct passed<T, true> {
+    static_assert(std::is_trivially_copyable<T>::value, "a struct that C does not pass by value");
+    using type = plain_bytes<sizeof(T), alignof(T)>;
+};
+
 template <class T>
 struct call_abi;
 template <class Result, class... Parameters>
 struct call_abi<Result (*)(Parameters...)> {
-    using type = typename abi<Result>::type (*)(typename abi<Parameters>::type...);
+    using type = typename abi<Result>::type (*)(typename passed<Parameters>::type...);
 };
 template <class Ours, class Theirs>
 constexpr bool same_call() {
@@ -59,6 +72,13 @@ static_assert(same_call<int (*)(void*, const char*), int (*)(const void*, char*)
 static_assert(!same_call<int (*)(int*), int (*)(float*)>() && !same_call<int (*)(int*), int (*)(void*)>(), "what is pointed to counts");
 static_assert(!same_call<int (*)(int), int (*)(long long)>() && !same_call<int (*)(int), void (*)(int)>(), "sizes and results count");
 static_assert(!same_call<int (*)(int), int (*)(int, int)>() && !same_call<int (*)(unsigned), int (*)(int)>(), "and so do numbers and signs");
+struct eight_chars {
+    char c[8];
+};
+struct two_ints {
+    int a, b;
+};
+static_assert(same_call<int (*)(eight_chars), int (*)(const eight_chars)>() && !same_call<int (*)(eight_chars), int (*)(two_ints)>(), "as do structs");
 
 #define SAME_CALL(result, name, parameters) static_assert(same_call<result(*) parameters, decltype(&::name)>(), #name " is declared otherwise by the vendor");
 #define SAME_VALUE(ours, theirs) static_assert(static_cast<long long>(ours) == static_cast<long long>(theirs), #ours " is not " #theirs)
