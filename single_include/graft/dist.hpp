@@ -147,6 +147,8 @@ public:
         }
         changed_.notify_all();
     }
+    status look() { return broken_.load() ? failure() : status(); }
+    double seconds() const noexcept { return seconds_; }
     // For another run of the same threads, none of which is in a call.
     void mend() noexcept {
         broken_.store(false);
@@ -221,6 +223,8 @@ public:
         return all_->meet(rank_);  // until then others look at what it asked for
     }
     inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
+    inline status look() override { return all_->look(); }
+    inline double timeout_seconds() const noexcept override { return all_->seconds(); }
 
     thread_meeting& meeting() noexcept { return *all_; }
 
@@ -365,14 +369,28 @@ public:
     status make(const graph& network, value_id logits, const std::vector<parameter>& parameters, step_options options) {
         groups_ = make_thread_group(how_.replicas, how_.timeout_seconds);
         options.replicas = nullptr;
-        for (int r = 0; r < how_.replicas; ++r) {
-            options.group = groups_[static_cast<std::size_t>(r)];
-            if (!how_.devices.empty()) options.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
-            training_step made;
-            GRAFT_TRY_ASSIGN(made, training_step::make(network, logits, parameters, options));
-            steps_.push_back(std::move(made));
-        }
-        return {};
+        steps_.resize(groups_.size());
+        runs_.clear();
+        runs_.resize(groups_.size());
+        // At once: their devices find each other.
+        const auto one = [&](int r) -> status {
+            step_options own = options;
+            own.group = groups_[static_cast<std::size_t>(r)];
+            if (!how_.devices.empty()) own.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
+            GRAFT_TRY_ASSIGN(steps_[static_cast<std::size_t>(r)], training_step::make(network, logits, parameters, own));
+            return {};
+        };
+        struct call {
+            replicated_step* self;
+            const decltype(one)& make;
+        } all{this, one};
+        GRAFT_TRY(threads_.run(
+            [](void* context, int r) {
+                call& c = *static_cast<call*>(context);
+                c.self->ended(r, or_out_of_memory<status>("a step", [&] { return c.make(r); }));
+            },
+            &all));
+        return first_error();
     }
 
     // Memory of all replicas. The first has the smallest part or the largest one; both are asked.
@@ -421,9 +439,11 @@ private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
 
     void run_one(int r) {
-        status& done = runs_[static_cast<std::size_t>(r)];
-        done = or_out_of_memory<status>("a step", [&] { return run_part(r); });
+        ended(r, or_out_of_memory<status>("a step", [&] { return run_part(r); }));
+    }
+    void ended(int r, status done) {
         if (!done.ok()) groups_[static_cast<std::size_t>(r)]->leave(done.error());
+        runs_[static_cast<std::size_t>(r)] = std::move(done);
     }
     status run_part(int r) {
         const std::int64_t n = now_->inputs->shape()[0], first = share(r).begin(n, shards_), last = share(r).end(n, shards_);
@@ -443,15 +463,19 @@ private:
         executor alone;
         return step.run(part, alone);
     }
-    // The first error that is not another's; then the logits of all.
-    status conclude() {
+    // The first error that is not another's. Behind one all begin anew.
+    status first_error() {
         status* told = nullptr;
         for (status& s : runs_)
             if (!s.ok() && (!told || told->error().code() == errc::dist_peer_lost)) told = &s;
-        if (told) {
-            static_cast<thread_member&>(*groups_[0]).meeting().mend();
-            return std::move(*told);
-        }
+        if (!told) return {};
+        static_cast<thread_member&>(*groups_[0]).meeting().mend();
+        for (const std::shared_ptr<communicator>& member : groups_) member->of_device.reset();
+        return std::move(*told);
+    }
+    // The logits of all.
+    status conclude() {
+        GRAFT_TRY(first_error());
         const std::int64_t n = now_->inputs->shape()[0], classes = now_->targets->shape().elements() / n;
         logits_ = tensor();
         GRAFT_TRY_ASSIGN(logits_, tensor::make(dtype::float32, {n, classes}));

@@ -2471,6 +2471,7 @@ struct library_call {
     const device_address* in;
     const device_address* out;
     device_address workspace;
+    communicator* group = nullptr;  ///< the members of the run, where there are several
 };
 
 /// Work of a node that a vendor's library does. Immutable once made; one thread at a time enqueues on a device.
@@ -2480,7 +2481,8 @@ public:
     inline virtual status enqueue(const library_call& call) const = 0;
 
     std::int64_t workspace_bytes = 0;
-    std::string note;  ///< for the placement table
+    bool exchanges = false;  ///< it waits for other members of the run
+    std::string note;        ///< for the placement table
 };
 
 /// A row of a family that calls a library. `refuse` returns null when it takes the node, else why not.
@@ -12661,6 +12663,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+// Of both, by_device: the devices of the run exchange themselves, and not the hosts.
+
 // graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
 // member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
 inline status all_reduce_infer(infer_context& c) {
@@ -12772,6 +12776,8 @@ inline op_table collective_ops() {
             .functions(all_reduce_infer, all_reduce_run)
             .exact_outputs_from(0)
             .made_once_from(0)
+            .reads_bits()
+            .attributes("by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
         own("AllGather")
             .inputs_from(1)
@@ -12779,7 +12785,8 @@ inline op_table collective_ops() {
             .functions(all_gather_infer, all_gather_run)
             .exact_outputs_from(0)
             .made_once_from(0)
-            .attributes("members:i")
+            .reads_bits()
+            .attributes("members:i by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -12978,6 +12985,7 @@ inline status batch_norm_grad_run(run_context& c) {
 // The running statistics get no gradient, and what flows from them is no part of a loss.
 inline status batch_norm_training_gradient(gradient_context& c) {
     if (c.dy() == no_value) return c.refuse("a loss may not read the running statistics");
+    if (c.in(6) != no_value) return c.refuse("statistics that are given are made by what comes behind its gradient");
     const bool residual = c.in(5) != no_value;
     std::vector<attribute> attributes{integer_attribute("shards", c.shards)};
     for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
@@ -13274,7 +13282,7 @@ inline op_table norm_members_ops() {
             .functions(join_moments_infer, join_moments_run)
             .exact_outputs_from(0)
             .made_once_from(0)
-            .attributes("members:i")
+            .attributes("members:i by_device:i")
             .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
         own("BatchNormalizationGradSums")
             .inputs(4, 5)
@@ -14545,6 +14553,278 @@ GRAFT_END_NAMESPACE
 // ---- graft/gpu/libraries/library_rows.hpp
 // The rows of the families that call libraries, by operator.
 
+#ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_COLLECTIVE_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_OPS_COLLECTIVE_HPP
+// ---- graft/gpu/ops/collective.hpp
+// Exchanges with the other members of a run, by NCCL.
+
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_HPP
+// ---- graft/gpu/libraries/nccl.hpp
+// NCCL among the members of a run: a communicator of its own for each GPU, whose members found each other by the run's.
+
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// What a member tells the others before they choose how to exchange.
+struct nccl_offer {
+    std::int32_t version = 0;     ///< of NCCL; 0: there is none
+    unsigned char device[16]{};  ///< the device's uuid
+
+    /// Whether members of these offers can exchange by NCCL: one version, and a device for each.
+    static bool agree(const nccl_offer* all, int members) noexcept;
+};
+
+/// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
+/// not come, it gives up for good. For one thread at a time, in the device's context.
+class nccl_member {
+public:
+    /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
+    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, communicator& group, const std::string& device);
+    ~nccl_member();
+    nccl_member(const nccl_member&) = delete;
+    nccl_member& operator=(const nccl_member&) = delete;
+
+    /// The sums over all members of `counts[i]` floats at in[i], into out[i], which may be in[i].
+    status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
+    /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
+    status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
+    /// Waits for what was put on the stream. Errors: dist.*, device.*.
+    status finish(const api::driver_functions& driver, void* stream);
+
+    std::shared_ptr<const void> on;  ///< the device, which lives as long
+
+private:
+    nccl_member(const api::nccl_functions& functions, communicator& group, const std::string& device) : f_(functions), group_(group), device_(device) {}
+    template <class Poll>
+    status wait(const char* what, const Poll& poll);
+    template <class Put>
+    status put(const char* what, int arrays, const Put& put_one);
+    status settled(const char* what, int code);
+    status failure(const char* what, int code) const;
+    void abort() noexcept;
+
+    const api::nccl_functions& f_;
+    communicator& group_;
+    std::string device_;
+    void* comm_ = nullptr;
+    bool over_ = false;
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE bool nccl_offer::agree(const nccl_offer* all, int members) noexcept {
+    for (int i = 0; i < members; ++i) {
+        if (!all[i].version || all[i].version != all[0].version) return false;
+        for (int k = 0; k < i; ++k)
+            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device)) return false;
+    }
+    return members > 1;
+}
+
+GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) const {
+    namespace result = api::nccl::result;
+    const char* text = f_.ncclGetErrorString(code);
+    const errc meant = code == result::invalid_argument || code == result::invalid_usage ? errc::dist_mismatch
+                       : code == result::unhandled_cuda_error                            ? errc::device_lost
+                       : code == result::system_error || code == result::remote_error    ? errc::dist_peer_lost
+                                                                                         : errc::device_unavailable;
+    return fail(meant, device_, std::string("NCCL, ") + what + ": " + (text ? text : "error") + " (" + std::to_string(code) + ")");
+}
+
+// Until poll() says that it is done (a status that is no error, and `done`). Short waits are spent awake: a step has hundreds.
+template <class Poll>
+status nccl_member::wait(const char* what, const Poll& poll) {
+    using clock = std::chrono::steady_clock;
+    double waited = 0;
+    clock::time_point last = clock::now();
+    for (std::int64_t turn = 0;; ++turn) {
+        bool done = false;
+        GRAFT_TRY(poll(done));
+        if (done) return {};
+        if (turn % 64 == 0) {
+            GRAFT_TRY(group_.look());
+            const clock::time_point now = clock::now();
+            // A process that was stopped and goes on does not take that for waiting.
+            waited += std::min(1.0, std::chrono::duration<double>(now - last).count());
+            last = now;
+            if (waited > group_.timeout_seconds())
+                return fail(errc::dist_timeout, device_,
+                            std::string("NCCL, ") + what + ": the other members did not come within " +
+                                std::to_string(static_cast<long long>(group_.timeout_seconds())) + " seconds");
+        }
+        if (waited < 1e-3)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+// Calls of a communicator that does not block go on behind their return.
+GRAFT_INLINE status nccl_member::settled(const char* what, int code) {
+    namespace result = api::nccl::result;
+    const auto look = [&](bool& ready) -> status {
+        int now = 0;
+        if (const int asked = f_.ncclCommGetAsyncError(comm_, &now)) return failure(what, asked);
+        ready = now == result::success;
+        return ready || now == result::in_progress ? status() : failure(what, now);
+    };
+    status done = code == result::success || code == result::in_progress ? wait(what, look) : failure(what, code);
+    if (!done.ok()) abort();
+    return done;
+}
+
+GRAFT_INLINE void nccl_member::abort() noexcept {
+    over_ = true;
+    if (comm_) f_.ncclCommAbort(comm_);
+    comm_ = nullptr;
+}
+GRAFT_INLINE nccl_member::~nccl_member() {
+    if (comm_) f_.ncclCommDestroy(comm_);
+}
+
+GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, communicator& group, const std::string& device) {
+    std::shared_ptr<nccl_member> made(new nccl_member(functions, group, device));
+    // What the first cannot make, the others have to hear of.
+    struct {
+        api::nccl::unique_id id;
+        std::int32_t code = 0;
+    } first;
+    if (group.rank() == 0) first.code = functions.ncclGetUniqueId(&first.id);
+    GRAFT_TRY(group.broadcast(&first, sizeof first, 0));
+    if (first.code) return made->failure("an id for the run", first.code);
+    api::nccl::config how;
+    how.blocking = 0;
+    const int code = functions.ncclCommInitRankConfig(&made->comm_, group.size(), first.id, group.rank(), &how);
+    GRAFT_TRY(made->settled("joining the others", code));
+    return made;
+}
+
+template <class Put>
+status nccl_member::put(const char* what, int arrays, const Put& put_one) {
+    if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
+    int code = f_.ncclGroupStart();
+    for (int i = 0; i < arrays && !code; ++i)
+        if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
+    const int ended = f_.ncclGroupEnd();
+    return settled(what, code ? code : ended);
+}
+GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
+    return put("adding up", arrays, [&](int i) {
+        if (!counts[i]) return api::nccl::result::success;
+        return f_.ncclAllReduce(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
+                                api::nccl::data::float32, api::nccl::reduction::sum, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
+    return put("gathering", arrays, [&](int i) {
+        if (!counts[i]) return api::nccl::result::success;
+        return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
+                                api::nccl::data::float32, comm_, stream);
+    });
+}
+
+GRAFT_INLINE status nccl_member::finish(const api::driver_functions& driver, void* stream) {
+    status done = wait("waiting for the others", [&](bool& ready) -> status {
+        const int now = driver.cuStreamQuery(stream);
+        ready = now == api::driver::result::success;
+        if (!ready && now != api::driver::result::not_ready) return driver_status(driver, now, device_, "running the network");
+        int error = 0;
+        if (!ready && comm_)
+            if (const int asked = f_.ncclCommGetAsyncError(comm_, &error); asked || (error && error != api::nccl::result::in_progress))
+                return failure("waiting for the others", asked ? asked : error);
+        return {};
+    });
+    if (done.ok()) return done;
+    // What waits on the stream ends with the communicator.
+    abort();
+    driver.cuStreamSynchronize(stream);
+    return done;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// AllReduce and AllGather of ops/collective.hpp, where the members have agreed on NCCL (attribute by_device): see cuda_device::join.
+library_table collective_rows();
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+namespace detail {
+
+class exchange_kernel final : public library_kernel {
+public:
+    exchange_kernel(const kernel_query& q, bool gathers) : gathers_(gathers) {
+        exchanges = true;
+        note = "NCCL";
+        for (int i = 0; i < q.inputs; ++i) counts_.push_back(q.in[i].elements());
+    }
+    inline status enqueue(const library_call& call) const override {
+        nccl_member& with = *static_cast<nccl_member*>(call.group->of_device.get());
+        const int arrays = static_cast<int>(counts_.size());
+        std::vector<device_address> in(call.in, call.in + arrays);
+        // Nothing that a member without samples gives may count: it gives zeros, from where its own part of the answer will be.
+        for (int i = 0; i < arrays && call.group->idle(); ++i) {
+            const std::size_t at = static_cast<std::size_t>(i), bytes = static_cast<std::size_t>(counts_[at]) * sizeof(float);
+            in[at] = call.out[i] + (gathers_ ? static_cast<std::size_t>(call.group->rank()) * bytes : 0);
+            if (bytes) GRAFT_GPU_TRY(*call.with.driver, cuMemsetD8Async(in[at], 0, bytes, call.stream), "NCCL", "clearing what is given");
+        }
+        return gathers_ ? with.all_gather(in.data(), call.out, counts_.data(), arrays, call.stream)
+                        : with.all_reduce(in.data(), call.out, counts_.data(), arrays, call.stream);
+    }
+
+private:
+    bool gathers_;
+    std::vector<std::int64_t> counts_;
+};
+
+inline const char* refuse_exchange(const kernel_query& q) {
+    if (!q.integer("by_device", 0)) return "the members of the run exchange by the host";
+    for (int i = 0; i < q.inputs; ++i)
+        if (q.in[i].type != dtype::float32) return "what members exchange is float32";
+    return nullptr;
+}
+template <bool Gathers>
+result<std::unique_ptr<library_kernel>> make_exchange(const kernel_query& q, const libraries&) {
+    return std::unique_ptr<library_kernel>(new exchange_kernel(q, Gathers));
+}
+
+}  // namespace detail
+
+GRAFT_INLINE library_table collective_rows() {
+    static constexpr library_row rows[] = {{"AllReduce", "graft", detail::refuse_exchange, detail::make_exchange<false>},
+                                           {"AllGather", "graft", detail::refuse_exchange, detail::make_exchange<true>}};
+    return rows;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_MATMUL_HPP
 // ---- graft/gpu/ops/matmul.hpp
@@ -15065,6 +15345,8 @@ const library_row* find_conv_row(const char* op, const char* domain);
 const library_row* find_matmul_row(const char* op, const char* domain);
 /// The row of cuDNN's attention; null where there is none.
 const library_row* find_attention_row(const char* op, const char* domain);
+/// The row of NCCL's exchanges; null where there is none.
+const library_row* find_collective_row(const char* op, const char* domain);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -15084,6 +15366,7 @@ inline const library_row* find_row(const library_table& rows, const char* op, co
 GRAFT_INLINE const library_row* find_conv_row(const char* op, const char* domain) { return detail::find_row(conv_rows(), op, domain); }
 GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* domain) { return detail::find_row(matmul_rows(), op, domain); }
 GRAFT_INLINE const library_row* find_attention_row(const char* op, const char* domain) { return detail::find_row(attention_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_collective_row(const char* op, const char* domain) { return detail::find_row(collective_rows(), op, domain); }
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -15443,8 +15726,8 @@ inline bool has_joined(const op_context& c) { return c.has(6); }
 
 inline const char* decompose_join_moments(decomposition& d) {
     emitter& e = d.build;
-    const attribute members = integer_attribute("members", d.c.integer("members", 1));
-    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, {members}, 3);  // means, squares, counts
+    const std::vector<attribute> run{integer_attribute("members", d.c.integer("members", 1)), integer_attribute("by_device", d.c.integer("by_device", 0))};
+    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, run, 3);  // means, squares, counts
     const value_id count = d.sum(all[2], {0}, false), mean = e.div(d.sum(e.mul(all[0], all[2]), {0}, false), count), off = e.sub(all[0], mean);
     d.out[0] = mean;
     d.out[1] = e.div(d.sum(e.add(all[1], e.mul(e.mul(off, off), all[2])), {0}, false), count);
@@ -16193,7 +16476,7 @@ private:
             const bool bits = row(n).is(op_flag::reads_bits);
             if (here(n) && !bits) continue;
             ids = n.inputs;
-            if (bits) ids.push_back(n.outputs[0]);
+            if (bits) ids.insert(ids.end(), n.outputs.begin(), n.outputs.end());
             append_captures(n, ids);
             for (value_id id : ids)
                 if (id != no_value) stays_[id] = 1;
@@ -17018,13 +17301,14 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The functions that a device is driven by; those of cuDNN and cuBLASLt may be null, and what needs them is refused then. They
+/// The functions that a device is driven by; those of cuDNN, cuBLASLt and NCCL may be null, and what needs them is refused then. They
 /// outlive every device.
 struct device_functions {
     const api::driver_functions* driver = nullptr;
     const api::nvrtc_functions* nvrtc = nullptr;
     const api::cudnn_functions* cudnn = nullptr;
     const api::cublaslt_functions* cublaslt = nullptr;
+    const api::nccl_functions* nccl = nullptr;
 };
 
 /// What a device runs for a node: a program of its own kernels, a call of a library, or a copy (Transfer).
@@ -17072,6 +17356,9 @@ public:
     inline result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) override { return load_plan(p, place, pool); }
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
+    inline status exchanges(communicator& group, bool& itself) override { return agree_on_nccl(group, itself); }
+    /// Joins the others in NCCL, where that was agreed on and not done yet; all members call it at once. Errors: dist.*, device.unavailable.
+    status join(communicator& group);
 
 private:
     cuda_device() = default;
@@ -17081,6 +17368,7 @@ private:
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, place_id place, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
+    status agree_on_nccl(communicator& group, bool& agreed);
     static bool own_makes(void* self, const node& n, const graph& g);
     static std::string recall_choice(void* self, const std::string& problem);
     static void remember_choice(void* self, const std::string& problem, const std::string& choice);
@@ -17233,6 +17521,7 @@ private:
         std::vector<std::size_t> up, down;        // its copies, by step
         std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
         bool ran = false;
+        bool exchanges = false;  // its kernels wait for other members of the run
         void* graph = nullptr;
     };
 
@@ -17248,6 +17537,7 @@ private:
     status start_segment(int number, const run_environment& around);
     status finish_segments(int number);
     status settle();
+    status wait_for_stream(bool exchanges);
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
     status bring(const void* from, executor& pool);
@@ -17467,7 +17757,9 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
         s.last = planned.last;
         for (std::size_t i = static_cast<std::size_t>(s.first); i < static_cast<std::size_t>(s.last); ++i) {
             most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
-            if (!detail::kernel_of(steps[i]).copies) continue;
+            const cuda_kernel& kernel = detail::kernel_of(steps[i]);
+            s.exchanges |= kernel.library && kernel.library->exchanges;
+            if (!kernel.copies) continue;
             staged_[i] = pinned;
             (detail::brings(steps[i]) ? s.up : s.down).push_back(i);
             pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
@@ -17550,6 +17842,8 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
         if (s.number == number) found = &s;
     if (!found) return fail(errc::internal, on_->name(), "a segment of another place was started here");
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
+    if (found->exchanges) GRAFT_TRY(on_->join(*around.group));
+    around_ = &around;
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
     for (std::size_t i : found->up) {
@@ -17563,10 +17857,9 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
     if (status launched = launch_segment(*found); !launched.ok()) {
         // What was put on the stream reads memory that the next run writes. And where a kernel has cost the device, a library that is called
         // after it says only that it failed.
-        const int ended = d.cuStreamSynchronize(stream_.get());
-        return is_lost(ended) ? driver_status(d, ended, on_->name(), "running the network") : std::move(launched);
+        status ended = wait_for_stream(found->exchanges);
+        return ended.ok() || ended.error().code() != errc::device_lost ? std::move(launched) : std::move(ended);
     }
-    around_ = &around;
     started_.push_back(found);
     if (!ahead || !ahead_->next) return {};
     brought_ = bring(ahead_->next, around.pool);
@@ -17581,11 +17874,18 @@ GRAFT_INLINE status cuda_context::finish_segments(int number) {
     started_.clear();
     return ended;
 }
+// Where members of the run are waited for on the stream, not without limit.
+GRAFT_INLINE status cuda_context::wait_for_stream(bool exchanges) {
+    if (exchanges) return static_cast<nccl_member*>(around_->group->of_device.get())->finish(on_->driver(), stream_.get());
+    return driver_status(on_->driver(), on_->driver().cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
+}
 GRAFT_INLINE status cuda_context::settle() {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
-    GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
+    bool exchanges = false;
+    for (const segment* s : started_) exchanges |= s->exchanges;
+    GRAFT_TRY(wait_for_stream(exchanges));
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
@@ -17608,7 +17908,7 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
     {
         std::lock_guard<std::mutex> guard(on_->enqueueing());
         // The first run lets libraries load what they need, which they may not do while a graph is made.
-        if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
+        if (s.ran && !s.graph && !s.exchanges && loaded_->graphs) refused = capture(s);
         // Segments that were started and not looked at yet say to this one whether they have met a fault.
         if (faults_.bytes() && unclean_ && started_.empty())
             GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(),
@@ -17753,7 +18053,7 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = address(s.in[k]);
     for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = address(s.out[k]);
     const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);
-    if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace});
+    if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace, around_->group});
     for (const cuda_program::entry& e : loaded_->steps[i]) {
         device_address values[most_arguments] = {};
         void* parameters[most_arguments];
@@ -18255,6 +18555,27 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     return static_cast<const libraries*>(&handles_);
 }
 
+GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed) {
+    nccl_offer own;
+    int version = 0;
+    if (functions_.nccl && !functions_.nccl->ncclGetVersion(&version)) own.version = version;
+    api::driver::uuid id;
+    if (own.version && driver().cuDeviceGetUuid_v2(&id, device_)) own.version = 0;
+    std::memcpy(own.device, &id, sizeof own.device);
+    std::vector<nccl_offer> all(static_cast<std::size_t>(group.size()));
+    GRAFT_TRY(group.all_gather(&own, sizeof own, all.data()));
+    agreed = nccl_offer::agree(all.data(), group.size());
+    return {};
+}
+GRAFT_INLINE status cuda_device::join(communicator& group) {
+    if (group.of_device) return {};
+    std::shared_ptr<nccl_member> made;
+    GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, group, name_));
+    made->on = shared_from_this();
+    group.of_device = std::move(made);
+    return {};
+}
+
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {
     const decomposition_row* row = find_decomposition(node);
     if (!row) return refuse_kernel(node);
@@ -18274,6 +18595,7 @@ GRAFT_INLINE const char* cuda_device::refuse_kernel(const op_context& node) cons
         if (takes_depthwise(convolution.query())) return nullptr;
         return functions_.cudnn ? row->refuse(convolution.query()) : "cuDNN was not found";
     }
+    if (const library_row* row = find_collective_row(op, domain)) return row->refuse(a.query());
     if (const library_row* product = find_matmul_row(op, domain)) why = functions_.cublaslt ? product->refuse(a.query()) : "cuBLASLt was not found";
     if (!why) return nullptr;
     if (const generated_row generated = find_generated(op, domain); generated.generate) {
@@ -18289,6 +18611,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     const library_row* row = find_conv_row(op, domain);
     if (!row) row = find_matmul_row(op, domain);
     if (!row) row = find_attention_row(op, domain);
+    if (!row) row = find_collective_row(op, domain);
     if (takes_depthwise(q)) row = nullptr;
     if (row) why = row->refuse(q);
     if (!row || why) return std::unique_ptr<library_kernel>();
@@ -18490,6 +18813,7 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     functions.nvrtc = &load_nvrtc().functions;
     if (load_cudnn()) functions.cudnn = &load_cudnn().functions;
     if (load_cublaslt()) functions.cublaslt = &load_cublaslt().functions;
+    if (load_nccl()) functions.nccl = &load_nccl().functions;
     std::shared_ptr<device> opened;
     GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options, warn));
     return opened;

@@ -5533,6 +5533,7 @@ GRAFT_END_NAMESPACE
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -5575,6 +5576,13 @@ public:
     inline virtual status barrier() = 0;
     /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
     inline virtual void leave(const error& why) noexcept = 0;
+    /// For who waits for the others in another way: whether all are still there. Does not wait itself.
+    inline virtual status look() = 0;
+    /// How long a call waits for the others at most.
+    inline virtual double timeout_seconds() const noexcept = 0;
+
+    /// What the device of this member exchanges by, where it does so itself: made and read by the device alone.
+    std::shared_ptr<void> of_device;
 
     /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
     void set_idle(bool idle) noexcept { idle_ = idle; }
@@ -21475,6 +21483,7 @@ GRAFT_END_NAMESPACE
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -21517,6 +21526,13 @@ public:
     inline virtual status barrier() = 0;
     /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
     inline virtual void leave(const error& why) noexcept = 0;
+    /// For who waits for the others in another way: whether all are still there. Does not wait itself.
+    inline virtual status look() = 0;
+    /// How long a call waits for the others at most.
+    inline virtual double timeout_seconds() const noexcept = 0;
+
+    /// What the device of this member exchanges by, where it does so itself: made and read by the device alone.
+    std::shared_ptr<void> of_device;
 
     /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
     void set_idle(bool idle) noexcept { idle_ = idle; }
@@ -21899,6 +21915,12 @@ public:
     inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) = 0;
     /// Memory and a queue for runs of a plan. `state` may be null where the plan has none there. Errors: memory.*, device.*.
     inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) = 0;
+    /// Whether it exchanges with the other members of a run itself (AllReduce and AllGather with by_device = 1); if not, the host does for it. All
+    /// members call it at once, each with its device, and all hear the same. Errors: dist.*.
+    inline virtual status exchanges(communicator&, bool& itself) {
+        itself = false;
+        return {};
+    }
     /// Null where the host's memory is its own.
     inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
 };

@@ -5327,6 +5327,8 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+// Of both, by_device: the devices of the run exchange themselves, and not the hosts.
+
 // graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
 // member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
 inline status all_reduce_infer(infer_context& c) {
@@ -5438,6 +5440,8 @@ inline op_table collective_ops() {
             .functions(all_reduce_infer, all_reduce_run)
             .exact_outputs_from(0)
             .made_once_from(0)
+            .reads_bits()
+            .attributes("by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
         own("AllGather")
             .inputs_from(1)
@@ -5445,7 +5449,8 @@ inline op_table collective_ops() {
             .functions(all_gather_infer, all_gather_run)
             .exact_outputs_from(0)
             .made_once_from(0)
-            .attributes("members:i")
+            .reads_bits()
+            .attributes("members:i by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");
@@ -5644,6 +5649,7 @@ inline status batch_norm_grad_run(run_context& c) {
 // The running statistics get no gradient, and what flows from them is no part of a loss.
 inline status batch_norm_training_gradient(gradient_context& c) {
     if (c.dy() == no_value) return c.refuse("a loss may not read the running statistics");
+    if (c.in(6) != no_value) return c.refuse("statistics that are given are made by what comes behind its gradient");
     const bool residual = c.in(5) != no_value;
     std::vector<attribute> attributes{integer_attribute("shards", c.shards)};
     for (const char* name : {"activation", "alpha", "beta"}) c.copy_attribute(name, attributes);
@@ -5940,7 +5946,7 @@ inline op_table norm_members_ops() {
             .functions(join_moments_infer, join_moments_run)
             .exact_outputs_from(0)
             .made_once_from(0)
-            .attributes("members:i")
+            .attributes("members:i by_device:i")
             .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
         own("BatchNormalizationGradSums")
             .inputs(4, 5)
@@ -24543,9 +24549,9 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 /// Takes graft.BatchNormalizationTraining and its gradient apart, so that their statistics are those of all `members`: sums over this member's own
-/// samples, nodes that exchange them, and the same operators on what all know. All shapes are known. Errors: op.unsupported, op.type (members give
-/// each other float32 alone).
-status spread_norms(graph& g, int members, const limits& limit);
+/// samples, nodes that exchange them (`by_device`: by device::exchanges), and the same operators on what all know. All shapes are known. Errors:
+/// op.unsupported, op.type (members give each other float32 alone).
+status spread_norms(graph& g, int members, bool by_device, const limits& limit);
 
 GRAFT_END_NAMESPACE
 
@@ -24555,7 +24561,9 @@ namespace detail {
 
 class norm_spreader {
 public:
-    norm_spreader(graph& g, int members, const limits& limit) : g_(g), members_(members), emit_(g, ops::find_training_op, limit) {}
+    norm_spreader(graph& g, int members, bool by_device, const limits& limit)
+        : g_(g), members_(integer_attribute("members", members)), by_device_(integer_attribute("by_device", by_device)),
+          emit_(g, ops::find_training_op, limit) {}
 
     status run() {
         std::vector<node> all = std::move(g_.nodes);
@@ -24592,24 +24600,26 @@ private:
         const value_id x = n.inputs[0];
         std::vector<value_id> own = emit_.apply_all("graft", "BatchMoments", {x}, copied(n, {"shards"}), 2);
         own.push_back(count_of(x));
-        give(n, emit_.apply_all("graft", "JoinMoments", own, {integer_attribute("members", members_)}, 3));
+        give(n, emit_.apply_all("graft", "JoinMoments", own, {members_, by_device_}, 3));
     }
     void join_sums(node& n) {
         std::vector<value_id> read{n.inputs[0], n.inputs[1], n.inputs[3], n.inputs[4]};
         if (n.inputs.size() > 5) read.push_back(n.inputs[5]);
         std::vector<value_id> own = emit_.apply_all("graft", "BatchNormalizationGradSums", read, copied(n, {"activation", "alpha", "beta", "shards"}), 2);
         own.push_back(count_of(n.inputs[1]));
-        give(n, emit_.apply_all("graft", "AllReduce", own, {}, 3));
+        give(n, emit_.apply_all("graft", "AllReduce", own, {by_device_}, 3));
     }
 
     graph& g_;
-    int members_;
+    attribute members_, by_device_;
     emitter emit_;
 };
 
 }  // namespace detail
 
-GRAFT_INLINE status spread_norms(graph& g, int members, const limits& limit) { return detail::norm_spreader(g, members, limit).run(); }
+GRAFT_INLINE status spread_norms(graph& g, int members, bool by_device, const limits& limit) {
+    return detail::norm_spreader(g, members, by_device, limit).run();
+}
 
 GRAFT_END_NAMESPACE
 #endif
@@ -24741,8 +24751,9 @@ struct step_state {
 
 class step_builder {
 public:
-    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {
+    // `by_device`: the members of the run exchange by their devices.
+    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o, bool by_device)
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), by_device_(by_device), emit_(g_, ops::find_training_op, o.limits) {
         set_apart(g_, o.operators);
     }
 
@@ -24778,7 +24789,7 @@ public:
             finish_updates(running_);
         }
         GRAFT_TRY(std::move(emit_.failure));
-        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), o_.limits));
+        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), by_device_, o_.limits));
         return std::move(g_);
     }
 
@@ -24831,7 +24842,8 @@ private:
             bucket.push_back(found[i]);
             bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
             if (bytes < bucket_bytes && i + 1 < found.size()) continue;
-            const std::vector<value_id> made = emit_.apply_all("graft", "AllReduce", bucket, {}, static_cast<int>(bucket.size()));
+            const std::vector<value_id> made =
+                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_device_)}, static_cast<int>(bucket.size()));
             GRAFT_TRY(std::move(emit_.failure));
             for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
             bucket.clear();
@@ -25035,6 +25047,7 @@ private:
     const std::vector<parameter>& learning_;
     const step_state& state_;
     const step_options& o_;
+    bool by_device_;
     emitter emit_;
     int shards_ = 1;
     std::size_t forward_ = 0;     // nodes of the forward part
@@ -25060,6 +25073,7 @@ public:
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
+    bool by_device = false;  // among members: whether their devices exchange, and not their hosts
     detail::step_state layout;
     std::vector<training_state> states;
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
@@ -25118,6 +25132,7 @@ public:
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, by_device}; }
     bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
@@ -25263,6 +25278,7 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     finite.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
     if (options.on) GRAFT_TRY_ASSIGN(resident, options.on->make_state());
+    if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, by_device));
     return {};
 }
 
@@ -25286,7 +25302,7 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
-    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(trained, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
+    GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
@@ -25566,10 +25582,10 @@ GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, boo
             const tensor_view targets{dtype::float32, {x[0], classes}, nullptr};
             std::vector<tensor_view> shapes = views({in.inputs->type(), x, nullptr}, targets, in.teacher ? targets : view(nothing));
             for (tensor_view& v : shapes) v.data = nullptr;
-            detail::step_builder builder(trained, logits_value, learning, layout, options);
+            detail::step_builder summing = builder();
             graph unused;
-            GRAFT_TRY_ASSIGN(unused, builder.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
-            of = builder.summed();
+            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
+            of = summing.summed();
         }
         plain = names[0] != names[1];
     }
@@ -25641,7 +25657,7 @@ GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::i
     std::vector<tensor_view> shapes = all;
     for (tensor_view& v : shapes) v.data = nullptr;
     graph forward;
-    GRAFT_TRY_ASSIGN(forward, detail::step_builder(trained, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
+    GRAFT_TRY_ASSIGN(forward, builder().build(shapes, detail::step_part::forward, false, pool));
     for (const auto& p : plans) p->runner->trim();
     std::string name;
     GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));

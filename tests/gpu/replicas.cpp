@@ -53,6 +53,72 @@ TEST_CASE("replicas on 2 and 4 devices of the CUDA simulator learn what one CPU 
         CAPTURE(replicas);
         SUBCASE("convolutions; a batch of which some have nothing") { expect_alike(small_steps::architecture("lenet"), o, replicas, {8, 5, 1, 8}); }
         SUBCASE("batch normalisation over all of them") { expect_alike(small_steps::architecture("resnet20", 16), o, replicas, {8, 5, 8}); }
+        CHECK(simulated::count("call:ncclAllReduce") > 0);
     }
     SUBCASE("depthwise convolutions, clip") { expect_alike(small_steps::architecture("mobilenet_v2", 64), o, 2, {8}, 5e-3); }
+}
+
+TEST_CASE("replicas that share a device of the CUDA simulator exchange by the host") {
+    simulated::prepare();
+    const graft::graph g = small_steps::architecture("resnet20", 16);
+    const graft::step_options o = with(graft::optimizer_kind::sgd, nullptr);
+    simulated::reset();
+    {
+        trained host(g, o), device(g, spread(o, 4, devices(2)));
+        for (std::int64_t i = 0; i < 2; ++i) {
+            REQUIRE(host.run(i, 8));
+            const bool ran = device.run(i, 8);
+            REQUIRE_MESSAGE(ran, device.error());
+        }
+        CHECK(distance(numbers_of(device), numbers_of(host)) <= 1e-3);
+    }
+    CHECK(simulated::count("call:ncclAllReduce") == 0);
+    const std::string report = simulated::report();
+    CHECK_MESSAGE(simulated::count("problems") == 0, report);
+}
+
+TEST_CASE("replicas in halves learn nearly the same") {
+    simulated::prepare();
+    const graft::graph g = small_steps::architecture("resnet20", 16);
+    trained host(g, with(graft::optimizer_kind::sgd, nullptr));
+    for (std::int64_t i = 0; i < 2; ++i) REQUIRE(host.run(i, 8));
+    for (const char* precision : {"bfloat16", "float16"}) {
+        CAPTURE(precision);
+        graft::step_options o = with(graft::optimizer_kind::sgd, nullptr);
+        o.loss_scaling = std::string(precision) == "float16";
+        trained device(g, spread(o, 2, devices(2, precision)));
+        for (std::int64_t i = 0; i < 2; ++i) {
+            const bool ran = device.run(i, 8);
+            REQUIRE_MESSAGE(ran, device.error());
+        }
+        CHECK(device.step.loss() == doctest::Approx(host.step.loss()).epsilon(0.03));
+        CHECK(distance(numbers_of(device), numbers_of(host)) <= 0.05);
+    }
+}
+
+TEST_CASE("what NCCL refuses, and who does not come, ends a step with a named error, and the next begins anew") {
+    simulated::prepare();
+    const graft::graph g = small_steps::architecture("lenet");
+    const auto ends = [&](const char* rule, const char* stalled, graft::errc code) {
+        graft::replica_options how;
+        how.replicas = 2;
+        how.timeout_seconds = stalled ? 1 : 60;
+        how.devices = devices(2);
+        graft::step_options o = with(graft::optimizer_kind::sgd, nullptr);
+        o.replicas = graft::make_replicas(how);
+        trained t(g, o);
+        simulated::set("NCCL_STALL", stalled);
+        simulated::fail(rule);
+        CHECK(!t.run(0, 8));
+        CHECK_MESSAGE(t.last.error().code() == code, t.error());
+        simulated::fail(nullptr);
+        simulated::set("NCCL_STALL", nullptr);
+        const bool ran = t.run(0, 8);
+        CHECK_MESSAGE(ran, t.error());
+    };
+    SUBCASE("the run's id") { ends("ncclGetUniqueId:1:2", nullptr, graft::errc::dist_peer_lost); }
+    SUBCASE("joining") { ends("ncclCommInitRankConfig:2:3", nullptr, graft::errc::device_unavailable); }
+    SUBCASE("an exchange") { ends("ncclAllReduce:2:1", nullptr, graft::errc::device_lost); }
+    SUBCASE("another member that is gone") { ends("ncclCommGetAsyncError:9:6", nullptr, graft::errc::dist_peer_lost); }
+    SUBCASE("a member that does not come") { ends(nullptr, "1", graft::errc::dist_timeout); }
 }

@@ -31,6 +31,7 @@ inline std::shared_ptr<graft::gpu::cuda_device> open(const graft::device_options
     functions.nvrtc = &graft::gpu::load_nvrtc().functions;
     if (graft::gpu::load_cudnn()) functions.cudnn = &graft::gpu::load_cudnn().functions;
     if (graft::gpu::load_cublaslt()) functions.cublaslt = &graft::gpu::load_cublaslt().functions;
+    if (graft::gpu::load_nccl()) functions.nccl = &graft::gpu::load_nccl().functions;
     auto opened = graft::gpu::cuda_device::open(functions, ordinal, options);
     const std::string error = opened.ok() ? "" : opened.error().what();
     REQUIRE_MESSAGE(opened.ok(), error);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -50,6 +51,13 @@ public:
     inline virtual status barrier() = 0;
     /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
     inline virtual void leave(const error& why) noexcept = 0;
+    /// For who waits for the others in another way: whether all are still there. Does not wait itself.
+    inline virtual status look() = 0;
+    /// How long a call waits for the others at most.
+    inline virtual double timeout_seconds() const noexcept = 0;
+
+    /// What the device of this member exchanges by, where it does so itself: made and read by the device alone.
+    std::shared_ptr<void> of_device;
 
     /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
     void set_idle(bool idle) noexcept { idle_ = idle; }

@@ -15,6 +15,8 @@ public:
     int size() const noexcept override { return size_; }
     const char* name() const noexcept override { return "mpi"; }
     void leave(const error& why) noexcept override { mpi_link::leave(why); }
+    status look() override { return look_for_lost(); }
+    double timeout_seconds() const noexcept override { return timeout(); }
 
     status all_gather(const void* own, std::size_t bytes, void* all) override {
         return run(mpi_call::gather, bytes, [&]() -> status {

@@ -65,6 +65,14 @@ protected:
     static constexpr int first_tag = 1, leave_tag = 2, data_tag = 3, slot_tag = 8;  // and those behind it: see mpi_communicator
     static constexpr std::size_t longest = std::size_t(1) << 30;                    // of one message: MPI counts in int
 
+    double timeout() const noexcept { return timeout_; }
+    // Whether somebody has left, outside of a call.
+    status look_for_lost() {
+        find_lost();
+        for (int q = 0; q < size_ && any_left_; ++q)
+            if (!left_[std::size_t(q)].empty()) return fail(errc::dist_peer_lost, where(), mpi_members({q}) + " has left: " + left_[std::size_t(q)]);
+        return {};
+    }
     char* came(int q) { return came_.data() + std::size_t(q) * first_bytes + sizeof(mpi_call); }
     std::string where() const { return "mpi, member " + std::to_string(rank_) + " of " + std::to_string(size_); }
     std::string call_text() const { return "call " + std::to_string(call_.sequence) + " (" + call_.text() + ")"; }

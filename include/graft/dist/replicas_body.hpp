@@ -85,14 +85,28 @@ public:
     status make(const graph& network, value_id logits, const std::vector<parameter>& parameters, step_options options) {
         groups_ = make_thread_group(how_.replicas, how_.timeout_seconds);
         options.replicas = nullptr;
-        for (int r = 0; r < how_.replicas; ++r) {
-            options.group = groups_[static_cast<std::size_t>(r)];
-            if (!how_.devices.empty()) options.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
-            training_step made;
-            GRAFT_TRY_ASSIGN(made, training_step::make(network, logits, parameters, options));
-            steps_.push_back(std::move(made));
-        }
-        return {};
+        steps_.resize(groups_.size());
+        runs_.clear();
+        runs_.resize(groups_.size());
+        // At once: their devices find each other.
+        const auto one = [&](int r) -> status {
+            step_options own = options;
+            own.group = groups_[static_cast<std::size_t>(r)];
+            if (!how_.devices.empty()) own.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
+            GRAFT_TRY_ASSIGN(steps_[static_cast<std::size_t>(r)], training_step::make(network, logits, parameters, own));
+            return {};
+        };
+        struct call {
+            replicated_step* self;
+            const decltype(one)& make;
+        } all{this, one};
+        GRAFT_TRY(threads_.run(
+            [](void* context, int r) {
+                call& c = *static_cast<call*>(context);
+                c.self->ended(r, or_out_of_memory<status>("a step", [&] { return c.make(r); }));
+            },
+            &all));
+        return first_error();
     }
 
     // Memory of all replicas. The first has the smallest part or the largest one; both are asked.
@@ -141,9 +155,11 @@ private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
 
     void run_one(int r) {
-        status& done = runs_[static_cast<std::size_t>(r)];
-        done = or_out_of_memory<status>("a step", [&] { return run_part(r); });
+        ended(r, or_out_of_memory<status>("a step", [&] { return run_part(r); }));
+    }
+    void ended(int r, status done) {
         if (!done.ok()) groups_[static_cast<std::size_t>(r)]->leave(done.error());
+        runs_[static_cast<std::size_t>(r)] = std::move(done);
     }
     status run_part(int r) {
         const std::int64_t n = now_->inputs->shape()[0], first = share(r).begin(n, shards_), last = share(r).end(n, shards_);
@@ -163,15 +179,19 @@ private:
         executor alone;
         return step.run(part, alone);
     }
-    // The first error that is not another's; then the logits of all.
-    status conclude() {
+    // The first error that is not another's. Behind one all begin anew.
+    status first_error() {
         status* told = nullptr;
         for (status& s : runs_)
             if (!s.ok() && (!told || told->error().code() == errc::dist_peer_lost)) told = &s;
-        if (told) {
-            static_cast<thread_member&>(*groups_[0]).meeting().mend();
-            return std::move(*told);
-        }
+        if (!told) return {};
+        static_cast<thread_member&>(*groups_[0]).meeting().mend();
+        for (const std::shared_ptr<communicator>& member : groups_) member->of_device.reset();
+        return std::move(*told);
+    }
+    // The logits of all.
+    status conclude() {
+        GRAFT_TRY(first_error());
         const std::int64_t n = now_->inputs->shape()[0], classes = now_->targets->shape().elements() / n;
         logits_ = tensor();
         GRAFT_TRY_ASSIGN(logits_, tensor::make(dtype::float32, {n, classes}));

@@ -100,6 +100,8 @@ public:
         }
         changed_.notify_all();
     }
+    status look() { return broken_.load() ? failure() : status(); }
+    double seconds() const noexcept { return seconds_; }
     // For another run of the same threads, none of which is in a call.
     void mend() noexcept {
         broken_.store(false);
@@ -174,6 +176,8 @@ public:
         return all_->meet(rank_);  // until then others look at what it asked for
     }
     inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
+    inline status look() override { return all_->look(); }
+    inline double timeout_seconds() const noexcept override { return all_->seconds(); }
 
     thread_meeting& meeting() noexcept { return *all_; }
 

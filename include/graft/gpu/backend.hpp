@@ -48,6 +48,7 @@ inline result<std::shared_ptr<device>> open_by_name(const std::string& name, con
     functions.nvrtc = &load_nvrtc().functions;
     if (load_cudnn()) functions.cudnn = &load_cudnn().functions;
     if (load_cublaslt()) functions.cublaslt = &load_cublaslt().functions;
+    if (load_nccl()) functions.nccl = &load_nccl().functions;
     std::shared_ptr<device> opened;
     GRAFT_TRY_ASSIGN(opened, cuda_device::open(functions, ordinal, options, warn));
     return opened;

@@ -129,6 +129,7 @@ private:
         std::vector<std::size_t> up, down;        // its copies, by step
         std::size_t first_fault = 0, faults = 0;  // words of what its kernels check
         bool ran = false;
+        bool exchanges = false;  // its kernels wait for other members of the run
         void* graph = nullptr;
     };
 
@@ -144,6 +145,7 @@ private:
     status start_segment(int number, const run_environment& around);
     status finish_segments(int number);
     status settle();
+    status wait_for_stream(bool exchanges);
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
     status bring(const void* from, executor& pool);

@@ -168,7 +168,9 @@ GRAFT_INLINE status cuda_context::prepare_segments() {
         s.last = planned.last;
         for (std::size_t i = static_cast<std::size_t>(s.first); i < static_cast<std::size_t>(s.last); ++i) {
             most = std::max(most, std::max(steps[i].in.size(), steps[i].out.size()));
-            if (!detail::kernel_of(steps[i]).copies) continue;
+            const cuda_kernel& kernel = detail::kernel_of(steps[i]);
+            s.exchanges |= kernel.library && kernel.library->exchanges;
+            if (!kernel.copies) continue;
             staged_[i] = pinned;
             (detail::brings(steps[i]) ? s.up : s.down).push_back(i);
             pinned += (detail::copied_bytes(steps[i]) + 255) / 256 * 256;
@@ -251,6 +253,8 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
         if (s.number == number) found = &s;
     if (!found) return fail(errc::internal, on_->name(), "a segment of another place was started here");
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
+    if (found->exchanges) GRAFT_TRY(on_->join(*around.group));
+    around_ = &around;
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
     for (std::size_t i : found->up) {
@@ -264,10 +268,9 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
     if (status launched = launch_segment(*found); !launched.ok()) {
         // What was put on the stream reads memory that the next run writes. And where a kernel has cost the device, a library that is called
         // after it says only that it failed.
-        const int ended = d.cuStreamSynchronize(stream_.get());
-        return is_lost(ended) ? driver_status(d, ended, on_->name(), "running the network") : std::move(launched);
+        status ended = wait_for_stream(found->exchanges);
+        return ended.ok() || ended.error().code() != errc::device_lost ? std::move(launched) : std::move(ended);
     }
-    around_ = &around;
     started_.push_back(found);
     if (!ahead || !ahead_->next) return {};
     brought_ = bring(ahead_->next, around.pool);
@@ -282,11 +285,18 @@ GRAFT_INLINE status cuda_context::finish_segments(int number) {
     started_.clear();
     return ended;
 }
+// Where members of the run are waited for on the stream, not without limit.
+GRAFT_INLINE status cuda_context::wait_for_stream(bool exchanges) {
+    if (exchanges) return static_cast<nccl_member*>(around_->group->of_device.get())->finish(on_->driver(), stream_.get());
+    return driver_status(on_->driver(), on_->driver().cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
+}
 GRAFT_INLINE status cuda_context::settle() {
     const api::driver_functions& d = on_->driver();
     current_context now(d, on_->context());
     GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
-    GRAFT_GPU_TRY(d, cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
+    bool exchanges = false;
+    for (const segment* s : started_) exchanges |= s->exchanges;
+    GRAFT_TRY(wait_for_stream(exchanges));
     if (state_)
         for (const state_pair& pair : plan_->lowered.states) {
             if (pair.output < 0) continue;  // it is only read
@@ -309,7 +319,7 @@ GRAFT_INLINE status cuda_context::launch_segment(segment& s) {
     {
         std::lock_guard<std::mutex> guard(on_->enqueueing());
         // The first run lets libraries load what they need, which they may not do while a graph is made.
-        if (s.ran && !s.graph && loaded_->graphs) refused = capture(s);
+        if (s.ran && !s.graph && !s.exchanges && loaded_->graphs) refused = capture(s);
         // Segments that were started and not looked at yet say to this one whether they have met a fault.
         if (faults_.bytes() && unclean_ && started_.empty())
             GRAFT_GPU_TRY(d, cuMemsetD8Async(faults_.address(), 0, static_cast<std::size_t>(faults_.bytes()), stream_.get()), on_->name(),
@@ -454,7 +464,7 @@ GRAFT_INLINE status cuda_context::enqueue_step(std::size_t i) {
     for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = address(s.in[k]);
     for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = address(s.out[k]);
     const device_address workspace = arena_.address() + static_cast<device_address>(s.workspace_offset);
-    if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace});
+    if (kernel.library) return kernel.library->enqueue({*libraries_, stream_.get(), in_.data(), out_.data(), workspace, around_->group});
     for (const cuda_program::entry& e : loaded_->steps[i]) {
         device_address values[most_arguments] = {};
         void* parameters[most_arguments];

@@ -18,13 +18,14 @@
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// The functions that a device is driven by; those of cuDNN and cuBLASLt may be null, and what needs them is refused then. They
+/// The functions that a device is driven by; those of cuDNN, cuBLASLt and NCCL may be null, and what needs them is refused then. They
 /// outlive every device.
 struct device_functions {
     const api::driver_functions* driver = nullptr;
     const api::nvrtc_functions* nvrtc = nullptr;
     const api::cudnn_functions* cudnn = nullptr;
     const api::cublaslt_functions* cublaslt = nullptr;
+    const api::nccl_functions* nccl = nullptr;
 };
 
 /// What a device runs for a node: a program of its own kernels, a call of a library, or a copy (Transfer).
@@ -72,6 +73,9 @@ public:
     inline result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) override { return load_plan(p, place, pool); }
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
+    inline status exchanges(communicator& group, bool& itself) override { return agree_on_nccl(group, itself); }
+    /// Joins the others in NCCL, where that was agreed on and not done yet; all members call it at once. Errors: dist.*, device.unavailable.
+    status join(communicator& group);
 
 private:
     cuda_device() = default;
@@ -81,6 +85,7 @@ private:
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, place_id place, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
+    status agree_on_nccl(communicator& group, bool& agreed);
     static bool own_makes(void* self, const node& n, const graph& g);
     static std::string recall_choice(void* self, const std::string& problem);
     static void remember_choice(void* self, const std::string& problem, const std::string& choice);

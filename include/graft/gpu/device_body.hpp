@@ -102,6 +102,27 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     return static_cast<const libraries*>(&handles_);
 }
 
+GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed) {
+    nccl_offer own;
+    int version = 0;
+    if (functions_.nccl && !functions_.nccl->ncclGetVersion(&version)) own.version = version;
+    api::driver::uuid id;
+    if (own.version && driver().cuDeviceGetUuid_v2(&id, device_)) own.version = 0;
+    std::memcpy(own.device, &id, sizeof own.device);
+    std::vector<nccl_offer> all(static_cast<std::size_t>(group.size()));
+    GRAFT_TRY(group.all_gather(&own, sizeof own, all.data()));
+    agreed = nccl_offer::agree(all.data(), group.size());
+    return {};
+}
+GRAFT_INLINE status cuda_device::join(communicator& group) {
+    if (group.of_device) return {};
+    std::shared_ptr<nccl_member> made;
+    GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, group, name_));
+    made->on = shared_from_this();
+    group.of_device = std::move(made);
+    return {};
+}
+
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {
     const decomposition_row* row = find_decomposition(node);
     if (!row) return refuse_kernel(node);
@@ -121,6 +142,7 @@ GRAFT_INLINE const char* cuda_device::refuse_kernel(const op_context& node) cons
         if (takes_depthwise(convolution.query())) return nullptr;
         return functions_.cudnn ? row->refuse(convolution.query()) : "cuDNN was not found";
     }
+    if (const library_row* row = find_collective_row(op, domain)) return row->refuse(a.query());
     if (const library_row* product = find_matmul_row(op, domain)) why = functions_.cublaslt ? product->refuse(a.query()) : "cuBLASLt was not found";
     if (!why) return nullptr;
     if (const generated_row generated = find_generated(op, domain); generated.generate) {
@@ -136,6 +158,7 @@ GRAFT_INLINE result<std::unique_ptr<library_kernel>> cuda_device::library_kernel
     const library_row* row = find_conv_row(op, domain);
     if (!row) row = find_matmul_row(op, domain);
     if (!row) row = find_attention_row(op, domain);
+    if (!row) row = find_collective_row(op, domain);
     if (takes_depthwise(q)) row = nullptr;
     if (row) why = row->refuse(q);
     if (!row || why) return std::unique_ptr<library_kernel>();

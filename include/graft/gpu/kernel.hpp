@@ -110,6 +110,7 @@ struct library_call {
     const device_address* in;
     const device_address* out;
     device_address workspace;
+    communicator* group = nullptr;  ///< the members of the run, where there are several
 };
 
 /// Work of a node that a vendor's library does. Immutable once made; one thread at a time enqueues on a device.
@@ -119,7 +120,8 @@ public:
     inline virtual status enqueue(const library_call& call) const = 0;
 
     std::int64_t workspace_bytes = 0;
-    std::string note;  ///< for the placement table
+    bool exchanges = false;  ///< it waits for other members of the run
+    std::string note;        ///< for the placement table
 };
 
 /// A row of a family that calls a library. `refuse` returns null when it takes the node, else why not.

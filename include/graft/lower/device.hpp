@@ -1,6 +1,7 @@
 // What a device offers, the CPU among them: which nodes it takes, how it rewrites and prepares them, memory, and runs of planned steps.
 #pragma once
 
+#include "../core/communicator.hpp"
 #include "../core/executor.hpp"
 #include "../graph/op.hpp"
 
@@ -123,6 +124,12 @@ public:
     inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) = 0;
     /// Memory and a queue for runs of a plan. `state` may be null where the plan has none there. Errors: memory.*, device.*.
     inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) = 0;
+    /// Whether it exchanges with the other members of a run itself (AllReduce and AllGather with by_device = 1); if not, the host does for it. All
+    /// members call it at once, each with its device, and all hear the same. Errors: dist.*.
+    inline virtual status exchanges(communicator&, bool& itself) {
+        itself = false;
+        return {};
+    }
     /// Null where the host's memory is its own.
     inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
 };

@@ -11,6 +11,8 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
+// Of both, by_device: the devices of the run exchange themselves, and not the hosts.
+
 // graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
 // member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
 inline status all_reduce_infer(infer_context& c) {
@@ -122,6 +124,8 @@ inline op_table collective_ops() {
             .functions(all_reduce_infer, all_reduce_run)
             .exact_outputs_from(0)
             .made_once_from(0)
+            .reads_bits()
+            .attributes("by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
         own("AllGather")
             .inputs_from(1)
@@ -129,7 +133,8 @@ inline op_table collective_ops() {
             .functions(all_gather_infer, all_gather_run)
             .exact_outputs_from(0)
             .made_once_from(0)
-            .attributes("members:i")
+            .reads_bits()
+            .attributes("members:i by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
     };
     static_assert(all_have_problems(rows), "every operator needs test problems");

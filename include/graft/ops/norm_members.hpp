@@ -109,7 +109,7 @@ inline op_table norm_members_ops() {
             .functions(join_moments_infer, join_moments_run)
             .exact_outputs_from(0)
             .made_once_from(0)
-            .attributes("members:i")
+            .attributes("members:i by_device:i")
             .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
         own("BatchNormalizationGradSums")
             .inputs(4, 5)

@@ -10,9 +10,9 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// Takes graft.BatchNormalizationTraining and its gradient apart, so that their statistics are those of all `members`: sums over this member's own
-/// samples, nodes that exchange them, and the same operators on what all know. All shapes are known. Errors: op.unsupported, op.type (members give
-/// each other float32 alone).
-status spread_norms(graph& g, int members, const limits& limit);
+/// samples, nodes that exchange them (`by_device`: by device::exchanges), and the same operators on what all know. All shapes are known. Errors:
+/// op.unsupported, op.type (members give each other float32 alone).
+status spread_norms(graph& g, int members, bool by_device, const limits& limit);
 
 GRAFT_END_NAMESPACE
 
@@ -22,7 +22,9 @@ namespace detail {
 
 class norm_spreader {
 public:
-    norm_spreader(graph& g, int members, const limits& limit) : g_(g), members_(members), emit_(g, ops::find_training_op, limit) {}
+    norm_spreader(graph& g, int members, bool by_device, const limits& limit)
+        : g_(g), members_(integer_attribute("members", members)), by_device_(integer_attribute("by_device", by_device)),
+          emit_(g, ops::find_training_op, limit) {}
 
     status run() {
         std::vector<node> all = std::move(g_.nodes);
@@ -59,24 +61,26 @@ private:
         const value_id x = n.inputs[0];
         std::vector<value_id> own = emit_.apply_all("graft", "BatchMoments", {x}, copied(n, {"shards"}), 2);
         own.push_back(count_of(x));
-        give(n, emit_.apply_all("graft", "JoinMoments", own, {integer_attribute("members", members_)}, 3));
+        give(n, emit_.apply_all("graft", "JoinMoments", own, {members_, by_device_}, 3));
     }
     void join_sums(node& n) {
         std::vector<value_id> read{n.inputs[0], n.inputs[1], n.inputs[3], n.inputs[4]};
         if (n.inputs.size() > 5) read.push_back(n.inputs[5]);
         std::vector<value_id> own = emit_.apply_all("graft", "BatchNormalizationGradSums", read, copied(n, {"activation", "alpha", "beta", "shards"}), 2);
         own.push_back(count_of(n.inputs[1]));
-        give(n, emit_.apply_all("graft", "AllReduce", own, {}, 3));
+        give(n, emit_.apply_all("graft", "AllReduce", own, {by_device_}, 3));
     }
 
     graph& g_;
-    int members_;
+    attribute members_, by_device_;
     emitter emit_;
 };
 
 }  // namespace detail
 
-GRAFT_INLINE status spread_norms(graph& g, int members, const limits& limit) { return detail::norm_spreader(g, members, limit).run(); }
+GRAFT_INLINE status spread_norms(graph& g, int members, bool by_device, const limits& limit) {
+    return detail::norm_spreader(g, members, by_device, limit).run();
+}
 
 GRAFT_END_NAMESPACE
 #endif

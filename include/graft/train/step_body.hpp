@@ -18,6 +18,7 @@ public:
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
+    bool by_device = false;  // among members: whether their devices exchange, and not their hosts
     detail::step_state layout;
     std::vector<training_state> states;
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
@@ -76,6 +77,7 @@ public:
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, by_device}; }
     bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
@@ -221,6 +223,7 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     finite.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
     if (options.on) GRAFT_TRY_ASSIGN(resident, options.on->make_state());
+    if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, by_device));
     return {};
 }
 
@@ -244,7 +247,7 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
-    GRAFT_TRY_ASSIGN(made->what.graph, detail::step_builder(trained, logits_value, learning, layout, options).build(made->inputs, part, plain, pool));
+    GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});

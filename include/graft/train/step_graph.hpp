@@ -40,8 +40,9 @@ struct step_state {
 
 class step_builder {
 public:
-    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), emit_(g_, ops::find_training_op, o.limits) {
+    // `by_device`: the members of the run exchange by their devices.
+    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o, bool by_device)
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), by_device_(by_device), emit_(g_, ops::find_training_op, o.limits) {
         set_apart(g_, o.operators);
     }
 
@@ -77,7 +78,7 @@ public:
             finish_updates(running_);
         }
         GRAFT_TRY(std::move(emit_.failure));
-        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), o_.limits));
+        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), by_device_, o_.limits));
         return std::move(g_);
     }
 
@@ -130,7 +131,8 @@ private:
             bucket.push_back(found[i]);
             bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
             if (bytes < bucket_bytes && i + 1 < found.size()) continue;
-            const std::vector<value_id> made = emit_.apply_all("graft", "AllReduce", bucket, {}, static_cast<int>(bucket.size()));
+            const std::vector<value_id> made =
+                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_device_)}, static_cast<int>(bucket.size()));
             GRAFT_TRY(std::move(emit_.failure));
             for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
             bucket.clear();
@@ -334,6 +336,7 @@ private:
     const std::vector<parameter>& learning_;
     const step_state& state_;
     const step_options& o_;
+    bool by_device_;
     emitter emit_;
     int shards_ = 1;
     std::size_t forward_ = 0;     // nodes of the forward part

@@ -73,10 +73,10 @@ GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, boo
             const tensor_view targets{dtype::float32, {x[0], classes}, nullptr};
             std::vector<tensor_view> shapes = views({in.inputs->type(), x, nullptr}, targets, in.teacher ? targets : view(nothing));
             for (tensor_view& v : shapes) v.data = nullptr;
-            detail::step_builder builder(trained, logits_value, learning, layout, options);
+            detail::step_builder summing = builder();
             graph unused;
-            GRAFT_TRY_ASSIGN(unused, builder.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
-            of = builder.summed();
+            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
+            of = summing.summed();
         }
         plain = names[0] != names[1];
     }
@@ -148,7 +148,7 @@ GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::i
     std::vector<tensor_view> shapes = all;
     for (tensor_view& v : shapes) v.data = nullptr;
     graph forward;
-    GRAFT_TRY_ASSIGN(forward, detail::step_builder(trained, logits_value, learning, layout, options).build(shapes, detail::step_part::forward, false, pool));
+    GRAFT_TRY_ASSIGN(forward, builder().build(shapes, detail::step_part::forward, false, pool));
     for (const auto& p : plans) p->runner->trim();
     std::string name;
     GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../ops/attention.hpp"
+#include "../ops/collective.hpp"
 #include "../ops/conv.hpp"
 #include "../ops/matmul.hpp"
 
@@ -14,6 +15,8 @@ const library_row* find_conv_row(const char* op, const char* domain);
 const library_row* find_matmul_row(const char* op, const char* domain);
 /// The row of cuDNN's attention; null where there is none.
 const library_row* find_attention_row(const char* op, const char* domain);
+/// The row of NCCL's exchanges; null where there is none.
+const library_row* find_collective_row(const char* op, const char* domain);
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE
@@ -33,6 +36,7 @@ inline const library_row* find_row(const library_table& rows, const char* op, co
 GRAFT_INLINE const library_row* find_conv_row(const char* op, const char* domain) { return detail::find_row(conv_rows(), op, domain); }
 GRAFT_INLINE const library_row* find_matmul_row(const char* op, const char* domain) { return detail::find_row(matmul_rows(), op, domain); }
 GRAFT_INLINE const library_row* find_attention_row(const char* op, const char* domain) { return detail::find_row(attention_rows(), op, domain); }
+GRAFT_INLINE const library_row* find_collective_row(const char* op, const char* domain) { return detail::find_row(collective_rows(), op, domain); }
 
 }  // namespace gpu
 GRAFT_END_NAMESPACE

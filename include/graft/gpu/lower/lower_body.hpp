@@ -153,7 +153,7 @@ private:
             const bool bits = row(n).is(op_flag::reads_bits);
             if (here(n) && !bits) continue;
             ids = n.inputs;
-            if (bits) ids.push_back(n.outputs[0]);
+            if (bits) ids.insert(ids.end(), n.outputs.begin(), n.outputs.end());
             append_captures(n, ids);
             for (value_id id : ids)
                 if (id != no_value) stays_[id] = 1;

@@ -23,8 +23,8 @@ inline bool has_joined(const op_context& c) { return c.has(6); }
 
 inline const char* decompose_join_moments(decomposition& d) {
     emitter& e = d.build;
-    const attribute members = integer_attribute("members", d.c.integer("members", 1));
-    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, {members}, 3);  // means, squares, counts
+    const std::vector<attribute> run{integer_attribute("members", d.c.integer("members", 1)), integer_attribute("by_device", d.c.integer("by_device", 0))};
+    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, run, 3);  // means, squares, counts
     const value_id count = d.sum(all[2], {0}, false), mean = e.div(d.sum(e.mul(all[0], all[2]), {0}, false), count), off = e.sub(all[0], mean);
     d.out[0] = mean;
     d.out[1] = e.div(d.sum(e.add(all[1], e.mul(e.mul(off, off), all[2])), {0}, false), count);

@@ -1,0 +1,204 @@
+// NCCL among the members of a run: a communicator of its own for each GPU, whose members found each other by the run's.
+#pragma once
+
+#include "../../core/communicator.hpp"
+#include "../api/driver.hpp"
+#include "../api/nccl.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+/// What a member tells the others before they choose how to exchange.
+struct nccl_offer {
+    std::int32_t version = 0;     ///< of NCCL; 0: there is none
+    unsigned char device[16]{};  ///< the device's uuid
+
+    /// Whether members of these offers can exchange by NCCL: one version, and a device for each.
+    static bool agree(const nccl_offer* all, int members) noexcept;
+};
+
+/// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
+/// not come, it gives up for good. For one thread at a time, in the device's context.
+class nccl_member {
+public:
+    /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
+    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, communicator& group, const std::string& device);
+    ~nccl_member();
+    nccl_member(const nccl_member&) = delete;
+    nccl_member& operator=(const nccl_member&) = delete;
+
+    /// The sums over all members of `counts[i]` floats at in[i], into out[i], which may be in[i].
+    status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
+    /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
+    status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
+    /// Waits for what was put on the stream. Errors: dist.*, device.*.
+    status finish(const api::driver_functions& driver, void* stream);
+
+    std::shared_ptr<const void> on;  ///< the device, which lives as long
+
+private:
+    nccl_member(const api::nccl_functions& functions, communicator& group, const std::string& device) : f_(functions), group_(group), device_(device) {}
+    template <class Poll>
+    status wait(const char* what, const Poll& poll);
+    template <class Put>
+    status put(const char* what, int arrays, const Put& put_one);
+    status settled(const char* what, int code);
+    status failure(const char* what, int code) const;
+    void abort() noexcept;
+
+    const api::nccl_functions& f_;
+    communicator& group_;
+    std::string device_;
+    void* comm_ = nullptr;
+    bool over_ = false;
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "../runtime/driver_status.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+GRAFT_INLINE bool nccl_offer::agree(const nccl_offer* all, int members) noexcept {
+    for (int i = 0; i < members; ++i) {
+        if (!all[i].version || all[i].version != all[0].version) return false;
+        for (int k = 0; k < i; ++k)
+            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device)) return false;
+    }
+    return members > 1;
+}
+
+GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) const {
+    namespace result = api::nccl::result;
+    const char* text = f_.ncclGetErrorString(code);
+    const errc meant = code == result::invalid_argument || code == result::invalid_usage ? errc::dist_mismatch
+                       : code == result::unhandled_cuda_error                            ? errc::device_lost
+                       : code == result::system_error || code == result::remote_error    ? errc::dist_peer_lost
+                                                                                         : errc::device_unavailable;
+    return fail(meant, device_, std::string("NCCL, ") + what + ": " + (text ? text : "error") + " (" + std::to_string(code) + ")");
+}
+
+// Until poll() says that it is done (a status that is no error, and `done`). Short waits are spent awake: a step has hundreds.
+template <class Poll>
+status nccl_member::wait(const char* what, const Poll& poll) {
+    using clock = std::chrono::steady_clock;
+    double waited = 0;
+    clock::time_point last = clock::now();
+    for (std::int64_t turn = 0;; ++turn) {
+        bool done = false;
+        GRAFT_TRY(poll(done));
+        if (done) return {};
+        if (turn % 64 == 0) {
+            GRAFT_TRY(group_.look());
+            const clock::time_point now = clock::now();
+            // A process that was stopped and goes on does not take that for waiting.
+            waited += std::min(1.0, std::chrono::duration<double>(now - last).count());
+            last = now;
+            if (waited > group_.timeout_seconds())
+                return fail(errc::dist_timeout, device_,
+                            std::string("NCCL, ") + what + ": the other members did not come within " +
+                                std::to_string(static_cast<long long>(group_.timeout_seconds())) + " seconds");
+        }
+        if (waited < 1e-3)
+            std::this_thread::yield();
+        else
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+}
+
+// Calls of a communicator that does not block go on behind their return.
+GRAFT_INLINE status nccl_member::settled(const char* what, int code) {
+    namespace result = api::nccl::result;
+    const auto look = [&](bool& ready) -> status {
+        int now = 0;
+        if (const int asked = f_.ncclCommGetAsyncError(comm_, &now)) return failure(what, asked);
+        ready = now == result::success;
+        return ready || now == result::in_progress ? status() : failure(what, now);
+    };
+    status done = code == result::success || code == result::in_progress ? wait(what, look) : failure(what, code);
+    if (!done.ok()) abort();
+    return done;
+}
+
+GRAFT_INLINE void nccl_member::abort() noexcept {
+    over_ = true;
+    if (comm_) f_.ncclCommAbort(comm_);
+    comm_ = nullptr;
+}
+GRAFT_INLINE nccl_member::~nccl_member() {
+    if (comm_) f_.ncclCommDestroy(comm_);
+}
+
+GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, communicator& group, const std::string& device) {
+    std::shared_ptr<nccl_member> made(new nccl_member(functions, group, device));
+    // What the first cannot make, the others have to hear of.
+    struct {
+        api::nccl::unique_id id;
+        std::int32_t code = 0;
+    } first;
+    if (group.rank() == 0) first.code = functions.ncclGetUniqueId(&first.id);
+    GRAFT_TRY(group.broadcast(&first, sizeof first, 0));
+    if (first.code) return made->failure("an id for the run", first.code);
+    api::nccl::config how;
+    how.blocking = 0;
+    const int code = functions.ncclCommInitRankConfig(&made->comm_, group.size(), first.id, group.rank(), &how);
+    GRAFT_TRY(made->settled("joining the others", code));
+    return made;
+}
+
+template <class Put>
+status nccl_member::put(const char* what, int arrays, const Put& put_one) {
+    if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
+    int code = f_.ncclGroupStart();
+    for (int i = 0; i < arrays && !code; ++i)
+        if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
+    const int ended = f_.ncclGroupEnd();
+    return settled(what, code ? code : ended);
+}
+GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
+    return put("adding up", arrays, [&](int i) {
+        if (!counts[i]) return api::nccl::result::success;
+        return f_.ncclAllReduce(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
+                                api::nccl::data::float32, api::nccl::reduction::sum, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
+    return put("gathering", arrays, [&](int i) {
+        if (!counts[i]) return api::nccl::result::success;
+        return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
+                                api::nccl::data::float32, comm_, stream);
+    });
+}
+
+GRAFT_INLINE status nccl_member::finish(const api::driver_functions& driver, void* stream) {
+    status done = wait("waiting for the others", [&](bool& ready) -> status {
+        const int now = driver.cuStreamQuery(stream);
+        ready = now == api::driver::result::success;
+        if (!ready && now != api::driver::result::not_ready) return driver_status(driver, now, device_, "running the network");
+        int error = 0;
+        if (!ready && comm_)
+            if (const int asked = f_.ncclCommGetAsyncError(comm_, &error); asked || (error && error != api::nccl::result::in_progress))
+                return failure("waiting for the others", asked ? asked : error);
+        return {};
+    });
+    if (done.ok()) return done;
+    // What waits on the stream ends with the communicator.
+    abort();
+    driver.cuStreamSynchronize(stream);
+    return done;
+}
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
