@@ -113,7 +113,7 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.shards = options.shards;
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, open_devices(common));
-    GRAFT_TRY(spread(options.spread, nullptr, std::move(devices), how));
+    GRAFT_TRY(spread(common, options.spread, nullptr, std::move(devices), how));
     how.loss_scaling = how.on && common.precision == "float16";
     found_batch found;
     if (options.batch == batch_auto) {
@@ -130,7 +130,8 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     GRAFT_TRY(input.fill(net, how.loss, common.seed));
     graft::step_input& in = input.step;
     any_algorithm any;
-    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, how.on && !how.replicas, [&](const common_options& free) { return training(free, net, how, pool); }));
+    GRAFT_TRY_ASSIGN(any, any_algorithm::prepare(common, how.on && !how.replicas && how.stages.empty(),
+                                                 [&](const common_options& free) { return training(free, net, how, pool); }));
     double first_ms = 0;
     std::vector<double> latency;
     {

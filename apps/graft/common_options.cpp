@@ -20,12 +20,17 @@ graft::result<std::vector<std::string>> wanted_devices(const common_options& com
     std::vector<std::string> devices;
     bool known = device == "auto" || device == "cpu" || device == "cuda";
     if (known) devices.push_back(device);
-    if (kind == "cuda" && kind.size() < device.size()) {
-        std::stringstream numbers(device.substr(kind.size() + 1) + ",");
+    if (!known) {
+        std::stringstream list(device + ",");
         known = true;
-        for (std::string number; std::getline(numbers, number, ',');) {
-            known &= !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == std::string::npos;
-            devices.push_back("cuda:" + number);
+        bool numbered = false;  // "cuda:0,1": numbers go on behind a first
+        for (std::string item; std::getline(list, item, ',');) {
+            const bool named = item.compare(0, 5, "cuda:") == 0;
+            const std::string number = named ? item.substr(5) : item;
+            const bool is_number = !number.empty() && number.size() <= 4 && number.find_first_not_of("0123456789") == std::string::npos;
+            numbered |= named;
+            known &= item == "cpu" || (is_number && numbered);
+            devices.push_back(item == "cpu" ? item : "cuda:" + number);
         }
     }
     if (!known) {

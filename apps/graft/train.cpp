@@ -224,6 +224,11 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
     std::string spread_over;
     if (with.step.replicas) spread_over = ", " + plural(with.step.replicas->members(), "replica", "replicas");
     if (with.step.replicas && common.device.find(',') != std::string::npos) spread_over += " on " + common.device;
+    if (!with.step.stages.empty()) {
+        spread_over = ", a pipeline of";
+        for (std::size_t s = 0; s < with.step.stages.size(); ++s) spread_over += (s ? ", " : " ") + device_name(with.step.stages[s]);
+        spread_over += " (" + plural(with.step.micro_batches, "part", "parts") + " a batch)";
+    }
     watch.note("device:  " + device_and_precision(common, with.step.on) + spread_over + ", " + plural(with.threads, "thread", "threads"));
     const std::string changes = graft::text(*with.augmentation);
     const bool kept = !o.from_scratch && o.with.freeze == "trunk" && !graft::is_random(*with.augmentation);
@@ -336,7 +341,7 @@ graft::result<int> train_once(common_options common, const training_options& opt
     std::vector<std::shared_ptr<graft::device>> devices;
     common.device = device_of_world(common, group.get());
     GRAFT_TRY_ASSIGN(devices, open_devices(common));
-    GRAFT_TRY(spread(options.spread, group, std::move(devices), with.step));
+    GRAFT_TRY(spread(common, options.spread, group, std::move(devices), with.step));
     with.step.strict_placement = common.strict_placement;
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;

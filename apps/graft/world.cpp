@@ -10,6 +10,7 @@
 #include <graft/dist/mpi.hpp>
 #endif
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -132,6 +133,8 @@ void part_from_world(double timeout) {
 void declare_spread(option_list& list, spread_options& o) {
     list.add("--replicas", o.replicas, "Spread each batch over N replicas in this process, which share its --threads (default: one a device)", "N")
         .within(1, 256);
+    list.add("--stages", o.stages, "Cut the network into N stages, one on each device, through which a batch goes in parts (pipeline)", "N").within(2, 64);
+    list.add("--parts", o.parts, "Parts of a batch in a pipeline, a power of two (default: four a stage, --shards at most)", "N").within(1, 256);
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 
@@ -148,12 +151,42 @@ std::string device_of_world(const common_options& common, const graft::communica
     return "cuda:" + std::to_string(static_cast<std::size_t>(local) % devices->size());
 }
 
-graft::status spread(const spread_options& o, std::shared_ptr<graft::communicator> group, std::vector<std::shared_ptr<graft::device>> devices,
-                     graft::step_options& step) {
+// The stages of a pipeline over the devices; --memory-limit is that of each.
+graft::status cut(const common_options& common, const spread_options& o, std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
+    const std::size_t count = devices.size(), stages = o.stages > 0 ? static_cast<std::size_t>(o.stages) : count;
+    if (o.replicas > 1)
+        return graft::fail(graft::errc::usage, "--replicas", "a pipeline of stages is not spread over replicas yet: one of --replicas and --stages");
+    if (count > 1 && count != stages)
+        return graft::fail(graft::errc::usage, "--stages", "there are " + std::to_string(count) + " devices for " + std::to_string(stages) + " stages");
+    step.micro_batches = o.parts;
+    for (int most = static_cast<int>(4 * stages); o.parts == 0 && step.micro_batches * 2 <= std::min(most, step.shards);)
+        step.micro_batches = std::max(1, step.micro_batches * 2);
+    if (!graft::shards::legal(step.micro_batches) || step.micro_batches > step.shards)
+        return graft::fail(graft::errc::usage, "--parts",
+                           std::to_string(step.micro_batches) + " is no power of two up to --shards, " + std::to_string(step.shards));
+    if (!common.memory_limit.empty()) GRAFT_TRY_ASSIGN(step.stage_bytes, size_of_text(common.memory_limit, "--memory-limit"));
+    step.stages = std::move(devices);
+    step.stages.resize(stages, step.stages.back());
+    step.on = nullptr;
+    for (const std::shared_ptr<graft::device>& device : step.stages)
+        if (!step.on) step.on = device;
+    return {};
+}
+
+graft::status spread(const common_options& common, const spread_options& o, std::shared_ptr<graft::communicator> group,
+                     std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
     const int count = static_cast<int>(devices.size()), replicas = o.replicas > 0 ? o.replicas : count;
     if (group && replicas > 1)
         return graft::fail(graft::errc::usage, count > 1 ? "--device" : "--replicas",
                            "it spreads a batch inside of one process, and there are " + std::to_string(group->size()) + ": start more processes instead");
+    if (o.parts > 0 && o.stages == 0) return graft::fail(graft::errc::usage, "--parts", "it belongs to a pipeline: --stages");
+    if (o.stages > 0) {
+        if (group)
+            return graft::fail(graft::errc::usage, "--stages", "a pipeline has the devices of one process, and there are " + std::to_string(group->size()));
+        return cut(common, o, std::move(devices), step);
+    }
+    if (count > 1 && std::count(devices.begin(), devices.end(), nullptr))
+        return graft::fail(graft::errc::usage, "--device", "replicas are alike: the CPU beside GPUs can be a stage of a pipeline (--stages)");
     if (replicas % count != 0)
         return graft::fail(graft::errc::usage, "--replicas",
                            "each of the " + std::to_string(count) + " devices has to get as many of the " + std::to_string(replicas) + " replicas");

@@ -9,7 +9,9 @@ namespace program {
 
 /// How a run is spread: over the processes that were started together, and over replicas in this one.
 struct spread_options {
-    int replicas = 0;     ///< 0: as it was without
+    int replicas = 0;     ///< 0: one a device
+    int stages = 0;       ///< of a pipeline; 0: none
+    int parts = 0;        ///< of a batch in a pipeline; 0: four a stage
     double timeout = 60;  ///< seconds that one waits for another
 };
 
@@ -26,8 +28,8 @@ void part_from_world(double timeout);
 /// The device of this process among those of its machine: of several GPUs the one of its local rank, where the user did not number one.
 std::string device_of_world(const common_options& common, const graft::communicator* group);
 /// Spreads steps by the options and the world, over the devices: into `step`. Errors: usage.
-graft::status spread(const spread_options& options, std::shared_ptr<graft::communicator> group, std::vector<std::shared_ptr<graft::device>> devices,
-                     graft::step_options& step);
+graft::status spread(const common_options& common, const spread_options& options, std::shared_ptr<graft::communicator> group,
+                     std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step);
 /// Adds --replicas and --timeout.
 void declare_spread(class option_list& list, spread_options& options);
 

@@ -14573,7 +14573,7 @@ namespace gpu {
 
 /// What a member tells the others before they choose how to exchange.
 struct nccl_offer {
-    std::int32_t version = 0;     ///< of NCCL; 0: there is none
+    std::int32_t version = 0;    ///< of NCCL; 0: there is none
     unsigned char device[16]{};  ///< the device's uuid
 
     /// Whether members of these offers can exchange by NCCL: one version, and a device for each.

@@ -22478,6 +22478,7 @@ struct execution_options {
     bool exact = false;                           ///< no reassociating algorithms
     bool reference = false;                       ///< reference kernels of the host only
     bool strict_placement = false;                ///< a node that the device refuses ends the planning
+    bool in_order = false;                        ///< places take turns as the nodes of the graph stand; else in as few turns as there can be
     std::uint64_t seed = 0;                       ///< of random nodes that have none of their own
     std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
     std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
@@ -23702,10 +23703,12 @@ public:
                 if (id != no_value) at(id).place = n.place;
     }
     // Behind the lowering of all places but the host: copies wherever a value crosses.
-    status connect() {
+    status connect(bool in_order) {
         index();
         add_transfers();
-        return place_order(g, places_.size()).run();
+        if (!in_order) return place_order(g, places_.size()).run();
+        leave_early();
+        return {};
     }
 
 private:
@@ -23855,6 +23858,26 @@ private:
             at(id).name = name;
         }
         g.nodes = std::move(nodes);
+        index();
+    }
+
+    // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next.
+    void leave_early() {
+        std::vector<std::vector<node>> behind(g.nodes.size());
+        std::vector<node> ordered;
+        std::vector<char> moved(g.nodes.size(), 0);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            const node& n = g.nodes[i];
+            const int maker = n.op == ops::transfer_ops().rows && at(n.outputs[0]).place == 0 ? position(n.inputs[0]) : -1;
+            if (maker < 0) continue;
+            moved[i] = 1;
+            behind[static_cast<std::size_t>(maker)].push_back(n);
+        }
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (!moved[i]) ordered.push_back(std::move(g.nodes[i]));
+            for (node& n : behind[i]) ordered.push_back(std::move(n));
+        }
+        g.nodes = std::move(ordered);
         index();
     }
 
@@ -24288,8 +24311,9 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
         GRAFT_TRY(lowered_at(static_cast<place_id>(i)));
         placing.settle_values();
     }
-    GRAFT_TRY(placing.connect());
+    GRAFT_TRY(placing.connect(how.in_order));
     if (p.places[0].on) GRAFT_TRY(lowered_at(0));
+    if (how.in_order) return {};
     // What lowering has added on the host stands next to who needs it, which may be between nodes of a device.
     return place_order(g, p.places.size()).run();
 }
@@ -30743,7 +30767,12 @@ private:
     };
 
     status take_own(const run_environment& around) {
-        auto made = std::make_unique<own_means>(around.pool.threads());
+        // Such places work beside each other.
+        int beside = 0;
+        for (std::size_t p = 1; p < plan_->places.size(); ++p)
+            beside += plan_->places[p].on->in_host_memory() &&
+                      std::any_of(plan_->segments.begin(), plan_->segments.end(), [&](const plan_segment& s) { return s.place == p; });
+        auto made = std::make_unique<own_means>(std::max(1, around.pool.threads() / std::max(1, beside)));
         GRAFT_TRY_ASSIGN(made->arena, buffer::allocate(static_cast<std::size_t>(plan_->places[place_].arena_bytes), around.budget));
         own_ = std::move(made);
         detail::start_thread(thread_, [this] { serve(); });

@@ -5271,8 +5271,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
 /// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
-/// gets the sum of what comes back, in the reverse order of those nodes. Shapes have to be known (`specialize`). Sums over the batch
-/// are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
+/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place. Shapes have to be known
+/// (`specialize`). Sums over the batch are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
 result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
 
 GRAFT_END_NAMESPACE
@@ -6330,6 +6330,7 @@ private:
                         "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
+        const std::size_t before = g_.nodes.size();
         gradient_context c{emit_, n, given, wanted, made, shards_};
         GRAFT_TRY(row->gradient(c));
         GRAFT_TRY(std::move(emit_.failure));
@@ -6345,6 +6346,7 @@ private:
             gradient_.resize(g_.values.size(), no_value);
             gradient_[n.inputs[k]] = joined;
         }
+        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place;
         return std::move(emit_.failure);
     }
 
@@ -21794,8 +21796,8 @@ GRAFT_BEGIN_NAMESPACE
 
 /// Appends to `g` what computes the gradient of `loss`, which holds one number, for each value of `wrt`, and returns those gradients:
 /// one of the shape of its value each, or no_value where the loss does not depend on it. Reverse mode; a value that several nodes read
-/// gets the sum of what comes back, in the reverse order of those nodes. Shapes have to be known (`specialize`). Sums over the batch
-/// are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
+/// gets the sum of what comes back, in the reverse order of those nodes. What comes back through a node asks for its place. Shapes have to be known
+/// (`specialize`). Sums over the batch are trees over `shards`. Errors: train.no_gradient (names the node), memory.oom.
 result<std::vector<value_id>> differentiate(graph& g, value_id loss, const std::vector<value_id>& wrt, int shards, const limits& limit);
 
 GRAFT_END_NAMESPACE
@@ -21856,6 +21858,7 @@ private:
                         "this operator has no gradient, and a weight that learns lies before it: freeze what lies before it");
         if (!row->gradient) return {};
         emit_.prefix = "gradient/" + (n.name.empty() ? n.op_type : n.name);
+        const std::size_t before = g_.nodes.size();
         gradient_context c{emit_, n, given, wanted, made, shards_};
         GRAFT_TRY(row->gradient(c));
         GRAFT_TRY(std::move(emit_.failure));
@@ -21871,6 +21874,7 @@ private:
             gradient_.resize(g_.values.size(), no_value);
             gradient_[n.inputs[k]] = joined;
         }
+        for (std::size_t k = before; k < g_.nodes.size(); ++k) g_.nodes[k].place = n.place;
         return std::move(emit_.failure);
     }
 
@@ -24009,6 +24013,11 @@ struct step_options {
     std::int64_t fixed_batch =
         0;  ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
             ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
+    std::vector<std::shared_ptr<device>> stages;  ///< two and more: the network is cut in as many stages, a device each (null: a part of the CPU, with a
+                                                  ///< thread and memory of its own), through which the `micro_batches` parts of a batch go (1F1B). What is
+                                                  ///< learnt is that of parts without stages: to the bit, but where a sum over the batch reads what
+                                                  ///< crosses between stages, and finds it in another layout
+    std::int64_t stage_bytes = 0;                 ///< of memory that a stage may take; 0: no limit
     graft::limits limits;
     std::shared_ptr<device> on;           ///< the device that computes it (runtime::open); null: the CPU
     op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
@@ -24299,6 +24308,210 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_PIPELINE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_PIPELINE_HPP
+// ---- graft/train/pipeline.hpp
+// Builds the graph of a step that goes through stages: the parts of a batch, each forward and backward, and the update, in the order of a pipeline.
+
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STAGES_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STAGES_HPP
+// ---- graft/train/stages.hpp
+// A network cut into stages of a pipeline, and the order in which they compute the parts of a batch.
+
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// One turn of a stage: the forward or the backward pass of a part of the batch.
+struct pipeline_turn {
+    int stage = 0, part = 0;
+    bool backward = false;
+};
+/// The turns of all stages in the order in which they are issued: each stage runs forward ahead of the first backward pass by as many parts as there
+/// are stages behind it, then one forward and one backward in turn ("1F1B": Narayanan et al., "PipeDream", SOSP 2019, section 3.3, in the flushed
+/// form of Narayanan et al., "Megatron-LM", SC 2021, section 2.2.1).
+std::vector<pipeline_turn> pipeline_schedule(int stages, int parts);
+/// The share of a stage's time in which it waits, where all turns of all stages take as long: (stages - 1) / (parts + stages - 1).
+inline double pipeline_bubble(int stages, int parts) noexcept { return static_cast<double>(stages - 1) / static_cast<double>(parts + stages - 1); }
+
+/// What a cut is to fit.
+struct stage_limits {
+    int stages = 2;
+    int parts = 1;                     ///< of a batch
+    int kept = 0;                      ///< tensors that the optimiser keeps for each weight
+    double by_memory = 0;              ///< how much memory counts beside work: 0, alone work; 1, alone memory
+    std::vector<value_id> weights;     ///< that learn
+    std::vector<value_id> of_samples;  ///< inputs that differ from sample to sample
+};
+/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer with
+/// multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages).
+result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+#include <limits>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::vector<pipeline_turn> pipeline_schedule(int stages, int parts) {
+    std::vector<std::vector<pipeline_turn>> own(static_cast<std::size_t>(stages));
+    for (int s = 0; s < stages; ++s) {
+        const int ahead = std::min(parts, stages - s);
+        int forward = 0;
+        while (forward < ahead) own[static_cast<std::size_t>(s)].push_back({s, forward++, false});
+        for (int backward = 0; backward < parts; ++backward) {
+            own[static_cast<std::size_t>(s)].push_back({s, backward, true});
+            if (forward < parts) own[static_cast<std::size_t>(s)].push_back({s, forward++, false});
+        }
+    }
+    // Played through with passes of one and two units: a stage's turn begins behind its last one and what it waits for. Those of later stages are issued first,
+    // which others wait for.
+    const std::size_t all = static_cast<std::size_t>(stages * parts);
+    std::vector<int> ended[2] = {std::vector<int>(all, -1), std::vector<int>(all, -1)}, free(static_cast<std::size_t>(stages), 0);
+    std::vector<std::size_t> next(static_cast<std::size_t>(stages), 0);
+    std::vector<std::pair<int, pipeline_turn>> order;
+    const auto at = [&](int s, int part) { return static_cast<std::size_t>(s * parts + part); };
+    while (order.size() < 2 * all)
+        for (int s = stages; s-- > 0;) {
+            const std::size_t stage = static_cast<std::size_t>(s);
+            while (next[stage] < own[stage].size()) {
+                const pipeline_turn turn = own[stage][next[stage]];
+                int begin = free[stage];
+                const int before = turn.backward ? (s + 1 < stages ? ended[1][at(s + 1, turn.part)] : ended[0][at(s, turn.part)])
+                                                 : (s > 0 ? ended[0][at(s - 1, turn.part)] : 0);
+                if (before < 0) break;
+                begin = std::max(begin, before);
+                free[stage] = ended[turn.backward][at(s, turn.part)] = begin + (turn.backward ? 2 : 1);
+                order.emplace_back(begin, turn);
+                ++next[stage];
+            }
+        }
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first < b.first : a.second.stage > b.second.stage;
+    });
+    std::vector<pipeline_turn> turns;
+    for (const auto& entry : order) turns.push_back(entry.second);
+    return turns;
+}
+
+namespace detail {
+
+// What each place between two nodes would cost as a cut, by sums over the nodes before it.
+class stage_cutter {
+public:
+    stage_cutter(const graph& g, std::size_t count, const stage_limits& fits) : g_(g), count_(count), fits_(fits) {
+        work_.assign(count + 1, 0), made_.assign(count + 1, 0), weights_.assign(count + 1, 0);
+        std::vector<char> learns(g.values.size(), 0), seen(g.values.size(), 0);
+        for (value_id id : fits.weights) learns[id] = 1;
+        std::vector<tensor_view> in, out;
+        const limits none;
+        for (std::size_t i = 0; i < count; ++i) {
+            const node& n = g.nodes[i];
+            in.clear(), out.clear();
+            std::int64_t bytes = 0, elements = 0, own = 0;
+            for (value_id id : n.inputs) {
+                in.push_back(id == no_value ? tensor_view{} : view_of(id));
+                if (id != no_value && learns[id] && !seen[id]++) own += bytes_of(g.at(id).type, g.at(id).extents);
+            }
+            for (value_id id : n.outputs) {
+                out.push_back(id == no_value ? tensor_view{} : view_of(id));
+                if (id == no_value || (n.op->flags & op_flag::view)) continue;
+                bytes += std::max<std::int64_t>(0, bytes_of(g.at(id).type, g.at(id).extents));
+                elements += std::max<std::int64_t>(0, elements_of(g.at(id).extents));
+            }
+            const op_context c{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none};
+            const std::int64_t products = std::max<std::int64_t>(0, count_multiply_adds(c));
+            if (products && i) layers_.push_back(i);
+            work_[i + 1] = work_[i] + static_cast<double>(products + elements);
+            made_[i + 1] = made_[i] + static_cast<double>(bytes);
+            weights_[i + 1] = weights_[i] + static_cast<double>(own);
+        }
+    }
+
+    result<std::vector<int>> run() {
+        const int stages = fits_.stages;
+        if (count_ < static_cast<std::size_t>(stages))
+            return fail(errc::usage, "stages", "a network of " + std::to_string(count_) + " nodes cannot be cut into " + std::to_string(stages) + " stages");
+        // What is fused with a layer stays with it: between two of them a cut changes no bit.
+        std::vector<std::size_t> ends{0};
+        if (layers_.size() + 1 >= static_cast<std::size_t>(stages))
+            ends.insert(ends.end(), layers_.begin(), layers_.end());
+        else
+            for (std::size_t i = 1; i < count_; ++i) ends.push_back(i);
+        ends.push_back(count_);
+        const std::size_t n = ends.size() - 1;
+        // best[s][j]: the heaviest of s stages that end at ends[j], where it is lightest.
+        std::vector<std::vector<double>> best(static_cast<std::size_t>(stages) + 1, std::vector<double>(n + 1, std::numeric_limits<double>::infinity()));
+        std::vector<std::vector<std::size_t>> from(best.size(), std::vector<std::size_t>(n + 1, 0));
+        best[0][0] = 0;
+        for (std::size_t s = 1; s < best.size(); ++s)
+            for (std::size_t j = s; j <= n; ++j)
+                for (std::size_t i = s - 1; i < j; ++i) {
+                    const double most = std::max(best[s - 1][i], cost(static_cast<int>(s) - 1, ends[i], ends[j]));
+                    if (most < best[s][j]) best[s][j] = most, from[s][j] = i;
+                }
+        std::vector<int> stage(count_, 0);
+        for (std::size_t s = best.size() - 1, j = n; s > 0; j = from[s--][j])
+            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]), static_cast<int>(s) - 1);
+        follow_readers(stage);
+        return stage;
+    }
+
+private:
+    tensor_view view_of(value_id id) const { return {g_.at(id).type, g_.at(id).extents, nullptr}; }
+    // Weights, their gradients and what is kept of them; what is made for as many parts as the stage holds at once, and the gradient of one.
+    double memory(double weights, double made, int held) const { return weights * (2 + fits_.kept) + made * (held + 1); }
+    double cost(int s, std::size_t i, std::size_t j) const {
+        const double all = memory(weights_[count_], made_[count_], fits_.stages), held = memory(weights_[j] - weights_[i], made_[j] - made_[i], std::min(fits_.parts, fits_.stages - s));
+        return (1 - fits_.by_memory) * (work_[j] - work_[i]) / std::max(1.0, work_[count_]) + fits_.by_memory * held / std::max(1.0, all);
+    }
+    // What is made of weights alone goes to who reads it first.
+    void follow_readers(std::vector<int>& stage) const {
+        std::vector<char> depends(g_.values.size(), 0);
+        for (value_id id : fits_.of_samples) depends[id] = 1;
+        std::vector<int> reader(g_.values.size(), -1);
+        for (std::size_t i = 0; i < count_; ++i) {
+            bool any = false;
+            for (value_id id : g_.nodes[i].inputs) any |= id != no_value && depends[id];
+            for (value_id id : g_.nodes[i].outputs)
+                if (id != no_value && any) depends[id] = 1;
+        }
+        for (std::size_t i = count_; i-- > 0;) {
+            const node& n = g_.nodes[i];
+            int first = -1;
+            bool free = true;
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                free &= !depends[id];
+                if (reader[id] >= 0 && (first < 0 || reader[id] < first)) first = reader[id];
+            }
+            if (free && first >= 0) stage[i] = first;
+            for (value_id id : n.inputs)
+                if (id != no_value && (reader[id] < 0 || stage[i] < reader[id])) reader[id] = stage[i];
+        }
+    }
+
+    const graph& g_;
+    std::size_t count_;
+    const stage_limits& fits_;
+    std::vector<double> work_, made_, weights_;  // of the nodes before each
+    std::vector<std::size_t> layers_;            // nodes with multiply-adds
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits) {
+    return detail::stage_cutter(g, count, fits).run();
+}
+
+GRAFT_END_NAMESPACE
+#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_GRAPH_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_STEP_GRAPH_HPP
@@ -24749,11 +24962,17 @@ struct step_state {
     std::size_t kept_of(std::size_t weight, std::size_t which) const { return weights.size() + statistics.size() + weight * kept.size() + which; }
 };
 
+// What was found out about where a step runs.
+struct step_placement {
+    bool device = false;          // the members of the run exchange by their devices, and not by their hosts
+    double stages_by_memory = 0;  // see stage_limits::by_memory
+};
+
 class step_builder {
 public:
-    // `by_device`: the members of the run exchange by their devices.
-    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o, bool by_device)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), by_device_(by_device), emit_(g_, ops::find_training_op, o.limits) {
+    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o,
+                 const step_placement& by)
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), by_(by), emit_(g_, ops::find_training_op, o.limits) {
         set_apart(g_, o.operators);
     }
 
@@ -24789,12 +25008,14 @@ public:
             finish_updates(running_);
         }
         GRAFT_TRY(std::move(emit_.failure));
-        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), by_device_, o_.limits));
+        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), by_.device, o_.limits));
         return std::move(g_);
     }
 
     // What the batch is summed to in the graph that was built, by name: alike for batches of two samples and more.
     const std::vector<std::string>& summed() const { return summed_; }
+    // How many of its first nodes are the forward pass, with the loss.
+    std::size_t forward_nodes() const { return forward_; }
 
 private:
     batch_sums sums_of_batch() const {
@@ -24843,7 +25064,7 @@ private:
             bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
             if (bytes < bucket_bytes && i + 1 < found.size()) continue;
             const std::vector<value_id> made =
-                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_device_)}, static_cast<int>(bucket.size()));
+                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_.device)}, static_cast<int>(bucket.size()));
             GRAFT_TRY(std::move(emit_.failure));
             for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
             bucket.clear();
@@ -24881,10 +25102,31 @@ private:
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
         GRAFT_TRY(rows_of_logits());
         if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
+        if (!o_.stages.empty()) GRAFT_TRY(place_stages());
         loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
                           o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
+        for (std::size_t i = forward_; i < g_.nodes.size(); ++i) g_.nodes[i].place = static_cast<place_id>(o_.stages.size());
         forward_ = g_.nodes.size();
         return std::move(emit_.failure);
+    }
+    // Nodes ask for the place of their stage: 1 and on, behind the host. What the loss is made of has that of the last.
+    status place_stages() {
+        stage_limits fits;
+        fits.stages = static_cast<int>(o_.stages.size());
+        fits.parts = o_.micro_batches;
+        fits.kept = static_cast<int>(state_.kept.size());
+        fits.by_memory = by_.stages_by_memory;
+        fits.weights = state_.weights;
+        fits.of_samples = {g_.inputs[step_inputs::batch], g_.inputs[step_inputs::counter]};
+        forward_ = g_.nodes.size();
+        std::vector<int> stages;
+        GRAFT_TRY_ASSIGN(stages, cut_stages(g_, forward_, fits));
+        for (std::size_t i = 0; i < forward_; ++i) g_.nodes[i].place = static_cast<place_id>(stages[i] + 1);
+        weight_place_.assign(g_.values.size(), 0);
+        for (std::size_t i = forward_; i-- > 0;)
+            for (value_id id : g_.nodes[i].inputs)
+                if (id != no_value) weight_place_[id] = g_.nodes[i].place;
+        return {};
     }
     status build_gradients() {
         GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
@@ -24895,6 +25137,10 @@ private:
     }
 
     status across(const std::string& what) const {
+        if (!o_.stages.empty())
+            return fail(
+                errc::op_unsupported, g_.name,
+                what + " looks across the batch, of which stages have a part at a time: batch normalisation can keep its statistics (--batch-norm frozen)");
         return fail(errc::memory_budget, g_.name, what + " looks across the batch, so that a batch cannot be computed in parts: take a smaller --batch");
     }
     // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
@@ -24993,8 +25239,11 @@ private:
         for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
+            const std::size_t before = g_.nodes.size();
             const std::vector<value_id> made = emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate],
                                                            g_.inputs[step_inputs::step], decides, learning_[w].rate);
+            // Where the weight is read, unless the update asks what no stage knows alone.
+            for (std::size_t i = before; i < g_.nodes.size() && !weight_place_.empty(); ++i) g_.nodes[i].place = weight_place_[state_.weights[w]];
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
@@ -25047,16 +25296,247 @@ private:
     const std::vector<parameter>& learning_;
     const step_state& state_;
     const step_options& o_;
-    bool by_device_;
+    step_placement by_;
     emitter emit_;
     int shards_ = 1;
     std::size_t forward_ = 0;     // nodes of the forward part
     std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
     std::vector<std::string> summed_;
-    std::vector<char> made_of_sums_;  // by value: whether it is on the way from the sums to gradients and loss
+    std::vector<place_id> weight_place_;  // by value: the stage that reads it first; empty without stages
+    std::vector<char> made_of_sums_;      // by value: whether it is on the way from the sums to gradients and loss
     value_id loss_ = no_value;
     std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <functional>
+#include <map>
+#include <tuple>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// One graph of all parts. Its sums are those of a batch in parts (training_step::single::sum_parts), by the same tree; nodes ask for the place of their
+// stage, and stand in the order in which they are to run.
+class pipeline_builder {
+public:
+    pipeline_builder(const std::function<step_builder()>& builder, const step_options& o, batch_parts parts) : new_builder_(builder), o_(o), parts_(parts) {}
+
+    // `views` are those of the inputs of a whole batch.
+    result<graph> build(const std::vector<tensor_view>& views, bool plain, executor& pool) {
+        views_ = views;
+        const std::int64_t n = views[step_inputs::batch].extents[0], count = parts_.count(n);
+        for (std::int64_t k = 0; k < count; ++k)
+            if (parts_.first(n, k) < parts_.last(n, k)) used_.push_back(k);
+        GRAFT_TRY(build_parts(n, plain, pool));
+        GRAFT_TRY_ASSIGN(update_, new_builder_().build(part_views(parts_.largest(n)), step_part::update, plain, pool));
+        return assemble(n, count);
+    }
+
+private:
+    // The sums over a part of so many samples, and how many of its nodes are of the forward pass.
+    struct part_graph {
+        graph sums;
+        std::size_t forward = 0;
+        std::vector<value_id> constants;  // in the whole graph, once they are there
+    };
+    // A part in the whole graph.
+    struct placed_part {
+        std::vector<value_id> values;
+        std::vector<node> forward, backward;
+    };
+
+    std::vector<tensor_view> part_views(std::int64_t n) const {
+        std::vector<tensor_view> own = views_;
+        for (int i : {step_inputs::batch, step_inputs::targets}) own[static_cast<std::size_t>(i)].extents[0] = n;
+        if (o_.loss.distillation > 0) own[step_inputs::teacher].extents[0] = n;
+        return own;
+    }
+    status build_parts(std::int64_t n, bool plain, executor& pool) {
+        for (std::int64_t k : used_) {
+            const std::int64_t size = parts_.last(n, k) - parts_.first(n, k);
+            if (graphs_.count(size)) continue;
+            step_builder builder = new_builder_();
+            part_graph made;
+            GRAFT_TRY_ASSIGN(made.sums, builder.build(part_views(size), step_part::sums, plain, pool));
+            made.forward = builder.forward_nodes();
+            for (const node& m : made.sums.nodes)
+                for (const attribute& a : m.attributes)
+                    if (a.graph) return fail(errc::op_unsupported, location(m), "an operator with a body cannot be part of a pipeline of stages");
+            graphs_.emplace(size, std::move(made));
+        }
+        return {};
+    }
+
+    result<graph> assemble(std::int64_t n, std::int64_t count) {
+        g_ = graph();
+        g_.name = update_.name;
+        g_.opsets = update_.opsets;
+        emitter emit(g_, ops::find_training_op, o_.limits);
+        for (std::size_t i = 0; i < views_.size(); ++i) {
+            const value& from = update_.at(update_.inputs[i]);
+            const value_id id = g_.add_value(from.name);
+            value& v = g_.at(id);
+            v.type = views_[i].type, v.extents = views_[i].extents, v.has_shape = true;
+            g_.inputs.push_back(id);
+        }
+        const int stages = static_cast<int>(o_.stages.size());
+        std::vector<placed_part> parts;
+        for (std::int64_t k : used_) {
+            parts.emplace_back();
+            GRAFT_TRY(place_part(emit, n, k, parts.back()));
+        }
+        // Each pass of a part in the stages that it has nodes in; sums of parts are joined as soon as they are there.
+        count_ = count;
+        const part_graph& any = sums_of(n, 0);
+        total_.assign(any.sums.outputs.size() - step_outputs::first_state, no_value);
+        places_.assign(total_.size(), 1);
+        for (std::size_t i = 0; i < total_.size(); ++i)
+            for (const node& m : any.sums.nodes)
+                for (value_id made : m.outputs)
+                    if (made == any.sums.outputs[step_outputs::first_state + i] && m.place) places_[i] = m.place;
+        emit.prefix = "pipeline/sums";
+        for (const pipeline_turn& turn : pipeline_schedule(stages, static_cast<int>(used_.size()))) {
+            placed_part& part = parts[static_cast<std::size_t>(turn.part)];
+            for (node& m : turn.backward ? part.backward : part.forward)
+                if (m.place == turn.stage + 1) g_.nodes.push_back(std::move(m));
+            const std::size_t k = static_cast<std::size_t>(turn.part);
+            for (std::size_t i = 0; i < total_.size() && turn.backward; ++i)
+                if (places_[i] == turn.stage + 1) arrive(emit, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
+        }
+        std::vector<value_id> logits;
+        for (std::size_t k = 0; k < parts.size(); ++k) logits.push_back(parts[k].values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::logits])]);
+        emit.prefix = "pipeline";
+        g_.outputs = {no_value, logits.size() > 1 ? emit.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
+        GRAFT_TRY(std::move(emit.failure));
+        GRAFT_TRY(append_update(total_));
+        drop_unread(g_);
+        return std::move(g_);
+    }
+    part_graph& sums_of(std::int64_t n, std::size_t at) { return graphs_.at(parts_.last(n, used_[at]) - parts_.first(n, used_[at])); }
+
+    // Copies the values of a graph, `map` being what is known of them; constants are shared among copies.
+    void copy_values(const graph& from, const std::string& ending, std::vector<value_id>& map, std::vector<value_id>* constants) {
+        if (constants) constants->resize(from.values.size(), no_value);
+        for (std::size_t i = 0; i < from.values.size(); ++i) {
+            if (map[i] != no_value) continue;
+            value v = from.values[i];
+            value_id* known = constants && v.constant ? &(*constants)[i] : nullptr;
+            if (known && *known != no_value) {
+                map[i] = *known;
+                continue;
+            }
+            v.name += ending;
+            map[i] = static_cast<value_id>(g_.values.size());
+            g_.values.push_back(std::move(v));
+            if (known) *known = map[i];
+        }
+    }
+    static void rename(node& m, const std::vector<value_id>& map, const std::string& ending) {
+        m.name += ending;
+        for (std::vector<value_id>* ids : {&m.inputs, &m.outputs})
+            for (value_id& id : *ids)
+                if (id != no_value) id = map[static_cast<std::size_t>(id)];
+    }
+
+    status place_part(emitter& emit, std::int64_t n, std::int64_t k, placed_part& made) {
+        const std::int64_t first = parts_.first(n, k), last = parts_.last(n, k);
+        part_graph& own = graphs_.at(last - first);
+        const std::string ending = "/part_" + std::to_string(k);
+        emit.prefix = "pipeline" + ending;
+        const auto rows = [&](int input) {
+            const value_id whole = g_.inputs[static_cast<std::size_t>(input)];
+            if (first == 0 && last == n) return whole;
+            return emit.apply("Slice", {whole, emit.integers({first}), emit.integers({last}), emit.integers({0})});
+        };
+        made.values.assign(own.sums.values.size(), no_value);
+        for (std::size_t i = 0; i < views_.size(); ++i) {
+            value_id& id = made.values[static_cast<std::size_t>(own.sums.inputs[i])];
+            const int at = static_cast<int>(i);
+            if (at == step_inputs::batch || at == step_inputs::targets || (at == step_inputs::teacher && o_.loss.distillation > 0))
+                id = rows(at);
+            else if (at == step_inputs::counter && first > 0)
+                id = emit.add(g_.inputs[i], emit.integers({0, first}));
+            else
+                id = g_.inputs[i];
+        }
+        GRAFT_TRY(std::move(emit.failure));
+        copy_values(own.sums, ending, made.values, &own.constants);
+        const int last_stage = static_cast<int>(o_.stages.size());
+        for (std::size_t i = 0; i < own.sums.nodes.size(); ++i) {
+            node m = own.sums.nodes[i];
+            if (!m.place) m.place = static_cast<place_id>(last_stage);
+            rename(m, made.values, ending);
+            (i < own.forward ? made.forward : made.backward).push_back(std::move(m));
+        }
+        return {};
+    }
+
+    // A sum over the parts [first, first + count) is there: where the other half of what both belong to is there, too, or has no samples, they become one, as
+    // training_step::single::sum_parts joins them (an empty part counts as +0), at the place where it was made.
+    void arrive(emitter& emit, std::size_t which, std::int64_t first, std::int64_t count, value_id sum) {
+        if (count == count_) {
+            total_[which] = sum;
+            return;
+        }
+        const std::int64_t other = first ^ count, whole = std::min(first, other);
+        const bool empty = std::none_of(used_.begin(), used_.end(), [&](std::int64_t k) { return k >= other && k < other + count; });
+        value_id with = no_value;
+        if (empty) {
+            with = emit.number(0, sum);
+        } else {
+            const auto there = waiting_.find({which, other, count});
+            if (there == waiting_.end()) {
+                waiting_[{which, first, count}] = sum;
+                return;
+            }
+            with = there->second;
+        }
+        const value_id joined = first < other || empty ? emit.add(sum, with) : emit.add(with, sum);
+        if (!g_.nodes.empty()) g_.nodes.back().place = places_[which];
+        arrive(emit, which, whole, count * 2, joined);
+    }
+
+    status append_update(const std::vector<value_id>& total) {
+        std::vector<value_id> map(update_.values.size(), no_value);
+        if (views_.size() + total.size() != update_.inputs.size())
+            return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
+        for (std::size_t i = 0; i < update_.inputs.size(); ++i) {
+            const value_id given = i < views_.size() ? g_.inputs[i] : total[i - views_.size()];
+            map[static_cast<std::size_t>(update_.inputs[i])] = given;
+            if (i >= views_.size() && g_.at(given).extents != update_.at(update_.inputs[i]).extents)
+                return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
+        }
+        copy_values(update_, "", map, nullptr);
+        std::vector<node> own = update_.nodes;
+        for (node& m : own) rename(m, map, "");
+        for (node& m : own) g_.nodes.push_back(std::move(m));
+        for (std::size_t i = 0; i < update_.outputs.size(); ++i) {
+            const value_id id = map[static_cast<std::size_t>(update_.outputs[i])];
+            if (i == 0)
+                g_.outputs[step_outputs::loss] = id;
+            else
+                g_.outputs.push_back(id);
+        }
+        for (const state_pair& s : update_.states) g_.states.push_back({s.input, s.output < 0 ? -1 : s.output + 1});
+        return {};
+    }
+
+    const std::function<step_builder()>& new_builder_;
+    const step_options& o_;
+    batch_parts parts_;
+    std::vector<tensor_view> views_;
+    std::vector<std::int64_t> used_;  // the parts that have samples
+    std::map<std::int64_t, part_graph> graphs_;  // by samples
+    std::int64_t count_ = 1;          // of parts, empty ones among them
+    std::vector<value_id> total_;     // the sums over all of them,
+    std::vector<place_id> places_;    // and where each is made
+    std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, value_id> waiting_;  // for their other half: which, first part, count
+    graph update_, g_;
 };
 
 }  // namespace detail
@@ -25073,11 +25553,11 @@ public:
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
-    bool by_device = false;  // among members: whether their devices exchange, and not their hosts
+    detail::step_placement placement;
     detail::step_state layout;
     std::vector<training_state> states;
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
-    std::unique_ptr<device_state> resident;  // what the device holds of it
+    std::vector<std::unique_ptr<device_state>> residents;  // what devices hold of it, by place; null: nothing
     double last_loss = 0, last_norm = 0;
     tensor last_logits;
     // The small inputs of a step, in the order of detail::step_inputs.
@@ -25112,10 +25592,11 @@ public:
     inline double loss() const noexcept override { return last_loss; }
     inline loss_scale& scaling() noexcept override { return scale_now; }
     inline const tensor& logits() const noexcept override { return last_logits; }
-    inline status read_state() override { return resident ? resident->read_back(nullptr) : status(); }
+    inline status read_state() override { return read_residents(); }
     inline std::vector<training_state>& state() noexcept override { return states; }
     inline void state_changed() noexcept override {
-        if (resident) resident->host_changed(nullptr);
+        for (const auto& resident : residents)
+            if (resident) resident->host_changed(nullptr);
     }
     inline result<graph> network(bool averaged) const override;
 
@@ -25123,6 +25604,7 @@ public:
     status make_state();
     result<step_memory> prepared(const shape& batch, executor& pool);
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
+    result<std::unique_ptr<planned>> make_plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
     result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
     status choose_sums(const step_input& in, bool& plain, executor& pool);
     result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
@@ -25132,8 +25614,18 @@ public:
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
-    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, by_device}; }
-    bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
+    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
+    bool staged() const { return !options.stages.empty(); }
+    bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
+    bool on_device() const {
+        return std::any_of(residents.begin(), residents.end(), [](const auto& resident) { return resident != nullptr; });
+    }
+    status read_residents() const {
+        for (const auto& resident : residents)
+            if (resident) GRAFT_TRY(resident->read_back(nullptr));
+        return {};
+    }
+    status check_stages(const plan& p) const;
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
@@ -25253,6 +25745,11 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     if (options.group && (options.fixed_batch > 0 || options.micro_batches > own_shards()))
         return fail(errc::usage, "batch",
                     "among several members a batch is computed in as many parts as each has shards at most, and by networks that take any batch");
+    if (staged() &&
+        (options.stages.size() < 2 || options.stages.size() > 64 || options.group || options.fixed_batch > 0 || options.recompute || options.reference))
+        return fail(errc::usage, "stages",
+                    "a pipeline has 2 to 64 stages, of one process, of a network that takes any batch, without recomputation and reference kernels");
+    if (staged()) options.on.reset();
     for (value_id id : trained.inputs) {
         const value& v = trained.at(id);
         if (v.constant) continue;
@@ -25277,8 +25774,12 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     GRAFT_TRY(make_state());
     finite.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
-    if (options.on) GRAFT_TRY_ASSIGN(resident, options.on->make_state());
-    if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, by_device));
+    residents.resize(2);
+    if (options.on) GRAFT_TRY_ASSIGN(residents[1], options.on->make_state());
+    if (staged()) residents.clear(), residents.resize(1 + options.stages.size());
+    for (std::size_t s = 0; s < options.stages.size(); ++s)
+        if (options.stages[s]) GRAFT_TRY_ASSIGN(residents[s + 1], options.stages[s]->make_state());
+    if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, placement.device));
     return {};
 }
 
@@ -25295,6 +25796,26 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
             p->runner->use(pool);
             return p.get();
         }
+    std::unique_ptr<planned> made;
+    GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
+    // A cut by work alone may give a stage more than it has memory for.
+    for (status fits; staged();) {
+        std::shared_ptr<const plan> cut;
+        GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
+        fits = check_stages(*cut);
+        if (fits.ok()) break;
+        if (placement.stages_by_memory >= 1) return fits;
+        made.reset();
+        placement.stages_by_memory += 0.5;
+        GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
+    }
+    if (plans.size() >= 8) plans.erase(plans.begin());
+    plans.push_back(std::move(made));
+    return plans.back().get();
+}
+
+GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_step::single::make_plan_for(const shape& batch, dtype type,
+                                                                                                          detail::step_part part, bool plain, executor& pool) {
     std::unique_ptr<planned> made(new planned);
     made->batch = batch;
     made->part = part;
@@ -25302,7 +25823,11 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
-    GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
+    if (staged() && part == detail::step_part::whole) {
+        const std::function<detail::step_builder()> new_builder = [this] { return builder(); };
+        GRAFT_TRY_ASSIGN(made->what.graph, detail::pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
+    } else
+        GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
@@ -25311,12 +25836,32 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     GRAFT_TRY_ASSIGN(host, detail::training_host());
     made->what.how = execution_of(options, std::move(host), options.on);
     made->what.how.group = options.group;
-    made->runner.reset(new detail::context(made->what, pool, {nullptr, resident.get()}));
+    for (const std::shared_ptr<device>& stage : options.stages) {
+        made->what.how.places.push_back(stage);
+        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), detail::training_host());
+    }
+    made->what.how.in_order = staged();
+    std::vector<device_state*> states_of;
+    for (const auto& resident : residents) states_of.push_back(resident.get());
+    made->runner.reset(new detail::context(made->what, pool, std::move(states_of)));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
-    if (plans.size() >= 8) plans.erase(plans.begin());
-    plans.push_back(std::move(made));
-    return plans.back().get();
+    return made;
+}
+
+// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
+GRAFT_INLINE status training_step::single::check_stages(const plan& p) const {
+    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
+        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
+        for (const state_pair& pair : p.lowered.states)
+            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
+                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - detail::step_inputs::first_state)].value.bytes());
+        if (bytes > options.stage_bytes)
+            return fail(errc::memory_budget, "stage " + std::to_string(s),
+                        "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
+                            ": take more stages or parts, or a smaller batch");
+    }
+    return {};
 }
 
 // Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
@@ -25380,7 +25925,7 @@ GRAFT_INLINE status training_step::single::find_classes(const shape& batch, exec
 GRAFT_INLINE status training_step::single::run_whole(const step_input& in, executor& pool) {
     planned* p = nullptr;
     bool plain = false;
-    if (options.group) GRAFT_TRY(choose_sums(in, plain, pool));
+    if (options.group || staged()) GRAFT_TRY(choose_sums(in, plain, pool));
     if (in.inputs->shape()[0] == 0) return run_idle(in, pool);
     GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, plain, pool));
     give_back_others(*p);
@@ -25474,7 +26019,7 @@ GRAFT_INLINE status training_step::single::rescale(std::int64_t at) {
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executor& pool) {
-    if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
+    if (on_device()) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count),
                  [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(states[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
@@ -25488,7 +26033,7 @@ GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executo
 }
 
 GRAFT_INLINE result<graph> training_step::single::network(bool averaged) const {
-    if (resident) GRAFT_TRY(resident->read_back(nullptr));
+    GRAFT_TRY(read_residents());
     graph g = trained;
     const std::size_t weights = layout.weights.size();
     const bool ema = averaged && options.optimizer.ema_decay > 0;
@@ -25584,7 +26129,7 @@ GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, boo
             for (tensor_view& v : shapes) v.data = nullptr;
             detail::step_builder summing = builder();
             graph unused;
-            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
+            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() || staged() ? detail::step_part::sums : detail::step_part::whole, false, pool));
             of = summing.summed();
         }
         plain = names[0] != names[1];
@@ -25635,7 +26180,7 @@ GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::i
     if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
     if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
-    if (resident) GRAFT_TRY(resident->read_back(nullptr));
+    GRAFT_TRY(read_residents());
     for (const training_state& s : states)
         if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
     const std::int64_t n = in.inputs->shape()[0];
@@ -26796,13 +27341,14 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what
+    // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
            seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
-           operators, group, replicas] = step;
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -32461,13 +33007,14 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what
+    // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
            seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
-           operators, group, replicas] = step;
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;

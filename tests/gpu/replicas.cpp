@@ -77,6 +77,31 @@ TEST_CASE("replicas that share a device of the CUDA simulator exchange by the ho
     CHECK_MESSAGE(simulated::count("problems") == 0, report);
 }
 
+TEST_CASE("a pipeline over devices of the CUDA simulator, and over the CPU and a device, learns what one CPU learns in parts") {
+    simulated::prepare();
+    const std::vector<std::shared_ptr<graft::device>> two = devices(2);
+    for (const bool mixed : {false, true}) {
+        CAPTURE(mixed);
+        const graft::graph g = small_steps::architecture("lenet");
+        graft::step_options o = with(graft::optimizer_kind::sgd, nullptr), staged = o;
+        o.micro_batches = staged.micro_batches = 4;
+        staged.stages = {mixed ? nullptr : two[0], two[1]};
+        simulated::reset();
+        {
+            trained host(g, o), device(g, staged);
+            for (std::int64_t i = 0; i < 3; ++i) {
+                REQUIRE(host.run(i, i == 1 ? 5 : 8));
+                const bool ran = device.run(i, i == 1 ? 5 : 8);
+                REQUIRE_MESSAGE(ran, device.error());
+                CHECK(device.step.loss() == doctest::Approx(host.step.loss()).epsilon(2e-3));
+            }
+            CHECK(distance(numbers_of(device), numbers_of(host)) <= 1e-3);
+        }
+        const std::string report = simulated::report();
+        CHECK_MESSAGE(simulated::count("problems") == 0, report);
+    }
+}
+
 TEST_CASE("replicas in halves learn nearly the same") {
     simulated::prepare();
     const graft::graph g = small_steps::architecture("resnet20", 16);

@@ -126,8 +126,8 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
     // Who adds an option comes by here: it belongs to one of the lists below.
     auto& [epochs, batch, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
            checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
-    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, limits, on,
-           operators, group, replicas] = step;
+    auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_kind, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 

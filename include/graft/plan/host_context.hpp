@@ -69,7 +69,12 @@ private:
     };
 
     status take_own(const run_environment& around) {
-        auto made = std::make_unique<own_means>(around.pool.threads());
+        // Such places work beside each other.
+        int beside = 0;
+        for (std::size_t p = 1; p < plan_->places.size(); ++p)
+            beside += plan_->places[p].on->in_host_memory() &&
+                      std::any_of(plan_->segments.begin(), plan_->segments.end(), [&](const plan_segment& s) { return s.place == p; });
+        auto made = std::make_unique<own_means>(std::max(1, around.pool.threads() / std::max(1, beside)));
         GRAFT_TRY_ASSIGN(made->arena, buffer::allocate(static_cast<std::size_t>(plan_->places[place_].arena_bytes), around.budget));
         own_ = std::move(made);
         detail::start_thread(thread_, [this] { serve(); });

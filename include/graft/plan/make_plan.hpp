@@ -312,8 +312,9 @@ inline status lower_places(plan& p, const execution_options& how, executor& pool
         GRAFT_TRY(lowered_at(static_cast<place_id>(i)));
         placing.settle_values();
     }
-    GRAFT_TRY(placing.connect());
+    GRAFT_TRY(placing.connect(how.in_order));
     if (p.places[0].on) GRAFT_TRY(lowered_at(0));
+    if (how.in_order) return {};
     // What lowering has added on the host stands next to who needs it, which may be between nodes of a device.
     return place_order(g, p.places.size()).run();
 }

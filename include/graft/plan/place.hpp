@@ -119,10 +119,12 @@ public:
                 if (id != no_value) at(id).place = n.place;
     }
     // Behind the lowering of all places but the host: copies wherever a value crosses.
-    status connect() {
+    status connect(bool in_order) {
         index();
         add_transfers();
-        return place_order(g, places_.size()).run();
+        if (!in_order) return place_order(g, places_.size()).run();
+        leave_early();
+        return {};
     }
 
 private:
@@ -272,6 +274,26 @@ private:
             at(id).name = name;
         }
         g.nodes = std::move(nodes);
+        index();
+    }
+
+    // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next.
+    void leave_early() {
+        std::vector<std::vector<node>> behind(g.nodes.size());
+        std::vector<node> ordered;
+        std::vector<char> moved(g.nodes.size(), 0);
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            const node& n = g.nodes[i];
+            const int maker = n.op == ops::transfer_ops().rows && at(n.outputs[0]).place == 0 ? position(n.inputs[0]) : -1;
+            if (maker < 0) continue;
+            moved[i] = 1;
+            behind[static_cast<std::size_t>(maker)].push_back(n);
+        }
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+            if (!moved[i]) ordered.push_back(std::move(g.nodes[i]));
+            for (node& n : behind[i]) ordered.push_back(std::move(n));
+        }
+        g.nodes = std::move(ordered);
         index();
     }
 

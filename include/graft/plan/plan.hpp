@@ -116,6 +116,7 @@ struct execution_options {
     bool exact = false;                           ///< no reassociating algorithms
     bool reference = false;                       ///< reference kernels of the host only
     bool strict_placement = false;                ///< a node that the device refuses ends the planning
+    bool in_order = false;                        ///< places take turns as the nodes of the graph stand; else in as few turns as there can be
     std::uint64_t seed = 0;                       ///< of random nodes that have none of their own
     std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
     std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew

@@ -40,6 +40,11 @@ struct step_options {
     std::int64_t fixed_batch =
         0;  ///< above 0: the network takes so many samples and no others (prepared_classifier): a batch is computed in parts of these, whatever
             ///< `micro_batches` says, and running statistics stay as they are; the last part is filled up where there are cross_entropy or focal
+    std::vector<std::shared_ptr<device>> stages;  ///< two and more: the network is cut in as many stages, a device each (null: a part of the CPU, with a
+                                                  ///< thread and memory of its own), through which the `micro_batches` parts of a batch go (1F1B). What is
+                                                  ///< learnt is that of parts without stages: to the bit, but where a sum over the batch reads what
+                                                  ///< crosses between stages, and finds it in another layout
+    std::int64_t stage_bytes = 0;                 ///< of memory that a stage may take; 0: no limit
     graft::limits limits;
     std::shared_ptr<device> on;           ///< the device that computes it (runtime::open); null: the CPU
     op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn

@@ -6,6 +6,7 @@
 #include "divergence.hpp"
 #include "execution.hpp"
 #include "step.hpp"
+#include "pipeline.hpp"
 #include "step_graph.hpp"
 
 #include <cmath>
@@ -18,11 +19,11 @@ public:
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
-    bool by_device = false;  // among members: whether their devices exchange, and not their hosts
+    detail::step_placement placement;
     detail::step_state layout;
     std::vector<training_state> states;
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
-    std::unique_ptr<device_state> resident;  // what the device holds of it
+    std::vector<std::unique_ptr<device_state>> residents;  // what devices hold of it, by place; null: nothing
     double last_loss = 0, last_norm = 0;
     tensor last_logits;
     // The small inputs of a step, in the order of detail::step_inputs.
@@ -57,10 +58,11 @@ public:
     inline double loss() const noexcept override { return last_loss; }
     inline loss_scale& scaling() noexcept override { return scale_now; }
     inline const tensor& logits() const noexcept override { return last_logits; }
-    inline status read_state() override { return resident ? resident->read_back(nullptr) : status(); }
+    inline status read_state() override { return read_residents(); }
     inline std::vector<training_state>& state() noexcept override { return states; }
     inline void state_changed() noexcept override {
-        if (resident) resident->host_changed(nullptr);
+        for (const auto& resident : residents)
+            if (resident) resident->host_changed(nullptr);
     }
     inline result<graph> network(bool averaged) const override;
 
@@ -68,6 +70,7 @@ public:
     status make_state();
     result<step_memory> prepared(const shape& batch, executor& pool);
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
+    result<std::unique_ptr<planned>> make_plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
     result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
     status choose_sums(const step_input& in, bool& plain, executor& pool);
     result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
@@ -77,8 +80,18 @@ public:
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
-    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, by_device}; }
-    bool in_parts() const { return options.micro_batches > 1 || options.fixed_batch > 0; }
+    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
+    bool staged() const { return !options.stages.empty(); }
+    bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
+    bool on_device() const {
+        return std::any_of(residents.begin(), residents.end(), [](const auto& resident) { return resident != nullptr; });
+    }
+    status read_residents() const {
+        for (const auto& resident : residents)
+            if (resident) GRAFT_TRY(resident->read_back(nullptr));
+        return {};
+    }
+    status check_stages(const plan& p) const;
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
@@ -198,6 +211,11 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     if (options.group && (options.fixed_batch > 0 || options.micro_batches > own_shards()))
         return fail(errc::usage, "batch",
                     "among several members a batch is computed in as many parts as each has shards at most, and by networks that take any batch");
+    if (staged() &&
+        (options.stages.size() < 2 || options.stages.size() > 64 || options.group || options.fixed_batch > 0 || options.recompute || options.reference))
+        return fail(errc::usage, "stages",
+                    "a pipeline has 2 to 64 stages, of one process, of a network that takes any batch, without recomputation and reference kernels");
+    if (staged()) options.on.reset();
     for (value_id id : trained.inputs) {
         const value& v = trained.at(id);
         if (v.constant) continue;
@@ -222,8 +240,12 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     GRAFT_TRY(make_state());
     finite.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
-    if (options.on) GRAFT_TRY_ASSIGN(resident, options.on->make_state());
-    if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, by_device));
+    residents.resize(2);
+    if (options.on) GRAFT_TRY_ASSIGN(residents[1], options.on->make_state());
+    if (staged()) residents.clear(), residents.resize(1 + options.stages.size());
+    for (std::size_t s = 0; s < options.stages.size(); ++s)
+        if (options.stages[s]) GRAFT_TRY_ASSIGN(residents[s + 1], options.stages[s]->make_state());
+    if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, placement.device));
     return {};
 }
 
@@ -240,6 +262,26 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
             p->runner->use(pool);
             return p.get();
         }
+    std::unique_ptr<planned> made;
+    GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
+    // A cut by work alone may give a stage more than it has memory for.
+    for (status fits; staged();) {
+        std::shared_ptr<const plan> cut;
+        GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
+        fits = check_stages(*cut);
+        if (fits.ok()) break;
+        if (placement.stages_by_memory >= 1) return fits;
+        made.reset();
+        placement.stages_by_memory += 0.5;
+        GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
+    }
+    if (plans.size() >= 8) plans.erase(plans.begin());
+    plans.push_back(std::move(made));
+    return plans.back().get();
+}
+
+GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_step::single::make_plan_for(const shape& batch, dtype type,
+                                                                                                          detail::step_part part, bool plain, executor& pool) {
     std::unique_ptr<planned> made(new planned);
     made->batch = batch;
     made->part = part;
@@ -247,7 +289,11 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
     made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
     for (tensor_view& v : made->inputs) v.data = nullptr;
-    GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
+    if (staged() && part == detail::step_part::whole) {
+        const std::function<detail::step_builder()> new_builder = [this] { return builder(); };
+        GRAFT_TRY_ASSIGN(made->what.graph, detail::pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
+    } else
+        GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
@@ -256,12 +302,32 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     GRAFT_TRY_ASSIGN(host, detail::training_host());
     made->what.how = execution_of(options, std::move(host), options.on);
     made->what.how.group = options.group;
-    made->runner.reset(new detail::context(made->what, pool, {nullptr, resident.get()}));
+    for (const std::shared_ptr<device>& stage : options.stages) {
+        made->what.how.places.push_back(stage);
+        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), detail::training_host());
+    }
+    made->what.how.in_order = staged();
+    std::vector<device_state*> states_of;
+    for (const auto& resident : residents) states_of.push_back(resident.get());
+    made->runner.reset(new detail::context(made->what, pool, std::move(states_of)));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
-    if (plans.size() >= 8) plans.erase(plans.begin());
-    plans.push_back(std::move(made));
-    return plans.back().get();
+    return made;
+}
+
+// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
+GRAFT_INLINE status training_step::single::check_stages(const plan& p) const {
+    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
+        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
+        for (const state_pair& pair : p.lowered.states)
+            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
+                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - detail::step_inputs::first_state)].value.bytes());
+        if (bytes > options.stage_bytes)
+            return fail(errc::memory_budget, "stage " + std::to_string(s),
+                        "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
+                            ": take more stages or parts, or a smaller batch");
+    }
+    return {};
 }
 
 // Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
@@ -325,7 +391,7 @@ GRAFT_INLINE status training_step::single::find_classes(const shape& batch, exec
 GRAFT_INLINE status training_step::single::run_whole(const step_input& in, executor& pool) {
     planned* p = nullptr;
     bool plain = false;
-    if (options.group) GRAFT_TRY(choose_sums(in, plain, pool));
+    if (options.group || staged()) GRAFT_TRY(choose_sums(in, plain, pool));
     if (in.inputs->shape()[0] == 0) return run_idle(in, pool);
     GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, plain, pool));
     give_back_others(*p);
@@ -419,7 +485,7 @@ GRAFT_INLINE status training_step::single::rescale(std::int64_t at) {
 
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executor& pool) {
-    if (resident) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
+    if (on_device()) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
     const std::size_t count = finite.size();
     parallel_for(pool, static_cast<std::int64_t>(count),
                  [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(states[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
@@ -433,7 +499,7 @@ GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executo
 }
 
 GRAFT_INLINE result<graph> training_step::single::network(bool averaged) const {
-    if (resident) GRAFT_TRY(resident->read_back(nullptr));
+    GRAFT_TRY(read_residents());
     graph g = trained;
     const std::size_t weights = layout.weights.size();
     const bool ema = averaged && options.optimizer.ema_decay > 0;

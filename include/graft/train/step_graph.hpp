@@ -8,6 +8,7 @@
 #include "../passes/spread_norms.hpp"
 #include "../passes/training_mode.hpp"
 #include "batch_sums.hpp"
+#include "stages.hpp"
 #include "step.hpp"
 #include "trunk.hpp"
 
@@ -38,11 +39,17 @@ struct step_state {
     std::size_t kept_of(std::size_t weight, std::size_t which) const { return weights.size() + statistics.size() + weight * kept.size() + which; }
 };
 
+// What was found out about where a step runs.
+struct step_placement {
+    bool device = false;          // the members of the run exchange by their devices, and not by their hosts
+    double stages_by_memory = 0;  // see stage_limits::by_memory
+};
+
 class step_builder {
 public:
-    // `by_device`: the members of the run exchange by their devices.
-    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o, bool by_device)
-        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), by_device_(by_device), emit_(g_, ops::find_training_op, o.limits) {
+    step_builder(const graph& network, value_id logits, const std::vector<parameter>& learning, const step_state& state, const step_options& o,
+                 const step_placement& by)
+        : g_(network), logits_(logits), learning_(learning), state_(state), o_(o), by_(by), emit_(g_, ops::find_training_op, o.limits) {
         set_apart(g_, o.operators);
     }
 
@@ -78,12 +85,14 @@ public:
             finish_updates(running_);
         }
         GRAFT_TRY(std::move(emit_.failure));
-        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), by_device_, o_.limits));
+        if (o_.group && o_.on && !o_.on->in_host_memory()) GRAFT_TRY(spread_norms(g_, o_.group->size(), by_.device, o_.limits));
         return std::move(g_);
     }
 
     // What the batch is summed to in the graph that was built, by name: alike for batches of two samples and more.
     const std::vector<std::string>& summed() const { return summed_; }
+    // How many of its first nodes are the forward pass, with the loss.
+    std::size_t forward_nodes() const { return forward_; }
 
 private:
     batch_sums sums_of_batch() const {
@@ -132,7 +141,7 @@ private:
             bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
             if (bytes < bucket_bytes && i + 1 < found.size()) continue;
             const std::vector<value_id> made =
-                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_device_)}, static_cast<int>(bucket.size()));
+                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_.device)}, static_cast<int>(bucket.size()));
             GRAFT_TRY(std::move(emit_.failure));
             for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
             bucket.clear();
@@ -170,10 +179,31 @@ private:
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
         GRAFT_TRY(rows_of_logits());
         if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
+        if (!o_.stages.empty()) GRAFT_TRY(place_stages());
         loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
                           o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
+        for (std::size_t i = forward_; i < g_.nodes.size(); ++i) g_.nodes[i].place = static_cast<place_id>(o_.stages.size());
         forward_ = g_.nodes.size();
         return std::move(emit_.failure);
+    }
+    // Nodes ask for the place of their stage: 1 and on, behind the host. What the loss is made of has that of the last.
+    status place_stages() {
+        stage_limits fits;
+        fits.stages = static_cast<int>(o_.stages.size());
+        fits.parts = o_.micro_batches;
+        fits.kept = static_cast<int>(state_.kept.size());
+        fits.by_memory = by_.stages_by_memory;
+        fits.weights = state_.weights;
+        fits.of_samples = {g_.inputs[step_inputs::batch], g_.inputs[step_inputs::counter]};
+        forward_ = g_.nodes.size();
+        std::vector<int> stages;
+        GRAFT_TRY_ASSIGN(stages, cut_stages(g_, forward_, fits));
+        for (std::size_t i = 0; i < forward_; ++i) g_.nodes[i].place = static_cast<place_id>(stages[i] + 1);
+        weight_place_.assign(g_.values.size(), 0);
+        for (std::size_t i = forward_; i-- > 0;)
+            for (value_id id : g_.nodes[i].inputs)
+                if (id != no_value) weight_place_[id] = g_.nodes[i].place;
+        return {};
     }
     status build_gradients() {
         GRAFT_TRY_ASSIGN(gradients_, differentiate(g_, loss_, state_.weights, shards_, o_.limits));
@@ -184,6 +214,10 @@ private:
     }
 
     status across(const std::string& what) const {
+        if (!o_.stages.empty())
+            return fail(
+                errc::op_unsupported, g_.name,
+                what + " looks across the batch, of which stages have a part at a time: batch normalisation can keep its statistics (--batch-norm frozen)");
         return fail(errc::memory_budget, g_.name, what + " looks across the batch, so that a batch cannot be computed in parts: take a smaller --batch");
     }
     // Whatever depends on the samples has them along its first axis: where one has not, its layer may have mixed them.
@@ -282,8 +316,11 @@ private:
         for (std::size_t w = 0; w < state_.weights.size() && emit_.failure.ok(); ++w) {
             std::vector<value_id> kept;
             for (std::size_t k = 0; k < state_.kept.size(); ++k) kept.push_back(input(state_.kept_of(w, k)));
+            const std::size_t before = g_.nodes.size();
             const std::vector<value_id> made = emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate],
                                                            g_.inputs[step_inputs::step], decides, learning_[w].rate);
+            // Where the weight is read, unless the update asks what no stage knows alone.
+            for (std::size_t i = before; i < g_.nodes.size() && !weight_place_.empty(); ++i) g_.nodes[i].place = weight_place_[state_.weights[w]];
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
@@ -336,13 +373,14 @@ private:
     const std::vector<parameter>& learning_;
     const step_state& state_;
     const step_options& o_;
-    bool by_device_;
+    step_placement by_;
     emitter emit_;
     int shards_ = 1;
     std::size_t forward_ = 0;     // nodes of the forward part
     std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
     std::vector<std::string> summed_;
-    std::vector<char> made_of_sums_;  // by value: whether it is on the way from the sums to gradients and loss
+    std::vector<place_id> weight_place_;  // by value: the stage that reads it first; empty without stages
+    std::vector<char> made_of_sums_;      // by value: whether it is on the way from the sums to gradients and loss
     value_id loss_ = no_value;
     std::vector<running_statistic> running_;
     std::vector<value_id> gradients_;

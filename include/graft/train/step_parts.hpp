@@ -75,7 +75,7 @@ GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, boo
             for (tensor_view& v : shapes) v.data = nullptr;
             detail::step_builder summing = builder();
             graph unused;
-            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() ? detail::step_part::sums : detail::step_part::whole, false, pool));
+            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() || staged() ? detail::step_part::sums : detail::step_part::whole, false, pool));
             of = summing.summed();
         }
         plain = names[0] != names[1];
@@ -126,7 +126,7 @@ GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::i
     if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
     if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
     if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
-    if (resident) GRAFT_TRY(resident->read_back(nullptr));
+    GRAFT_TRY(read_residents());
     for (const training_state& s : states)
         if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
     const std::int64_t n = in.inputs->shape()[0];
