@@ -53,6 +53,7 @@ std::vector<std::string> figures(const terminal& screen, const training_figures&
     add(at.images_per_s, "", rate_text(at.images_per_s) + " img/s");
     add(at.top1, "top-1", percent_text(at.top1));
     add(at.data_wait, "wait", formatted("%.0f %%", at.data_wait * 100));
+    add(at.members_wait, "members wait", formatted("%.0f %%", at.members_wait * 100));
     const std::string gpu = gpu_text(at.gpu);
     if (!gpu.empty()) out.push_back(styled(screen, style::dim, "GPU") + " " + gpu);
     return out;  // the most important first
@@ -112,6 +113,7 @@ std::string summary_line(const terminal& screen, const epoch_summary& done) {
     if (std::isfinite(done.seconds)) add(done.seconds < 9.95 ? formatted("%.1f s", done.seconds) : clock_text(done.seconds));
     if (std::isfinite(done.images_per_s)) add(rate_text(done.images_per_s) + " images/s");
     if (std::isfinite(done.data_wait)) add(styled(screen, style::dim, "data wait ") + formatted("%.0f %%", done.data_wait * 100));
+    if (std::isfinite(done.members_wait)) add(styled(screen, style::dim, "members wait ") + formatted("%.0f %%", done.members_wait * 100));
     if (const std::string gpu = gpu_text(done.gpu); !gpu.empty()) add(styled(screen, style::dim, "GPU ") + gpu);
     if (std::isfinite(done.learning_rate)) add(styled(screen, style::dim, "lr ") + formatted("%.2g", done.learning_rate));
     return out;

@@ -18,6 +18,7 @@ struct training_figures {
     double loss = none, top1 = none;                          ///< running means of the epoch; top1 is a share
     double images_per_s = none, data_wait = none;             ///< data_wait: share of the time in which the step waited, 0..1
     double seconds_left = none;                               ///< of the whole run
+    double members_wait = none;                               ///< share of their time in which processes or replicas waited for each other
     std::int64_t joins = 0;                                   ///< while the head learns alone: the epoch in which the trunk joins
     gpu_figures gpu;
 };
@@ -29,6 +30,7 @@ struct epoch_summary {
     double train_loss = none, train_top1 = none, val_loss = none, val_top1 = none;
     double val_balanced = none, val_majority = none;  ///< balanced accuracy, and the share of the largest class: where classes are uneven
     double learning_rate = none, images_per_s = none, data_wait = none, seconds = none;
+    double members_wait = none;  ///< share of their time in which processes or replicas waited for each other
     gpu_figures gpu;
     bool best = false;  ///< the best so far, which was kept
     bool head_alone = false;

@@ -50,6 +50,7 @@ public:
         training_figures at;
         at.epoch = p.epoch + 1, at.epochs = p.epochs, at.step = p.step, at.steps = p.steps;
         at.loss = p.loss, at.top1 = p.top1, at.images_per_s = p.images_per_s, at.data_wait = p.wait_share, at.seconds_left = p.seconds_left;
+        if (p.members > 1) at.members_wait = p.members_wait_share;
         if (p.head_alone && with_.unfreeze_epoch < p.epochs) at.joins = with_.unfreeze_epoch + 1;
         epoch_ = p.epoch + 1;
         gpu_.poll();
@@ -76,6 +77,7 @@ public:
         if (uneven) done.val_balanced = r.balanced_accuracy, done.val_majority = r.majority;
         done.val_loss = r.loss, done.val_top1 = r.top1, done.learning_rate = r.learning_rate, done.images_per_s = r.images_per_s;
         done.data_wait = r.wait_share, done.seconds = r.seconds, done.best = r.best, done.head_alone = r.head_alone;
+        if (!r.members.empty()) done.members_wait = graft::waiting_share(r.members);
         if (gpu_.watching()) {
             done.gpu = means_;
             figures.gpu.emplace_back(r.epoch, means_);
@@ -250,6 +252,12 @@ void print_result(const common_options& common, const graft::trainer_options& wi
     std::snprintf(text, sizeof text, "%s, %.*f images/s, %.0f %% of it waiting for data", clock_text(found.seconds).c_str(), found.images_per_s < 9.95 ? 1 : 0,
                   found.images_per_s, 100 * found.wait_share);
     row("training", text);
+    if (!found.members.empty()) {
+        const bool replicas = found.members.front().host.empty();
+        row("members", std::to_string(found.members.size()) + (replicas ? " replicas" : " processes") + ", " +
+                           formatted("%.0f %%", 100 * graft::waiting_share(found.members)) + " of their time waiting for each other, efficiency " +
+                           formatted("%.0f %%", 100 * graft::scaling_efficiency(found.members)));
+    }
     if (found.bad_pictures) row("left out", plural(found.bad_pictures, "picture that could not be read", "pictures that could not be read"));
     std::snprintf(text, sizeof text, "%.0f MB resident at most", peak_rss_mb());
     row("memory", text);
@@ -267,6 +275,20 @@ void print_stopped(const common_options& common, const graft::trainer_options& w
                 static_cast<long long>(with.epochs), best.c_str());
     std::printf("%s  %s\n", styled(screen, style::dim, "checkpoint").c_str(), printable(graft::join_path(with.out, "checkpoint.safetensors")).c_str());
     std::printf("\nTo go on: %s\n", common.resume_command.c_str());
+}
+
+json members_json(const std::vector<graft::member_record>& members) {
+    json all = json::array();
+    for (const graft::member_record& m : members) {
+        json one{{"rank", m.rank},
+                 {"samples", m.samples},
+                 {"images_per_s", m.images_per_s()},
+                 {"busy_seconds", m.busy_seconds()},
+                 {"waiting_share", m.waiting_share()}};
+        if (!m.host.empty()) one["host"] = m.host;
+        all.push_back(std::move(one));
+    }
+    return all;
 }
 
 void print_json(const common_options& common, const training_options& o, const training_setup& setup, const graft::dataset_splits& data,
@@ -310,6 +332,11 @@ void print_json(const common_options& common, const training_options& o, const t
                 {"stopped", found.stopped},
                 {"model", graft::join_path(o.out, "model.onnx")},
                 {"history", history}};
+    if (!found.members.empty()) {
+        object["members"] = members_json(found.members);
+        object["members_wait"] = graft::waiting_share(found.members);
+        object["scaling_efficiency"] = graft::scaling_efficiency(found.members);
+    }
     if (found.stopped) object["resume_command"] = common.resume_command;
     if (o.batch == batch_auto) object["batch_trials"] = tried_json(batch.tried);
     print(object);

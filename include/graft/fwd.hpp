@@ -165,6 +165,9 @@ struct trainer_progress;
 struct training_network;
 struct training_result;
 struct epoch_record;
+struct member_record;
+struct straggler;
+struct replica_work;
 class training_observer;
 enum class training_verdict : std::uint8_t;
 

@@ -84,6 +84,7 @@ public:
         const void* in = nullptr;
         const reduction* arrays = nullptr;
         std::atomic<std::uint64_t> came{0};  // how often
+        double waited = 0;                   // seconds; the member's own thread writes and reads it
     };
 
     thread_meeting(int size, double seconds) : places_(static_cast<std::size_t>(size)), seconds_(seconds) {}
@@ -105,26 +106,10 @@ public:
             changed_.notify_all();
             return {};
         }
-        for (int spins = 0; spins < 4000; ++spins) {
-            if (round_.load(std::memory_order_acquire) != now) return {};
-            relax();
-        }
-        std::unique_lock<std::mutex> guard(lock_);
-        const auto over = [&] { return round_.load() != now || broken_.load(); };
-        // By slices of a second, so that a process that was stopped and goes on does not take that for waiting.
-        for (double left = seconds_; left > 0 && !over(); left -= 1) changed_.wait_for(guard, std::chrono::duration<double>(std::min(left, 1.0)), over);
-        if (round_.load() != now) return {};
-        if (!broken_.load()) {
-            std::string missing;
-            for (int r = 0; r < size(); ++r)
-                if (at(r).came.load() != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-            failed_ = fail(errc::dist_timeout, "member " + std::to_string(rank),
-                           "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds");
-            broken_.store(true);
-        }
-        guard.unlock();
-        changed_.notify_all();
-        return failure();
+        const double began = seconds_now();
+        status met = await(rank, now);
+        at(rank).waited += seconds_now() - began;
+        return met;
     }
     // All here, and all for the same.
     status meet_for(int rank, call what, std::int64_t size) {
@@ -157,6 +142,29 @@ public:
     }
 
 private:
+    // Until the round that began with `now` is over.
+    status await(int rank, std::uint64_t now) {
+        for (int spins = 0; spins < 4000; ++spins) {
+            if (round_.load(std::memory_order_acquire) != now) return {};
+            relax();
+        }
+        std::unique_lock<std::mutex> guard(lock_);
+        const auto over = [&] { return round_.load() != now || broken_.load(); };
+        // By slices of a second, so that a process that was stopped and goes on does not take that for waiting.
+        for (double left = seconds_; left > 0 && !over(); left -= 1) changed_.wait_for(guard, std::chrono::duration<double>(std::min(left, 1.0)), over);
+        if (round_.load() != now) return {};
+        if (!broken_.load()) {
+            std::string missing;
+            for (int r = 0; r < size(); ++r)
+                if (at(r).came.load() != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+            failed_ = fail(errc::dist_timeout, "member " + std::to_string(rank),
+                           "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds");
+            broken_.store(true);
+        }
+        guard.unlock();
+        changed_.notify_all();
+        return failure();
+    }
     status failure() {
         const std::lock_guard<std::mutex> guard(lock_);
         return failed_.ok() ? fail(errc::dist_peer_lost, "group", "it is over") : status(failed_.error());
@@ -179,6 +187,7 @@ public:
     inline int rank() const noexcept override { return rank_; }
     inline int size() const noexcept override { return all_->size(); }
     inline const char* name() const noexcept override { return "threads"; }
+    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited; }
 
     inline status all_gather(const void* own, std::size_t bytes, void* all) override {
         all_->at(rank_).in = own;
@@ -418,7 +427,15 @@ public:
         now_ = &in;
         scaling_ = steps_[0].scaling();
         threads_each_ = std::max(1, pool.threads() / how_.replicas);
-        GRAFT_TRY(threads_.run([](void* self, int r) { static_cast<replicated_step*>(self)->run_one(r); }, this));
+        const double began = seconds_now();
+        GRAFT_TRY(threads_.run([](void* self, int r) { static_cast<replicated_step*>(self)->run_timed(r); }, this));
+        const double all = seconds_now() - began;
+        for (int r = 0; r < how_.replicas; ++r) {
+            replica_work& work = work_[static_cast<std::size_t>(r)];
+            const std::int64_t n = in.inputs->shape()[0];
+            work.samples += share(r).end(n, shards_) - share(r).begin(n, shards_);
+            work.waited_seconds += std::max(0.0, all - busy_[static_cast<std::size_t>(r)]);
+        }
         return conclude();
     }
     inline double loss() const noexcept override { return steps_[0].loss(); }
@@ -434,10 +451,17 @@ public:
         for (training_step& step : steps_) step.state_changed();
     }
     inline result<graph> network(bool averaged) const override { return steps_[0].network(averaged); }
+    inline std::vector<replica_work> replicas() const override { return work_; }
 
 private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
 
+    void run_timed(int r) {
+        const communicator& group = *groups_[static_cast<std::size_t>(r)];
+        const double began = seconds_now(), waited = group.waited_seconds();
+        run_one(r);
+        busy_[static_cast<std::size_t>(r)] = seconds_now() - began - (group.waited_seconds() - waited);
+    }
     void run_one(int r) {
         ended(r, or_out_of_memory<status>("a step", [&] { return run_part(r); }));
     }
@@ -488,12 +512,14 @@ private:
 
     replica_options how_;
     int shards_;
+    std::vector<replica_work> work_ = std::vector<replica_work>(static_cast<std::size_t>(how_.replicas));
     std::vector<std::shared_ptr<communicator>> groups_;
     std::vector<training_step> steps_;
     replica_threads threads_;
     // Of the step at work.
     const step_input* now_ = nullptr;
     int threads_each_ = 1;
+    std::vector<double> busy_ = std::vector<double>(static_cast<std::size_t>(how_.replicas));  // seconds of each replica's own work
     std::vector<status> runs_;
     loss_scale scaling_;
     tensor logits_;

@@ -5563,6 +5563,9 @@ public:
     inline virtual int size() const noexcept = 0;
     /// What carries it: "threads", "mpi".
     inline virtual const char* name() const noexcept = 0;
+    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
+    /// part is no waiting. To be asked between calls.
+    inline virtual double waited_seconds() const noexcept { return 0; }
 
     /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
     inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
@@ -21513,6 +21516,9 @@ public:
     inline virtual int size() const noexcept = 0;
     /// What carries it: "threads", "mpi".
     inline virtual const char* name() const noexcept = 0;
+    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
+    /// part is no waiting. To be asked between calls.
+    inline virtual double waited_seconds() const noexcept { return 0; }
 
     /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
     inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;

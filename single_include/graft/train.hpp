@@ -24026,6 +24026,9 @@ struct step_options {
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 
+/// How many members compute each batch together: processes, replicas, or 1.
+int members_of(const step_options& options);
+
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
 struct step_input {
     const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
@@ -24057,6 +24060,12 @@ struct loss_scale {
     std::int64_t skipped = 0;  ///< steps that changed nothing
 };
 
+/// What one of the replicas that a step is spread over has done since it was made.
+struct replica_work {
+    std::int64_t samples = 0;
+    double waited_seconds = 0;  ///< for other replicas, in steps that were going on
+};
+
 /// What computes training steps: see training_step, whose calls these are.
 class step_engine {
 public:
@@ -24070,6 +24079,7 @@ public:
     inline virtual std::vector<training_state>& state() noexcept = 0;
     inline virtual void state_changed() noexcept = 0;
     inline virtual result<graph> network(bool averaged) const = 0;
+    inline virtual std::vector<replica_work> replicas() const { return {}; }
 };
 
 /// Makes engines that compute steps in another way, such as on several devices.
@@ -24122,6 +24132,8 @@ public:
     void state_changed() noexcept;
     /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
     result<graph> network(bool averaged = true) const;
+    /// What each replica has done, where the step is spread over several in this process (step_options::replicas); else none.
+    std::vector<replica_work> replicas() const;
 
 private:
     class single;
@@ -25683,6 +25695,8 @@ GRAFT_INLINE status training_step::read_state() { return self_->read_state(); }
 GRAFT_INLINE void training_step::state_changed() noexcept { self_->state_changed(); }
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY { return self_->network(averaged); }
 GRAFT_MEMORY_CATCH("training_step::network")
+GRAFT_INLINE std::vector<replica_work> training_step::replicas() const { return self_->replicas(); }
+GRAFT_INLINE int members_of(const step_options& o) { return o.replicas ? o.replicas->members() : o.group ? o.group->size() : 1; }
 
 GRAFT_INLINE status training_step::single::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {
@@ -26820,6 +26834,138 @@ GRAFT_MEMORY_CATCH("evaluate")
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_MEMBER_RECORD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_MEMBER_RECORD_HPP
+// ---- graft/train/member_record.hpp
+// What the members of a run did, processes or replicas: their pace, how long they waited for each other, and who holds up the others.
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What one member of a run did in the training part of an epoch, or of several.
+struct member_record {
+    int rank = 0;
+    std::string host;          ///< where the process ran; empty for a replica
+    std::int64_t samples = 0;  ///< that it computed
+    double seconds = 0;        ///< of the epoch's training, the same for all members but for the moments between their clocks
+    double waited = 0;         ///< of these, the seconds that it waited for other members or for what they sent
+
+    double busy_seconds() const noexcept { return seconds > waited ? seconds - waited : 0; }  ///< its own work, reading pictures included
+    double waiting_share() const noexcept { return seconds > 0 ? (waited < seconds ? waited / seconds : 1) : 0; }
+    double images_per_s() const noexcept { return busy_seconds() > 0 ? static_cast<double>(samples) / busy_seconds() : 0; }  ///< while it worked
+};
+
+/// "rank 3 (host b)", "replica 2".
+std::string member_name(const member_record& member);
+
+/// The share of all members' time in which they waited for each other, 0..1; 0 without members.
+double waiting_share(const std::vector<member_record>& members);
+
+/// The samples a second that members would compute if nobody ever waited: the sum of their paces.
+double unhindered_images_per_s(const std::vector<member_record>& members);
+/// The samples a second that they did compute together.
+double reached_images_per_s(const std::vector<member_record>& members);
+/// The second as a share of the first: 1 where nobody waited; 0 without members.
+double scaling_efficiency(const std::vector<member_record>& members);
+
+/// Adds what was done in another epoch, member by member.
+void add_members(std::vector<member_record>& to, const std::vector<member_record>& more);
+
+/// The member that holds up the others: whose own work takes more than 1.3 times the median of the others' and a second more than that.
+struct straggler {
+    int rank = -1;       ///< -1: nobody
+    double times = 0;    ///< as long as the others
+    double others = 0;   ///< the median of the others' own work, in seconds
+    bool share = false;  ///< whether it has so many samples more than the others that it works no slower than they
+};
+straggler find_straggler(const std::vector<member_record>& members);
+/// A sentence about it: who, by how much, and what to look at; empty where there is none.
+std::string straggler_text(const std::vector<member_record>& members);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string member_name(const member_record& m) {
+    return m.host.empty() ? "replica " + std::to_string(m.rank) : "rank " + std::to_string(m.rank) + " (host " + m.host + ")";
+}
+
+GRAFT_INLINE double waiting_share(const std::vector<member_record>& members) {
+    double waited = 0, all = 0;
+    for (const member_record& m : members) waited += m.waiting_share() * m.seconds, all += m.seconds;
+    return all > 0 ? waited / all : 0;
+}
+
+GRAFT_INLINE double unhindered_images_per_s(const std::vector<member_record>& members) {
+    double sum = 0;
+    for (const member_record& m : members) sum += m.images_per_s();
+    return sum;
+}
+
+GRAFT_INLINE double reached_images_per_s(const std::vector<member_record>& members) {
+    double samples = 0, seconds = 0;
+    for (const member_record& m : members) samples += static_cast<double>(m.samples), seconds = std::max(seconds, m.seconds);
+    return seconds > 0 ? samples / seconds : 0;
+}
+
+GRAFT_INLINE double scaling_efficiency(const std::vector<member_record>& members) {
+    const double most = unhindered_images_per_s(members);
+    return most > 0 ? reached_images_per_s(members) / most : 0;
+}
+
+GRAFT_INLINE void add_members(std::vector<member_record>& to, const std::vector<member_record>& more) {
+    if (to.size() != more.size()) {
+        to = more;
+        return;
+    }
+    for (std::size_t i = 0; i < to.size(); ++i) to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited;
+}
+
+GRAFT_INLINE straggler find_straggler(const std::vector<member_record>& members) {
+    constexpr double longer = 1.3, least_seconds = 1;
+    straggler found;
+    if (members.size() < 2) return found;
+    const auto slowest = std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.busy_seconds() < b.busy_seconds(); });
+    std::vector<double> seconds, samples;
+    for (auto m = members.begin(); m != members.end(); ++m)
+        if (m != slowest) seconds.push_back(m->busy_seconds()), samples.push_back(static_cast<double>(m->samples));
+    const auto median = [](std::vector<double>& of) {
+        std::sort(of.begin(), of.end());
+        return (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2;
+    };
+    const double own = slowest->busy_seconds(), others = median(seconds), theirs = median(samples);
+    if (!(own > longer * others && own - others > least_seconds)) return found;
+    found.rank = slowest->rank, found.times = others > 0 ? own / others : 0, found.others = others;
+    found.share = static_cast<double>(slowest->samples) * longer * others > own * theirs;
+    return found;
+}
+
+GRAFT_INLINE std::string straggler_text(const std::vector<member_record>& members) {
+    const straggler s = find_straggler(members);
+    if (s.rank < 0) return "";
+    const auto m = std::find_if(members.begin(), members.end(), [&](const member_record& each) { return each.rank == s.rank; });
+    std::int64_t samples = 0;
+    for (const member_record& each : members) samples += each.samples;
+    const auto seconds = [](double v) { return detail::number_text("%.1f s", v); };
+    return member_name(*m) + " takes " + (s.times > 0 && s.times < 100 ? detail::number_text("%.1f", s.times) : std::string("over a hundred")) +
+           " times as long as the others: " + seconds(m->busy_seconds()) + " of its own work, they " + seconds(s.others) + ", and wait for it" +
+           (s.share ? ". It has " + std::to_string(m->samples) + " of " + std::to_string(samples) +
+                          " samples: batches are shared evenly by 2, 4, 8 and so on members"
+            : m->host.empty() ? ". Is its device slower than the others', or busy with something else?"
+                              : ". Is something else running there, has it fewer or slower cores, or does it read pictures over a slow link?");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
 // ---- graft/train/metrics_log.hpp
@@ -26911,9 +27057,10 @@ public:
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
-    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
-    /// file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures, NaN and infinities as null; where there are members, what each
+    /// did as the array "members". Errors: file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
+                  const std::vector<member_record>& members = {});
     /// Errors: file.write, which the system may tell only now.
     status close() { return file_.close(); }
 
@@ -26972,10 +27119,21 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
+                                        const std::vector<member_record>& members) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
+    if (!members.empty()) {
+        w.key("members").begin_array();
+        for (const member_record& m : members) {
+            w.begin_object().key("rank").integer(m.rank);
+            if (!m.host.empty()) w.key("host").string(m.host);
+            w.key("samples").integer(m.samples).key("images_per_s").number(m.images_per_s());
+            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share()).end_object();
+        }
+        w.end_array();
+    }
     w.end_object();
     const std::string line = w.text() + "\n";
     return file_.write(line.data(), line.size());
@@ -27177,8 +27335,10 @@ struct trainer_progress {
     double loss = 0, top1 = 0;           ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;    ///< share of the time that steps waited for data
-    bool head_alone = false;  ///< whether the trunk does not learn yet
+    double wait_share = 0;          ///< share of the time that steps waited for data
+    int members = 1;                ///< processes or replicas that compute each batch together
+    double members_wait_share = 0;  ///< share of their time in this epoch so far that they waited for each other
+    bool head_alone = false;        ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
@@ -27190,6 +27350,7 @@ struct epoch_record {
     double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+    std::vector<member_record> members;     ///< by rank, where several processes or replicas trained; not of epochs before a `resume`
 };
 
 /// Whether a run goes on.
@@ -27218,10 +27379,11 @@ struct training_result {
     std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    bool stopped = false;          ///< by the observer, before it was over
-    graft::graph network;          ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
-                                   ///< stopped, the best of the epochs that ended in this call, empty where none did
-    evaluation_result validation;  ///< of that network
+    std::vector<member_record> members;  ///< all epochs of this call together: what each process or replica did; empty where there was one
+    bool stopped = false;                ///< by the observer, before it was over
+    graft::graph network;                ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                         ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;        ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -27511,6 +27673,22 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/training_run.hpp
 // A run of training: the loop over epochs, and what it does in each.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+// ---- graft/core/clock.hpp
+// A clock that only goes on, whatever becomes of the time of day.
+
+
+#include <chrono>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SOURCE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SOURCE_HPP
 // ---- graft/train/batch_source.hpp
@@ -27714,12 +27892,28 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// As the system calls the machine; "unknown" where it has no name.
+inline std::string host_name() {
+    char name[64] = "";
+#ifdef _WIN32
+    if (const char* told = std::getenv("COMPUTERNAME")) std::snprintf(name, sizeof name, "%s", told);
+#else
+    if (gethostname(name, sizeof name - 1) != 0) name[0] = 0;
+#endif
+    return name[0] ? name : "unknown";
+}
 
 // The members of a run, one process each; without a group there is one, and nothing is said. The first, rank 0, writes the files.
 class run_members {
@@ -27740,20 +27934,42 @@ public:
         std::int64_t correct = 0;  // of the samples; then of all members'
         std::int64_t stop = 0;     // wanted by one of them
         std::int64_t save = 0;     // wanted by the first
+        double waiting_share = 0;  // of the epoch so far; then the mean of all members'
     };
     status exchange(news& own) {
         if (!group_) return {};
         std::vector<news> all(static_cast<std::size_t>(group_->size()));
         GRAFT_TRY(group_->all_gather(&own, sizeof own, all.data()));
         own.correct = own.stop = 0;
+        own.waiting_share = 0;
         for (std::size_t r = 0; r < all.size(); ++r) {
             if (all[r].step != all[0].step)
                 return fail(errc::dist_mismatch, "step",
                             "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " + std::to_string(all[0].step));
             own.correct += all[r].correct;
             own.stop |= all[r].stop;
+            own.waiting_share += all[r].waiting_share / static_cast<double>(all.size());
         }
         own.save = all[0].save;
+        return {};
+    }
+    // Seconds that this member has waited for others so far.
+    double waited() const { return group_ ? group_->waited_seconds() : 0; }
+    // This member's record becomes those of all, by rank; where there is one member, what is there stays.
+    status gather(std::vector<member_record>& own) {
+        if (!group_ || own.empty()) return {};
+        struct packed {
+            std::int64_t samples = 0;
+            double seconds = 0, waited = 0;
+            char host[64] = {};
+        };
+        packed mine;
+        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited;
+        std::snprintf(mine.host, sizeof mine.host, "%s", own[0].host.c_str());
+        std::vector<packed> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
+        own.clear();
+        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited});
         return {};
     }
     // The largest of what the members give.
@@ -27796,6 +28012,36 @@ public:
                     "member " + who + " has \"" + differs->own + "\", and member 0 has \"" + of_first.substr(0, 95) + "\"" +
                         (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
     }
+
+    // What this process does in an epoch from now on, as one of several members or by its replicas.
+    class epoch_work {
+    public:
+        epoch_work(const run_members& among, const training_step& step)
+            : among_(among), step_(step), replicas_(step.replicas()), waited_(among.waited()), host_(among.several() ? host_name() : "") {}
+        void count(std::int64_t samples) { samples_ += samples; }
+        // One record for each replica, or one of this process among several; none where it trains alone.
+        std::vector<member_record> records(double seconds) const {
+            std::vector<member_record> found;
+            if (among_.several()) {
+                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_});
+                return found;
+            }
+            const std::vector<replica_work> now = step_.replicas();
+            for (std::size_t r = 0; r < now.size() && now.size() > 1; ++r) {
+                const replica_work before = r < replicas_.size() ? replicas_[r] : replica_work();
+                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds});
+            }
+            return found;
+        }
+
+    private:
+        const run_members& among_;
+        const training_step& step_;
+        const std::vector<replica_work> replicas_;
+        const double waited_;
+        const std::string host_;
+        std::int64_t samples_ = 0;
+    };
 
     // `count` numbers of each member, in their order, each with room for `most`.
     template <class T>
@@ -28487,7 +28733,8 @@ public:
 
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
-    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
+               const std::vector<member_record>& members = {});
     // For TensorBoard; a picture without sides is none.
     status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
@@ -28570,9 +28817,10 @@ inline status training_files::open(std::int64_t step, double wall_time) {
     GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
     return {};
 }
-inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time) {
+inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
+                                  const std::vector<member_record>& members) {
     if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures));
+    GRAFT_TRY(log_.append(step, epoch, split, figures, members));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }
@@ -28594,14 +28842,11 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 class state_parts;
 
@@ -28760,7 +29005,7 @@ private:
         }
         shape own = batch_shape_;
         own[0] = std::max<std::int64_t>(1, members_.end(own[0], s.shards) - members_.begin(own[0], s.shards));
-        const int members = s.replicas ? s.replicas->members() : s.group ? s.group->size() : 1;
+        const int members = members_of(s);
         const std::int64_t most_parts = std::min<std::int64_t>(member_shards::least(members, s.shards), batch_shape_[0] / members);
         for (;;) {
             training_step made;
@@ -28804,6 +29049,7 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
+        run_members::epoch_work work(members_, step_);
         const auto count_work = [&] {
             trained_seconds_ += seconds_now() - epoch_began;
             trained_pictures_ += position_.seen - seen_before;
@@ -28818,12 +29064,13 @@ private:
             count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             run_members::news news;
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate, news.correct));
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate, news.correct, work));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
             news.step = position_.step;
             news.save = now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0);
             news.stop = stop_asked_;
+            news.waiting_share = waiting_share(work.records(elapsed));
             GRAFT_TRY(members_.exchange(news));
             position_.correct += news.correct;
             trainer_progress p;
@@ -28835,6 +29082,7 @@ private:
             const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
+            p.members = members_of(o_.step), p.members_wait_share = news.waiting_share;
             p.head_alone = head_alone_;
             stop_asked_ = observer_.on_step(p) == training_verdict::stop;
             // Among several members all stop behind the same step, the next one.
@@ -28856,7 +29104,11 @@ private:
         r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
         r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
         count_work();
-        return end_epoch(r);
+        r.members = work.records(r.seconds);
+        GRAFT_TRY(members_.gather(r.members));
+        warn_of_straggler(r);
+        add_members(result_.members, r.members);
+        return end_epoch(std::move(r));
     }
 
     // Each member has made its samples alone. Where one of them is bad, all make all: what is left out moves the others.
@@ -28868,7 +29120,7 @@ private:
         return {};
     }
 
-    status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct) {
+    status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct, run_members::epoch_work& work) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
         double weight = 0;
@@ -28906,6 +29158,7 @@ private:
         for (std::int64_t i = 0; i < last - first; ++i)
             correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(first + i)];
         position_.seen += n;
+        work.count(last - first);
         return {};
     }
 
@@ -29040,6 +29293,7 @@ private:
     status log_epoch(const epoch_record& r);
     status log_pictures();
     void warn_of_classes();
+    void warn_of_straggler(const epoch_record& r);
     static std::string network_fingerprint(const graph& g);
     static result<std::string> contents_fingerprint(const dataset& data, executor& pool);
     named_texts settings() const;
@@ -29062,6 +29316,7 @@ private:
     std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
+    bool straggler_told_ = false;
     bool stop_asked_ = false;  // by this member's observer
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;
@@ -29244,7 +29499,8 @@ inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
     for (std::size_t i = 0; i < result_.history.size(); ++i) {
         const std::string at = "history." + std::to_string(i) + ".";
         auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best,
-               head_alone] = result_.history[i];
+               head_alone, members] = result_.history[i];
+        (void)members;  // of the processes that trained it: those that go on may be others, and more or fewer
         number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
         c.part(at + "step", updates), c.part(at + "best", best);
         int k = 0;
@@ -29508,8 +29764,12 @@ inline status training_run::log_epoch(const epoch_record& r) {
     named_numbers figures{
         {"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
+    if (!r.members.empty()) {
+        figures.emplace_back("members_wait_share", waiting_share(r.members));
+        figures.emplace_back("scaling_efficiency", scaling_efficiency(r.members));
+    }
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members));
     return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
@@ -29550,6 +29810,15 @@ inline void training_run::warn_of_classes() {
     else
         what += "; more --epochs, or more pictures of it, may help";
     observer_.on_warning(what);
+}
+
+// Once, of an epoch in which one member held up the others.
+inline void training_run::warn_of_straggler(const epoch_record& r) {
+    if (straggler_told_ || !members_.leads()) return;
+    const std::string text = straggler_text(r.members);
+    if (text.empty()) return;
+    straggler_told_ = true;
+    observer_.on_warning("in epoch " + std::to_string(r.epoch + 1) + " " + text);
 }
 
 inline status training_run::finish() {
@@ -31015,6 +31284,138 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/trainer.hpp
 // Fine-tuning from a dataset to a model: the loop over epochs, with scoring, checkpoints, logs and the best model.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_MEMBER_RECORD_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_MEMBER_RECORD_HPP
+// ---- graft/train/member_record.hpp
+// What the members of a run did, processes or replicas: their pace, how long they waited for each other, and who holds up the others.
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What one member of a run did in the training part of an epoch, or of several.
+struct member_record {
+    int rank = 0;
+    std::string host;          ///< where the process ran; empty for a replica
+    std::int64_t samples = 0;  ///< that it computed
+    double seconds = 0;        ///< of the epoch's training, the same for all members but for the moments between their clocks
+    double waited = 0;         ///< of these, the seconds that it waited for other members or for what they sent
+
+    double busy_seconds() const noexcept { return seconds > waited ? seconds - waited : 0; }  ///< its own work, reading pictures included
+    double waiting_share() const noexcept { return seconds > 0 ? (waited < seconds ? waited / seconds : 1) : 0; }
+    double images_per_s() const noexcept { return busy_seconds() > 0 ? static_cast<double>(samples) / busy_seconds() : 0; }  ///< while it worked
+};
+
+/// "rank 3 (host b)", "replica 2".
+std::string member_name(const member_record& member);
+
+/// The share of all members' time in which they waited for each other, 0..1; 0 without members.
+double waiting_share(const std::vector<member_record>& members);
+
+/// The samples a second that members would compute if nobody ever waited: the sum of their paces.
+double unhindered_images_per_s(const std::vector<member_record>& members);
+/// The samples a second that they did compute together.
+double reached_images_per_s(const std::vector<member_record>& members);
+/// The second as a share of the first: 1 where nobody waited; 0 without members.
+double scaling_efficiency(const std::vector<member_record>& members);
+
+/// Adds what was done in another epoch, member by member.
+void add_members(std::vector<member_record>& to, const std::vector<member_record>& more);
+
+/// The member that holds up the others: whose own work takes more than 1.3 times the median of the others' and a second more than that.
+struct straggler {
+    int rank = -1;       ///< -1: nobody
+    double times = 0;    ///< as long as the others
+    double others = 0;   ///< the median of the others' own work, in seconds
+    bool share = false;  ///< whether it has so many samples more than the others that it works no slower than they
+};
+straggler find_straggler(const std::vector<member_record>& members);
+/// A sentence about it: who, by how much, and what to look at; empty where there is none.
+std::string straggler_text(const std::vector<member_record>& members);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <algorithm>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::string member_name(const member_record& m) {
+    return m.host.empty() ? "replica " + std::to_string(m.rank) : "rank " + std::to_string(m.rank) + " (host " + m.host + ")";
+}
+
+GRAFT_INLINE double waiting_share(const std::vector<member_record>& members) {
+    double waited = 0, all = 0;
+    for (const member_record& m : members) waited += m.waiting_share() * m.seconds, all += m.seconds;
+    return all > 0 ? waited / all : 0;
+}
+
+GRAFT_INLINE double unhindered_images_per_s(const std::vector<member_record>& members) {
+    double sum = 0;
+    for (const member_record& m : members) sum += m.images_per_s();
+    return sum;
+}
+
+GRAFT_INLINE double reached_images_per_s(const std::vector<member_record>& members) {
+    double samples = 0, seconds = 0;
+    for (const member_record& m : members) samples += static_cast<double>(m.samples), seconds = std::max(seconds, m.seconds);
+    return seconds > 0 ? samples / seconds : 0;
+}
+
+GRAFT_INLINE double scaling_efficiency(const std::vector<member_record>& members) {
+    const double most = unhindered_images_per_s(members);
+    return most > 0 ? reached_images_per_s(members) / most : 0;
+}
+
+GRAFT_INLINE void add_members(std::vector<member_record>& to, const std::vector<member_record>& more) {
+    if (to.size() != more.size()) {
+        to = more;
+        return;
+    }
+    for (std::size_t i = 0; i < to.size(); ++i) to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited;
+}
+
+GRAFT_INLINE straggler find_straggler(const std::vector<member_record>& members) {
+    constexpr double longer = 1.3, least_seconds = 1;
+    straggler found;
+    if (members.size() < 2) return found;
+    const auto slowest = std::max_element(members.begin(), members.end(), [](const auto& a, const auto& b) { return a.busy_seconds() < b.busy_seconds(); });
+    std::vector<double> seconds, samples;
+    for (auto m = members.begin(); m != members.end(); ++m)
+        if (m != slowest) seconds.push_back(m->busy_seconds()), samples.push_back(static_cast<double>(m->samples));
+    const auto median = [](std::vector<double>& of) {
+        std::sort(of.begin(), of.end());
+        return (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2;
+    };
+    const double own = slowest->busy_seconds(), others = median(seconds), theirs = median(samples);
+    if (!(own > longer * others && own - others > least_seconds)) return found;
+    found.rank = slowest->rank, found.times = others > 0 ? own / others : 0, found.others = others;
+    found.share = static_cast<double>(slowest->samples) * longer * others > own * theirs;
+    return found;
+}
+
+GRAFT_INLINE std::string straggler_text(const std::vector<member_record>& members) {
+    const straggler s = find_straggler(members);
+    if (s.rank < 0) return "";
+    const auto m = std::find_if(members.begin(), members.end(), [&](const member_record& each) { return each.rank == s.rank; });
+    std::int64_t samples = 0;
+    for (const member_record& each : members) samples += each.samples;
+    const auto seconds = [](double v) { return detail::number_text("%.1f s", v); };
+    return member_name(*m) + " takes " + (s.times > 0 && s.times < 100 ? detail::number_text("%.1f", s.times) : std::string("over a hundred")) +
+           " times as long as the others: " + seconds(m->busy_seconds()) + " of its own work, they " + seconds(s.others) + ", and wait for it" +
+           (s.share ? ". It has " + std::to_string(m->samples) + " of " + std::to_string(samples) +
+                          " samples: batches are shared evenly by 2, 4, 8 and so on members"
+            : m->host.empty() ? ". Is its device slower than the others', or busy with something else?"
+                              : ". Is something else running there, has it fewer or slower cores, or does it read pictures over a slow link?");
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_METRICS_LOG_HPP
 // ---- graft/train/metrics_log.hpp
@@ -31106,9 +31507,10 @@ public:
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
-    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
-    /// file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures, NaN and infinities as null; where there are members, what each
+    /// did as the array "members". Errors: file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
+                  const std::vector<member_record>& members = {});
     /// Errors: file.write, which the system may tell only now.
     status close() { return file_.close(); }
 
@@ -31167,10 +31569,21 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
+                                        const std::vector<member_record>& members) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
+    if (!members.empty()) {
+        w.key("members").begin_array();
+        for (const member_record& m : members) {
+            w.begin_object().key("rank").integer(m.rank);
+            if (!m.host.empty()) w.key("host").string(m.host);
+            w.key("samples").integer(m.samples).key("images_per_s").number(m.images_per_s());
+            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share()).end_object();
+        }
+        w.end_array();
+    }
     w.end_object();
     const std::string line = w.text() + "\n";
     return file_.write(line.data(), line.size());
@@ -31372,8 +31785,10 @@ struct trainer_progress {
     double loss = 0, top1 = 0;           ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;    ///< share of the time that steps waited for data
-    bool head_alone = false;  ///< whether the trunk does not learn yet
+    double wait_share = 0;          ///< share of the time that steps waited for data
+    int members = 1;                ///< processes or replicas that compute each batch together
+    double members_wait_share = 0;  ///< share of their time in this epoch so far that they waited for each other
+    bool head_alone = false;        ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
@@ -31385,6 +31800,7 @@ struct epoch_record {
     double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+    std::vector<member_record> members;     ///< by rank, where several processes or replicas trained; not of epochs before a `resume`
 };
 
 /// Whether a run goes on.
@@ -31413,10 +31829,11 @@ struct training_result {
     std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    bool stopped = false;          ///< by the observer, before it was over
-    graft::graph network;          ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
-                                   ///< stopped, the best of the epochs that ended in this call, empty where none did
-    evaluation_result validation;  ///< of that network
+    std::vector<member_record> members;  ///< all epochs of this call together: what each process or replica did; empty where there was one
+    bool stopped = false;                ///< by the observer, before it was over
+    graft::graph network;                ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                         ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;        ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -31468,8 +31885,12 @@ inline status training_run::log_epoch(const epoch_record& r) {
     named_numbers figures{
         {"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
+    if (!r.members.empty()) {
+        figures.emplace_back("members_wait_share", waiting_share(r.members));
+        figures.emplace_back("scaling_efficiency", scaling_efficiency(r.members));
+    }
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members));
     return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
@@ -31510,6 +31931,15 @@ inline void training_run::warn_of_classes() {
     else
         what += "; more --epochs, or more pictures of it, may help";
     observer_.on_warning(what);
+}
+
+// Once, of an epoch in which one member held up the others.
+inline void training_run::warn_of_straggler(const epoch_record& r) {
+    if (straggler_told_ || !members_.leads()) return;
+    const std::string text = straggler_text(r.members);
+    if (text.empty()) return;
+    straggler_told_ = true;
+    observer_.on_warning("in epoch " + std::to_string(r.epoch + 1) + " " + text);
 }
 
 inline status training_run::finish() {
@@ -31961,6 +32391,7 @@ struct training_report {
     std::vector<report_picture> wrong;                                              ///< the most wrong first
     std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
     std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
+    std::vector<member_record> members;  ///< what the processes or replicas that trained it did; one that held up the others is named
     report_rows settings;
     std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
@@ -32599,6 +33030,24 @@ inline void append_device(std::string& out, const training_report& r) {
     out += "</table></div></div></section>";
 }
 
+// What the members of the run did, and what waiting for each other cost them.
+inline void append_members(std::string& out, const training_report& r) {
+    if (r.members.size() < 2) return;
+    const bool hosts = !r.members.front().host.empty();
+    const auto pace = [](double v) { return report_number(v, v < 9.95 ? "%.1f" : "%.0f"); };
+    out += "<section><h2>Members</h2><p>Together they reached " + pace(reached_images_per_s(r.members)) + " images/s of the " +
+           pace(unhindered_images_per_s(r.members)) + " that they would if nobody waited, an efficiency of <b>" +
+           report_percent(scaling_efficiency(r.members)) + "</b>.</p>";
+    if (const std::string slow = straggler_text(r.members); !slow.empty()) out += "<p>In all, " + html_text(slow) + "</p>";
+    out += std::string("<div class=\"scroll\"><table class=\"timing\"><tr><th>") + (hosts ? "rank<th class=\"text\">host" : "replica") +
+           "<th>samples<th>own work<th>images/s of it<th class=\"text\">waiting</tr>";
+    for (const member_record& m : r.members)
+        out += "<tr><td>" + std::to_string(m.rank) + (hosts ? "<td class=\"text\">" + html_text(m.host) : "") + "<td>" + std::to_string(m.samples) + "<td>" +
+               duration_text(m.busy_seconds()) + "<td>" + pace(m.images_per_s()) + bar_cell(m.waiting_share(), "c1", report_percent(m.waiting_share())) +
+               "</tr>";
+    out += "</table></div></section>";
+}
+
 inline void append_settings(std::string& out, const training_report& r) {
     if (r.settings.empty()) return;
     out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
@@ -32623,6 +33072,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEM
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
     detail::append_device(out, r);
+    detail::append_members(out, r);
     detail::append_settings(out, r);
     out += "</body></html>\n";
     return out;
@@ -33583,7 +34033,8 @@ public:
 
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
-    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
+               const std::vector<member_record>& members = {});
     // For TensorBoard; a picture without sides is none.
     status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
@@ -33666,9 +34117,10 @@ inline status training_files::open(std::int64_t step, double wall_time) {
     GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
     return {};
 }
-inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time) {
+inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
+                                  const std::vector<member_record>& members) {
     if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures));
+    GRAFT_TRY(log_.append(step, epoch, split, figures, members));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }

@@ -3,6 +3,9 @@
 
 #include <graft/dist.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace {
@@ -10,6 +13,15 @@ namespace {
 struct ending {
     graft::status status;
     std::vector<double> losses;
+    std::vector<graft::member_record> members;
+    std::vector<std::string> warnings;
+};
+struct listener final : graft::training_observer {
+    std::vector<std::string> warnings;
+    // Of members alone: networks that have hardly begun to learn are warned of, too.
+    void on_warning(const std::string& text) override {
+        if (text.find("times as long") != std::string::npos) warnings.push_back(text);
+    }
 };
 
 // Each member trains in a thread of its own, by options that `change` may change.
@@ -25,18 +37,55 @@ std::vector<ending> run_members(const made_folder& folder, int size, const graft
             mine.step.group = member;
             change(mine, member->rank());
             const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
-            graft::training_observer watcher;
+            listener watcher;
             auto made = graft::train(small_network(freeze), data, mine, watcher);
             if (!made.ok()) {
                 end.status = made.take_status();
                 return;
             }
+            end.members = made->members;
+            end.warnings = watcher.warnings;
             for (const graft::epoch_record& r : made->history) end.losses.push_back(r.training_loss + r.training_top1 + r.loss);
         });
     for (std::thread& t : threads) t.join();
     return ends;
 }
 void nothing(graft::trainer_options&, int) {}
+
+// A member on a slow machine: each of its steps takes longer.
+class slow_member final : public graft::communicator {
+public:
+    slow_member(std::shared_ptr<graft::communicator> of, int milliseconds) : of_(std::move(of)), milliseconds_(milliseconds) {}
+    int rank() const noexcept override { return of_->rank(); }
+    int size() const noexcept override { return of_->size(); }
+    const char* name() const noexcept override { return of_->name(); }
+    graft::status all_gather(const void* own, std::size_t bytes, void* all) override { return of_->all_gather(own, bytes, all); }
+    graft::status broadcast(void* data, std::size_t bytes, int from) override { return of_->broadcast(data, bytes, from); }
+    graft::status all_reduce(const graft::reduction& arrays) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds_));
+        return of_->all_reduce(arrays);
+    }
+    graft::status reduce_scatter(float* data, std::int64_t count) override { return of_->reduce_scatter(data, count); }
+    graft::status barrier() override { return of_->barrier(); }
+    void leave(const graft::error& why) noexcept override { of_->leave(why); }
+    double waited_seconds() const noexcept override { return of_->waited_seconds(); }
+
+private:
+    std::shared_ptr<graft::communicator> of_;
+    int milliseconds_;
+};
+
+// An operator that gives what it takes, and takes its time in all threads but one.
+std::atomic<bool> slow{false};
+std::thread::id fast;
+graft::status slow_infer(graft::infer_context& c) { return c.set(0, c.in[0].type, c.in[0].extents); }
+graft::status slow_run(graft::run_context& c) {
+    if (slow && std::this_thread::get_id() != fast) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    std::copy_n(c.in[0].as<float>(), c.in[0].elements(), c.out[0].as<float>());
+    return {};
+}
+const graft::op_row slow_rows[] = {graft::make_op("Slow", "my.app").inputs(1).functions(slow_infer, slow_run).problems("f32[2,3]")};
+const graft::op_table slow_operators = slow_rows;
 
 }  // namespace
 
@@ -163,4 +212,82 @@ TEST_CASE("where one member fails, the others end, and say whose fault it was") 
         CHECK(ends[r].status.error().code() == graft::errc::dist_peer_lost);
         CHECK(std::string(ends[r].status.error().what()).find("member 1") != std::string::npos);
     }
+}
+
+TEST_CASE("the member that the others wait for is named once, and changes no byte of the model") {
+    made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/even");
+    o.batch = 8;
+    for (const ending& e : run_members(folder, 4, o, nothing)) {
+        REQUIRE(e.status.ok());
+        REQUIRE(e.members.size() == 4);
+        // 24 pictures, thrice, by quarters.
+        for (const graft::member_record& m : e.members) CHECK(m.samples == 18);
+    }
+    graft::trainer_options slowed = o;
+    slowed.out = folder.path + "/slow";
+    const std::vector<ending> ends = run_members(folder, 4, slowed, [](graft::trainer_options& mine, int rank) {
+        if (rank == 2) mine.step.group = std::make_shared<slow_member>(mine.step.group, 600);
+    });
+    for (const ending& e : ends) {
+        REQUIRE(e.status.ok());
+        REQUIRE(e.members.size() == 4);
+        for (int r : {0, 1, 3}) CHECK(e.members[static_cast<std::size_t>(r)].waiting_share() > 0.5);
+        CHECK(e.members[2].waiting_share() < 0.5);
+        CHECK(e.members[2].busy_seconds() > 3 * 3 * 0.6);  // so many steps
+        CHECK(graft::scaling_efficiency(e.members) < 0.6);
+        CHECK(e.members[3].rank == 3);
+        CHECK(!e.members[3].host.empty());
+    }
+    REQUIRE(ends[0].warnings.size() == 1);
+    CHECK(ends[0].warnings[0].find("in epoch 1 rank 2 (host ") == 0);
+    for (std::size_t r : {1u, 2u, 3u}) CHECK(ends[r].warnings.empty());
+    CHECK(file(slowed.out + "/model.onnx") == file(o.out + "/model.onnx"));
+    const graft::checkpoint even = graft::load_checkpoint(o.out + "/checkpoint.safetensors").value().contents,
+                            late = graft::load_checkpoint(slowed.out + "/checkpoint.safetensors").value().contents;
+    CHECK(even.settings == late.settings);
+    REQUIRE(even.tensors.size() == late.tensors.size());
+    for (std::size_t i = 0; i < even.tensors.size(); ++i)
+        CHECK(std::equal(even.tensors[i].second.data<float>(), even.tensors[i].second.data<float>() + even.tensors[i].second.elements(),
+                         late.tensors[i].second.data<float>()));
+    const std::string log = file(slowed.out + "/metrics.jsonl");
+    CHECK(log.find("\"members\":[{\"rank\":0,\"host\":\"") != std::string::npos);
+    CHECK(log.find("\"scaling_efficiency\":0.") != std::string::npos);
+}
+
+TEST_CASE("a replica that the others wait for is named, too") {
+    made_folder folder;
+    put_pictures(folder);
+    graft::builder b("slow", 2);
+    graft::value_id x = b.apply("Flatten", {b.apply("Slow", {b.input("input", graft::dtype::float32, {"N", 3, 8, 8})})});
+    x = b.apply("Gemm", {x, b.constant("fc.weight", small_steps::numbered(1, {3, 192})), b.constant("fc.bias", small_steps::numbered(2, {3}))},
+                {graft::integer_attribute("transB", 1)});
+    b.output(x, "logits");
+    graft::graph g = b.finish();
+    g.nodes[0].domain = "my.app";
+    g.opsets.push_back({"my.app", 1});
+    graft::training_network n;
+    n.graph = graft::load(std::move(g), graft::on_device(nullptr, slow_operators)).value().graph();
+    n.logits = graft::logits_of(n.graph);
+    n.parameters = graft::parameters_of(n.graph);
+    graft::trainer_options o = small_options("");
+    o.epochs = 1, o.batch = 4;
+    o.step.operators = slow_operators;
+    graft::replica_options how;
+    how.replicas = 2;
+    o.step.replicas = graft::make_replicas(how);
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data");
+    listener watcher;
+    fast = std::this_thread::get_id(), slow = true;
+    const auto made = graft::train(std::move(n), data, o, watcher);
+    slow = false;
+    REQUIRE_MESSAGE(made.ok(), std::string(made.ok() ? "" : made.error().what()));
+    REQUIRE(made->members.size() == 2);
+    for (const graft::member_record& m : made->members) CHECK(m.samples == 12);
+    CHECK(made->members[0].waiting_share() > 0.5);
+    CHECK(made->members[1].waiting_share() < 0.5);
+    CHECK(made->members[1].busy_seconds() > 6 * 0.4);
+    REQUIRE(watcher.warnings.size() == 1);
+    CHECK(watcher.warnings[0].find("in epoch 1 replica 1 takes ") == 0);
 }

@@ -90,6 +90,24 @@ TEST_CASE("gathering, giving to all, and scattered sums") {
     }
 }
 
+TEST_CASE("members tell how long they waited for others, and what they did themselves is no waiting") {
+    const members all = graft::make_thread_group(3);
+    std::vector<double> waited(3);
+    for (int late : {0, 2}) {
+        each(all, [&](graft::communicator& me) {
+            const double before = me.waited_seconds();
+            if (me.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+            CHECK(me.barrier().ok());
+            waited[static_cast<std::size_t>(me.rank())] = me.waited_seconds() - before;
+        });
+        CHECK(waited[static_cast<std::size_t>(late)] < 0.2);
+        for (int r : {1, 2 - late}) {
+            CHECK(waited[static_cast<std::size_t>(r)] > 0.2);
+            CHECK(waited[static_cast<std::size_t>(r)] < 5);
+        }
+    }
+}
+
 TEST_CASE("a member that does not come, leaves, or asks for something else ends the calls of all") {
     std::vector<graft::errc> codes(3);
     std::vector<std::string> texts(3);

@@ -46,6 +46,15 @@ TEST_CASE("Metrics are JSON lines, each there as soon as it is written") {
     CHECK(file.contents() == first);
 }
 
+TEST_CASE("What members of a run did is an array of their line") {
+    const temporary_log file;
+    graft::metrics_log log = graft::metrics_log::open(file.path, -1).value();
+    REQUIRE(log.append(8, 1, "train", {{"loss", 0.5}}, {{0, "a \"b\"", 16, 4, 2}, {1, "", 16, 4, 0}}).ok());
+    CHECK(file.contents() == "{\"step\":8,\"epoch\":1,\"split\":\"train\",\"loss\":0.5,\"members\":["
+                             "{\"rank\":0,\"host\":\"a \\\"b\\\"\",\"samples\":16,\"images_per_s\":8,\"busy_seconds\":2,\"waiting_share\":0.5},"
+                             "{\"rank\":1,\"samples\":16,\"images_per_s\":4,\"busy_seconds\":4,\"waiting_share\":0}]}\n");
+}
+
 TEST_CASE("A run that resumes keeps the lines up to its checkpoint, and no broken one") {
     for (const int step : {0, 1, 2, 3, 100}) {
         const temporary_log file;

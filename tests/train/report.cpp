@@ -103,6 +103,21 @@ TEST_CASE("A report tells what a GPU did in the epochs in which it told") {
     CHECK(part.find("share of the time in which a kernel ran") != std::string::npos);
 }
 
+TEST_CASE("A report tells how members of a run waited for each other, and who held them up") {
+    graft::training_report r = report_of(2);
+    CHECK(graft::report_html(r).value().find("Members") == std::string::npos);
+    r.members = {{0, "a & b", 100, 10, 0}, {1, "c", 100, 10, 5}};
+    const std::string page = graft::report_html(r).value();
+    CHECK(well_nested(page));
+    const std::string part = page.substr(page.find("<h2>Members"));
+    for (const char* present :
+         {"20 images/s of the 30 that they would", "an efficiency of <b>66.7\u202f%</b>", "<td>0<td class=\"text\">a &amp; b<td>100<td>10 s",
+          "<td>1<td class=\"text\">c<td>100<td>5.0 s", "rank 0 (host a &amp; b) takes 2.0 times as long"})
+        CHECK_MESSAGE(part.find(present) != std::string::npos, present);
+    for (graft::member_record& m : r.members) m.host.clear();
+    CHECK(graft::report_html(r).value().find("<th>replica<th>samples") != std::string::npos);
+}
+
 TEST_CASE("Nothing that a file or a user gave becomes markup") {
     graft::training_report r = report_of(2);
     const std::string evil = "<script>alert(\"x\")</script>'&\x01\xff";

@@ -14,6 +14,7 @@ public:
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return size_; }
     const char* name() const noexcept override { return "mpi"; }
+    double waited_seconds() const noexcept override { return waited_; }
     void leave(const error& why) noexcept override { mpi_link::leave(why); }
     status look() override { return look_for_lost(); }
     double timeout_seconds() const noexcept override { return timeout(); }

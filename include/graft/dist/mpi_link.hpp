@@ -211,7 +211,12 @@ protected:
     status await() {
         GRAFT_TRY(look());
         if (ended_count_) return {};
-        mpi_patience waiting;
+        const mpi_patience waiting;
+        status came = await(waiting);
+        waited_ += waiting.seconds();
+        return came;
+    }
+    status await(const mpi_patience& waiting) {
         bool last_look = false;  // a process that was stopped itself finds its time over, and the answers there
         double lost_since = -1;
         for (int turn = 1;; ++turn) {
@@ -295,6 +300,7 @@ protected:
     mpi_call call_;
     std::vector<int> ended_;  // of the requests, by `await`
     int open_ = 0, ended_count_ = 0;
+    double waited_ = 0;  // seconds, in await
 
 private:
     void keep(const error& e) {

@@ -1,6 +1,7 @@
 // Bodies of dist/replicas.hpp.
 #pragma once
 
+#include "../core/clock.hpp"
 #include "../core/start_thread.hpp"
 #include "../core/thread_pool.hpp"
 #include "../train/batch_parts.hpp"
@@ -134,7 +135,15 @@ public:
         now_ = &in;
         scaling_ = steps_[0].scaling();
         threads_each_ = std::max(1, pool.threads() / how_.replicas);
-        GRAFT_TRY(threads_.run([](void* self, int r) { static_cast<replicated_step*>(self)->run_one(r); }, this));
+        const double began = seconds_now();
+        GRAFT_TRY(threads_.run([](void* self, int r) { static_cast<replicated_step*>(self)->run_timed(r); }, this));
+        const double all = seconds_now() - began;
+        for (int r = 0; r < how_.replicas; ++r) {
+            replica_work& work = work_[static_cast<std::size_t>(r)];
+            const std::int64_t n = in.inputs->shape()[0];
+            work.samples += share(r).end(n, shards_) - share(r).begin(n, shards_);
+            work.waited_seconds += std::max(0.0, all - busy_[static_cast<std::size_t>(r)]);
+        }
         return conclude();
     }
     inline double loss() const noexcept override { return steps_[0].loss(); }
@@ -150,10 +159,17 @@ public:
         for (training_step& step : steps_) step.state_changed();
     }
     inline result<graph> network(bool averaged) const override { return steps_[0].network(averaged); }
+    inline std::vector<replica_work> replicas() const override { return work_; }
 
 private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
 
+    void run_timed(int r) {
+        const communicator& group = *groups_[static_cast<std::size_t>(r)];
+        const double began = seconds_now(), waited = group.waited_seconds();
+        run_one(r);
+        busy_[static_cast<std::size_t>(r)] = seconds_now() - began - (group.waited_seconds() - waited);
+    }
     void run_one(int r) {
         ended(r, or_out_of_memory<status>("a step", [&] { return run_part(r); }));
     }
@@ -204,12 +220,14 @@ private:
 
     replica_options how_;
     int shards_;
+    std::vector<replica_work> work_ = std::vector<replica_work>(static_cast<std::size_t>(how_.replicas));
     std::vector<std::shared_ptr<communicator>> groups_;
     std::vector<training_step> steps_;
     replica_threads threads_;
     // Of the step at work.
     const step_input* now_ = nullptr;
     int threads_each_ = 1;
+    std::vector<double> busy_ = std::vector<double>(static_cast<std::size_t>(how_.replicas));  // seconds of each replica's own work
     std::vector<status> runs_;
     loss_scale scaling_;
     tensor logits_;

@@ -15,6 +15,7 @@ std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double ti
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/clock.hpp"
 #include "../core/thread_pool.hpp"
 
 #include <atomic>
@@ -37,6 +38,7 @@ public:
         const void* in = nullptr;
         const reduction* arrays = nullptr;
         std::atomic<std::uint64_t> came{0};  // how often
+        double waited = 0;                   // seconds; the member's own thread writes and reads it
     };
 
     thread_meeting(int size, double seconds) : places_(static_cast<std::size_t>(size)), seconds_(seconds) {}
@@ -58,26 +60,10 @@ public:
             changed_.notify_all();
             return {};
         }
-        for (int spins = 0; spins < 4000; ++spins) {
-            if (round_.load(std::memory_order_acquire) != now) return {};
-            relax();
-        }
-        std::unique_lock<std::mutex> guard(lock_);
-        const auto over = [&] { return round_.load() != now || broken_.load(); };
-        // By slices of a second, so that a process that was stopped and goes on does not take that for waiting.
-        for (double left = seconds_; left > 0 && !over(); left -= 1) changed_.wait_for(guard, std::chrono::duration<double>(std::min(left, 1.0)), over);
-        if (round_.load() != now) return {};
-        if (!broken_.load()) {
-            std::string missing;
-            for (int r = 0; r < size(); ++r)
-                if (at(r).came.load() != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
-            failed_ = fail(errc::dist_timeout, "member " + std::to_string(rank),
-                           "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds");
-            broken_.store(true);
-        }
-        guard.unlock();
-        changed_.notify_all();
-        return failure();
+        const double began = seconds_now();
+        status met = await(rank, now);
+        at(rank).waited += seconds_now() - began;
+        return met;
     }
     // All here, and all for the same.
     status meet_for(int rank, call what, std::int64_t size) {
@@ -110,6 +96,29 @@ public:
     }
 
 private:
+    // Until the round that began with `now` is over.
+    status await(int rank, std::uint64_t now) {
+        for (int spins = 0; spins < 4000; ++spins) {
+            if (round_.load(std::memory_order_acquire) != now) return {};
+            relax();
+        }
+        std::unique_lock<std::mutex> guard(lock_);
+        const auto over = [&] { return round_.load() != now || broken_.load(); };
+        // By slices of a second, so that a process that was stopped and goes on does not take that for waiting.
+        for (double left = seconds_; left > 0 && !over(); left -= 1) changed_.wait_for(guard, std::chrono::duration<double>(std::min(left, 1.0)), over);
+        if (round_.load() != now) return {};
+        if (!broken_.load()) {
+            std::string missing;
+            for (int r = 0; r < size(); ++r)
+                if (at(r).came.load() != now + 1) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+            failed_ = fail(errc::dist_timeout, "member " + std::to_string(rank),
+                           "member " + missing + " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " seconds");
+            broken_.store(true);
+        }
+        guard.unlock();
+        changed_.notify_all();
+        return failure();
+    }
     status failure() {
         const std::lock_guard<std::mutex> guard(lock_);
         return failed_.ok() ? fail(errc::dist_peer_lost, "group", "it is over") : status(failed_.error());
@@ -132,6 +141,7 @@ public:
     inline int rank() const noexcept override { return rank_; }
     inline int size() const noexcept override { return all_->size(); }
     inline const char* name() const noexcept override { return "threads"; }
+    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited; }
 
     inline status all_gather(const void* own, std::size_t bytes, void* all) override {
         all_->at(rank_).in = own;

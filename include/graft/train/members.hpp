@@ -3,15 +3,32 @@
 
 #include "../core/communicator.hpp"
 #include "checkpoint.hpp"
+#include "member_record.hpp"
 #include "step.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
+
+// As the system calls the machine; "unknown" where it has no name.
+inline std::string host_name() {
+    char name[64] = "";
+#ifdef _WIN32
+    if (const char* told = std::getenv("COMPUTERNAME")) std::snprintf(name, sizeof name, "%s", told);
+#else
+    if (gethostname(name, sizeof name - 1) != 0) name[0] = 0;
+#endif
+    return name[0] ? name : "unknown";
+}
 
 // The members of a run, one process each; without a group there is one, and nothing is said. The first, rank 0, writes the files.
 class run_members {
@@ -32,20 +49,42 @@ public:
         std::int64_t correct = 0;  // of the samples; then of all members'
         std::int64_t stop = 0;     // wanted by one of them
         std::int64_t save = 0;     // wanted by the first
+        double waiting_share = 0;  // of the epoch so far; then the mean of all members'
     };
     status exchange(news& own) {
         if (!group_) return {};
         std::vector<news> all(static_cast<std::size_t>(group_->size()));
         GRAFT_TRY(group_->all_gather(&own, sizeof own, all.data()));
         own.correct = own.stop = 0;
+        own.waiting_share = 0;
         for (std::size_t r = 0; r < all.size(); ++r) {
             if (all[r].step != all[0].step)
                 return fail(errc::dist_mismatch, "step",
                             "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " + std::to_string(all[0].step));
             own.correct += all[r].correct;
             own.stop |= all[r].stop;
+            own.waiting_share += all[r].waiting_share / static_cast<double>(all.size());
         }
         own.save = all[0].save;
+        return {};
+    }
+    // Seconds that this member has waited for others so far.
+    double waited() const { return group_ ? group_->waited_seconds() : 0; }
+    // This member's record becomes those of all, by rank; where there is one member, what is there stays.
+    status gather(std::vector<member_record>& own) {
+        if (!group_ || own.empty()) return {};
+        struct packed {
+            std::int64_t samples = 0;
+            double seconds = 0, waited = 0;
+            char host[64] = {};
+        };
+        packed mine;
+        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited;
+        std::snprintf(mine.host, sizeof mine.host, "%s", own[0].host.c_str());
+        std::vector<packed> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
+        own.clear();
+        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited});
         return {};
     }
     // The largest of what the members give.
@@ -88,6 +127,36 @@ public:
                     "member " + who + " has \"" + differs->own + "\", and member 0 has \"" + of_first.substr(0, 95) + "\"" +
                         (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
     }
+
+    // What this process does in an epoch from now on, as one of several members or by its replicas.
+    class epoch_work {
+    public:
+        epoch_work(const run_members& among, const training_step& step)
+            : among_(among), step_(step), replicas_(step.replicas()), waited_(among.waited()), host_(among.several() ? host_name() : "") {}
+        void count(std::int64_t samples) { samples_ += samples; }
+        // One record for each replica, or one of this process among several; none where it trains alone.
+        std::vector<member_record> records(double seconds) const {
+            std::vector<member_record> found;
+            if (among_.several()) {
+                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_});
+                return found;
+            }
+            const std::vector<replica_work> now = step_.replicas();
+            for (std::size_t r = 0; r < now.size() && now.size() > 1; ++r) {
+                const replica_work before = r < replicas_.size() ? replicas_[r] : replica_work();
+                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds});
+            }
+            return found;
+        }
+
+    private:
+        const run_members& among_;
+        const training_step& step_;
+        const std::vector<replica_work> replicas_;
+        const double waited_;
+        const std::string host_;
+        std::int64_t samples_ = 0;
+    };
 
     // `count` numbers of each member, in their order, each with room for `most`.
     template <class T>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "log_file.hpp"
+#include "member_record.hpp"
 
 #include <cstdint>
 #include <string>
@@ -20,9 +21,10 @@ public:
     /// off, so that no step stands there twice; -1 begins afresh. Errors: file.open (a log over 1 GiB), file.write.
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
-    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures; NaN and infinities as null. Errors:
-    /// file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures);
+    /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures, NaN and infinities as null; where there are members, what each
+    /// did as the array "members". Errors: file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
+                  const std::vector<member_record>& members = {});
     /// Errors: file.write, which the system may tell only now.
     status close() { return file_.close(); }
 
@@ -83,10 +85,21 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 }
 GRAFT_MEMORY_CATCH(path)
 
-GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
+                                        const std::vector<member_record>& members) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
+    if (!members.empty()) {
+        w.key("members").begin_array();
+        for (const member_record& m : members) {
+            w.begin_object().key("rank").integer(m.rank);
+            if (!m.host.empty()) w.key("host").string(m.host);
+            w.key("samples").integer(m.samples).key("images_per_s").number(m.images_per_s());
+            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share()).end_object();
+        }
+        w.end_array();
+    }
     w.end_object();
     const std::string line = w.text() + "\n";
     return file_.write(line.data(), line.size());

@@ -3,6 +3,7 @@
 
 #include "../core/error.hpp"
 #include "../data/image.hpp"
+#include "member_record.hpp"
 #include "metrics.hpp"
 
 #include <cstdint>
@@ -53,6 +54,7 @@ struct training_report {
     std::vector<report_picture> wrong;                                              ///< the most wrong first
     std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
     std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
+    std::vector<member_record> members;  ///< what the processes or replicas that trained it did; one that held up the others is named
     report_rows settings;
     std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
@@ -333,6 +335,24 @@ inline void append_device(std::string& out, const training_report& r) {
     out += "</table></div></div></section>";
 }
 
+// What the members of the run did, and what waiting for each other cost them.
+inline void append_members(std::string& out, const training_report& r) {
+    if (r.members.size() < 2) return;
+    const bool hosts = !r.members.front().host.empty();
+    const auto pace = [](double v) { return report_number(v, v < 9.95 ? "%.1f" : "%.0f"); };
+    out += "<section><h2>Members</h2><p>Together they reached " + pace(reached_images_per_s(r.members)) + " images/s of the " +
+           pace(unhindered_images_per_s(r.members)) + " that they would if nobody waited, an efficiency of <b>" +
+           report_percent(scaling_efficiency(r.members)) + "</b>.</p>";
+    if (const std::string slow = straggler_text(r.members); !slow.empty()) out += "<p>In all, " + html_text(slow) + "</p>";
+    out += std::string("<div class=\"scroll\"><table class=\"timing\"><tr><th>") + (hosts ? "rank<th class=\"text\">host" : "replica") +
+           "<th>samples<th>own work<th>images/s of it<th class=\"text\">waiting</tr>";
+    for (const member_record& m : r.members)
+        out += "<tr><td>" + std::to_string(m.rank) + (hosts ? "<td class=\"text\">" + html_text(m.host) : "") + "<td>" + std::to_string(m.samples) + "<td>" +
+               duration_text(m.busy_seconds()) + "<td>" + pace(m.images_per_s()) + bar_cell(m.waiting_share(), "c1", report_percent(m.waiting_share())) +
+               "</tr>";
+    out += "</table></div></section>";
+}
+
 inline void append_settings(std::string& out, const training_report& r) {
     if (r.settings.empty()) return;
     out += "<section><h2>Settings</h2><div class=\"scroll\"><table class=\"settings\">";
@@ -357,6 +377,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEM
     detail::append_calibration(out, r);
     detail::append_timing(out, r);
     detail::append_device(out, r);
+    detail::append_members(out, r);
     detail::append_settings(out, r);
     out += "</body></html>\n";
     return out;

@@ -53,6 +53,9 @@ struct step_options {
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 
+/// How many members compute each batch together: processes, replicas, or 1.
+int members_of(const step_options& options);
+
 /// One batch, as a step takes it. All views are only read, and only during the call, but for `next`.
 struct step_input {
     const tensor* inputs = nullptr;   ///< what the network's input takes, N samples along axis 0
@@ -84,6 +87,12 @@ struct loss_scale {
     std::int64_t skipped = 0;  ///< steps that changed nothing
 };
 
+/// What one of the replicas that a step is spread over has done since it was made.
+struct replica_work {
+    std::int64_t samples = 0;
+    double waited_seconds = 0;  ///< for other replicas, in steps that were going on
+};
+
 /// What computes training steps: see training_step, whose calls these are.
 class step_engine {
 public:
@@ -97,6 +106,7 @@ public:
     inline virtual std::vector<training_state>& state() noexcept = 0;
     inline virtual void state_changed() noexcept = 0;
     inline virtual result<graph> network(bool averaged) const = 0;
+    inline virtual std::vector<replica_work> replicas() const { return {}; }
 };
 
 /// Makes engines that compute steps in another way, such as on several devices.
@@ -149,6 +159,8 @@ public:
     void state_changed() noexcept;
     /// The network with the weights and statistics of now; `averaged` takes the running average of the weights where one is kept.
     result<graph> network(bool averaged = true) const;
+    /// What each replica has done, where the step is spread over several in this process (step_options::replicas); else none.
+    std::vector<replica_work> replicas() const;
 
 private:
     class single;

@@ -149,6 +149,8 @@ GRAFT_INLINE status training_step::read_state() { return self_->read_state(); }
 GRAFT_INLINE void training_step::state_changed() noexcept { self_->state_changed(); }
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY { return self_->network(averaged); }
 GRAFT_MEMORY_CATCH("training_step::network")
+GRAFT_INLINE std::vector<replica_work> training_step::replicas() const { return self_->replicas(); }
+GRAFT_INLINE int members_of(const step_options& o) { return o.replicas ? o.replicas->members() : o.group ? o.group->size() : 1; }
 
 GRAFT_INLINE status training_step::single::make_state() {
     const auto add = [&](std::string state_name, const tensor& from, bool zero) -> status {

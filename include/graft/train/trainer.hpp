@@ -5,6 +5,7 @@
 #include "evaluate.hpp"
 #include "freeze.hpp"
 #include "head.hpp"
+#include "member_record.hpp"
 #include "metrics.hpp"
 #include "metrics_log.hpp"
 #include "options.hpp"
@@ -26,8 +27,10 @@ struct trainer_progress {
     double loss = 0, top1 = 0;           ///< of the training batches of this epoch so far; of the validation part in `on_epoch`
     double learning_rate = 0;
     double images_per_s = 0, seconds_left = 0;
-    double wait_share = 0;    ///< share of the time that steps waited for data
-    bool head_alone = false;  ///< whether the trunk does not learn yet
+    double wait_share = 0;          ///< share of the time that steps waited for data
+    int members = 1;                ///< processes or replicas that compute each batch together
+    double members_wait_share = 0;  ///< share of their time in this epoch so far that they waited for each other
+    bool head_alone = false;        ///< whether the trunk does not learn yet
 };
 
 /// One epoch in numbers.
@@ -39,6 +42,7 @@ struct epoch_record {
     double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+    std::vector<member_record> members;     ///< by rank, where several processes or replicas trained; not of epochs before a `resume`
 };
 
 /// Whether a run goes on.
@@ -67,10 +71,11 @@ struct training_result {
     std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
-    bool stopped = false;          ///< by the observer, before it was over
-    graft::graph network;          ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
-                                   ///< stopped, the best of the epochs that ended in this call, empty where none did
-    evaluation_result validation;  ///< of that network
+    std::vector<member_record> members;  ///< all epochs of this call together: what each process or replica did; empty where there was one
+    bool stopped = false;                ///< by the observer, before it was over
+    graft::graph network;                ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
+                                         ///< stopped, the best of the epochs that ended in this call, empty where none did
+    evaluation_result validation;        ///< of that network
 };
 
 /// A network that is to learn, and how much of it.
@@ -125,8 +130,12 @@ inline status training_run::log_epoch(const epoch_record& r) {
     named_numbers figures{
         {"loss", r.training_loss}, {"top1", r.training_top1}, {"lr", r.learning_rate}, {"images_per_s", r.images_per_s}, {"wait_share", r.wait_share}};
     if (o_.unfreeze_epoch > 0) figures.emplace_back("head_alone", r.head_alone);
+    if (!r.members.empty()) {
+        figures.emplace_back("members_wait_share", waiting_share(r.members));
+        figures.emplace_back("scaling_efficiency", scaling_efficiency(r.members));
+    }
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now));
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members));
     return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
@@ -167,6 +176,15 @@ inline void training_run::warn_of_classes() {
     else
         what += "; more --epochs, or more pictures of it, may help";
     observer_.on_warning(what);
+}
+
+// Once, of an epoch in which one member held up the others.
+inline void training_run::warn_of_straggler(const epoch_record& r) {
+    if (straggler_told_ || !members_.leads()) return;
+    const std::string text = straggler_text(r.members);
+    if (text.empty()) return;
+    straggler_told_ = true;
+    observer_.on_warning("in epoch " + std::to_string(r.epoch + 1) + " " + text);
 }
 
 inline status training_run::finish() {

@@ -36,7 +36,8 @@ public:
 
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
-    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time);
+    status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
+               const std::vector<member_record>& members = {});
     // For TensorBoard; a picture without sides is none.
     status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
@@ -123,9 +124,10 @@ inline status training_files::open(std::int64_t step, double wall_time) {
     GRAFT_TRY_ASSIGN(events_, event_writer::open(folder_, wall_time, step > 0 ? step + 1 : 0));
     return {};
 }
-inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time) {
+inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
+                                  const std::vector<member_record>& members) {
     if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures));
+    GRAFT_TRY(log_.append(step, epoch, split, figures, members));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }

@@ -1,6 +1,7 @@
 // A run of training: the loop over epochs, and what it does in each.
 #pragma once
 
+#include "../core/clock.hpp"
 #include "../data/batches_ahead.hpp"
 #include "../data/splits.hpp"
 #include "batch_source.hpp"
@@ -12,14 +13,11 @@
 #include "training_files.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <set>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-inline double seconds_now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 class state_parts;
 
@@ -178,7 +176,7 @@ private:
         }
         shape own = batch_shape_;
         own[0] = std::max<std::int64_t>(1, members_.end(own[0], s.shards) - members_.begin(own[0], s.shards));
-        const int members = s.replicas ? s.replicas->members() : s.group ? s.group->size() : 1;
+        const int members = members_of(s);
         const std::int64_t most_parts = std::min<std::int64_t>(member_shards::least(members, s.shards), batch_shape_[0] / members);
         for (;;) {
             training_step made;
@@ -222,6 +220,7 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
+        run_members::epoch_work work(members_, step_);
         const auto count_work = [&] {
             trained_seconds_ += seconds_now() - epoch_began;
             trained_pictures_ += position_.seen - seen_before;
@@ -236,12 +235,13 @@ private:
             count_bad(b.bad, bad_training_);  // also those that are one too many
             GRAFT_TRY(std::move(made));
             run_members::news news;
-            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate, news.correct));
+            if (!b.labels.empty()) GRAFT_TRY(run_step(b, batches.next(), rate, news.correct, work));
             ++position_.batch;
             const double now = seconds_now(), elapsed = now - epoch_began;
             news.step = position_.step;
             news.save = now - last_checkpoint_ >= std::min(o_.checkpoint_seconds, 30.0);
             news.stop = stop_asked_;
+            news.waiting_share = waiting_share(work.records(elapsed));
             GRAFT_TRY(members_.exchange(news));
             position_.correct += news.correct;
             trainer_progress p;
@@ -253,6 +253,7 @@ private:
             const double left = static_cast<double>((o_.epochs - p.epoch) * data_.training.size() - position_.seen);
             p.seconds_left = p.images_per_s > 0 ? left / p.images_per_s : 0;
             p.wait_share = elapsed > 0 ? (source_->waited() - waited_before) / elapsed : 0;
+            p.members = members_of(o_.step), p.members_wait_share = news.waiting_share;
             p.head_alone = head_alone_;
             stop_asked_ = observer_.on_step(p) == training_verdict::stop;
             // Among several members all stop behind the same step, the next one.
@@ -274,7 +275,11 @@ private:
         r.images_per_s = r.seconds > 0 ? static_cast<double>(position_.seen - seen_before) / r.seconds : 0;
         r.wait_share = r.seconds > 0 ? (source_->waited() - waited_before) / r.seconds : 0;
         count_work();
-        return end_epoch(r);
+        r.members = work.records(r.seconds);
+        GRAFT_TRY(members_.gather(r.members));
+        warn_of_straggler(r);
+        add_members(result_.members, r.members);
+        return end_epoch(std::move(r));
     }
 
     // Each member has made its samples alone. Where one of them is bad, all make all: what is left out moves the others.
@@ -286,7 +291,7 @@ private:
         return {};
     }
 
-    status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct) {
+    status run_step(const batch& b, const tensor* next, double& rate, std::int64_t& correct, run_members::epoch_work& work) {
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size()), count = static_cast<std::int64_t>(classes());
         if (!targets_ || targets_.shape()[0] != n) GRAFT_TRY_ASSIGN(targets_, tensor::make(dtype::float32, {n, count}));
         double weight = 0;
@@ -324,6 +329,7 @@ private:
         for (std::int64_t i = 0; i < last - first; ++i)
             correct += std::max_element(logits + i * count, logits + (i + 1) * count) - (logits + i * count) == b.labels[static_cast<std::size_t>(first + i)];
         position_.seen += n;
+        work.count(last - first);
         return {};
     }
 
@@ -458,6 +464,7 @@ private:
     status log_epoch(const epoch_record& r);
     status log_pictures();
     void warn_of_classes();
+    void warn_of_straggler(const epoch_record& r);
     static std::string network_fingerprint(const graph& g);
     static result<std::string> contents_fingerprint(const dataset& data, executor& pool);
     named_texts settings() const;
@@ -480,6 +487,7 @@ private:
     std::string training_contents_, validation_contents_;  // of the pictures it began with
     training_step step_;
     bool step_made_ = false, cached_ = false, head_alone_ = false, checkpoint_verified_ = false, stopped_ = false;
+    bool straggler_told_ = false;
     bool stop_asked_ = false;  // by this member's observer
     std::unique_ptr<batch_source> source_;
     shape batch_shape_;

@@ -166,6 +166,12 @@ void sums() {
     any_calls(*c, 7, 400);
     expect_error(c->broadcast(nullptr, 0, size), errc::usage, {"no member"});  // said before anything is sent, so that calls go on
     expect_ok(c->barrier(), "barrier");
+    // Who comes late is waited for, and waits for nobody.
+    const double before = c->waited_seconds();
+    if (rank == size - 1) usleep(300000);
+    expect_ok(c->barrier(), "barrier");
+    const double waited = c->waited_seconds() - before;
+    if (size > 1) expect(rank == size - 1 ? waited < 0.15 : waited > 0.15, "%g s of waiting", waited);
 }
 
 void large() {
