@@ -194,6 +194,25 @@ graft::result<std::int64_t> batch_of_checkpoint(const graft::trainer_options& wi
     return 0;
 }
 
+// Of --batch-per-device: the batch of all members together into with.batch, and what there is to tell. A run that goes on keeps its batch, so that it
+// can with another number of members.
+graft::status share_batch(const std::shared_ptr<graft::communicator>& group, graft::trainer_options& with, std::string& told) {
+    const std::int64_t each = with.batch_per_device, members = graft::members_of(with.step);
+    if (each <= 0) return {};
+    std::int64_t saved = 0;
+    if (!group || group->rank() == 0) GRAFT_TRY_ASSIGN(saved, batch_of_checkpoint(with));
+    if (group) GRAFT_TRY(group->broadcast(&saved, sizeof saved, 0));
+    with.batch = saved > 0 ? saved : each * members;
+    with.batch_per_device = 0;
+    told = plural(with.batch, "picture", "pictures") + " of one update";
+    if (with.batch != each * members)
+        told += ", as the run has it that goes on (--batch-per-device would make it " + std::to_string(each * members) + ")";
+    else if (members > 1)
+        told += ", " + std::to_string(each) + " for each of " + std::to_string(members) + (group ? " processes" : " replicas") +
+                (members & (members - 1) ? " on average" : "");
+    return {};
+}
+
 // For --batch auto: into with.batch. What the whole network needs once all of it learns is what has to fit.
 graft::status choose_batch(const common_options& common, const training_setup& setup, const graft::dataset_splits& data, graft::trainer_options& with,
                            found_batch& found) {
@@ -369,6 +388,8 @@ graft::result<int> train_once(common_options common, const training_options& opt
     common.device = device_of_world(common, group.get());
     GRAFT_TRY_ASSIGN(devices, open_devices(common));
     GRAFT_TRY(spread(common, options.spread, group, std::move(devices), with.step));
+    std::string shared;
+    GRAFT_TRY(share_batch(group, with, shared));
     with.step.strict_placement = common.strict_placement;
     with.step.loss_scaling = with.step.on && common.precision == "float16";
     graft::dataset_options opening;
@@ -395,6 +416,7 @@ graft::result<int> train_once(common_options common, const training_options& opt
 
     watcher watch(common, setup, with);
     tell_data(watch, common, options, data, with);
+    if (!shared.empty()) watch.note("batch:   " + shared);
     for (const std::string& note : setup.notes) watch.note("network: " + note);
     const std::string rates = graft::rates_text(setup.network.parameters);
     if (!rates.empty()) watch.note("rates:   " + rates);

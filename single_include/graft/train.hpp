@@ -26239,12 +26239,14 @@ GRAFT_BEGIN_NAMESPACE
 /// trained: see `settled`, and docs/finetuning.md for all of them.
 struct trainer_options {
     std::int64_t epochs = 10;
-    std::int64_t batch = -1;    ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    double learning_rate = -1;  ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = -1;     ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
-                                ///< fewer than 1000000 weights
-    graft::schedule schedule;   ///< default: cosine with a short warm-up
-    step_options step;          ///< loss, optimiser, shards, ...
+    std::int64_t batch = -1;            ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`, which becomes as many times that;
+                                        ///< 0: `batch` is given
+    double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = -1;    ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
+                               ///< fewer than 1000000 weights
+    graft::schedule schedule;  ///< default: cosine with a short warm-up
+    step_options step;         ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
     std::int64_t unfreeze_epoch = -1;    ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
@@ -27507,10 +27509,11 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
-    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
-           seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [epochs, batch, batch_per_device, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
+           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, replicas] = step;
+           stage_bytes, limits, on,
+           operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -27532,6 +27535,10 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .usually(from_scratch
                          ? most
                          : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--batch-per-device", "batch_per_device", "B", "Pictures of one update for each process or replica: --batch is as many times that")
+            .at(batch_per_device)
+            .within(1, 65536)
+            .usually("--batch is shared out"),
         row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head")
             .at(rate)
             .within(1e-12, 1e6)
@@ -29859,6 +29866,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     const bool pretrained = network.features != no_value, trunk_learns = detail::trunk_learns(network.graph, network.parameters, network.features);
     std::int64_t weights = 0;
     for (const parameter& p : network.parameters) weights += network.graph.at(p.id).constant.elements();
+    if (o.batch_per_device > 0) o.batch = o.batch_per_device * members_of(o.step), o.batch_per_device = 0;
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
     bool normalized = false;
@@ -33461,10 +33469,11 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
-    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
-           seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [epochs, batch, batch_per_device, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
+           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, replicas] = step;
+           stage_bytes, limits, on,
+           operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -33486,6 +33495,10 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .usually(from_scratch
                          ? most
                          : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--batch-per-device", "batch_per_device", "B", "Pictures of one update for each process or replica: --batch is as many times that")
+            .at(batch_per_device)
+            .within(1, 65536)
+            .usually("--batch is shared out"),
         row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head")
             .at(rate)
             .within(1e-12, 1e6)

@@ -328,6 +328,45 @@ TEST_CASE("bench --train times steps of a file and of an architecture") {
     CHECK(graft_program("bench " + demo + " --train some").code == 2);
 }
 
+TEST_CASE("--batch-per-device is a batch for each replica, and a run that goes on with other replicas keeps the batch of all") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 2 --threads 1 --json ";
+    const done whole = graft_program(run + "--batch 8 -q --out " + folder.path + "/whole");
+    REQUIRE(whole.code == 0);
+    CHECK(!contains(whole.out, "\"members\""));
+    const std::string parted = run + "--batch-per-device 4 --replicas 2 --out " + folder.path + "/parted";
+    const done d = graft_program(parted);
+    CAPTURE(d.err);
+    REQUIRE(d.code == 0);
+    CHECK(d.number("batch") == 8);
+    CHECK(contains(d.err, "batch:   8 pictures of one update, 4 for each of 2 replicas\n"));
+    const std::string model = file_contents(folder.path + "/whole/model.onnx");
+    CHECK(file_contents(folder.path + "/parted/model.onnx") == model);
+    // What the replicas did is told everywhere.
+    for (const char* key : {"members", "members_wait", "scaling_efficiency", "busy_seconds", "waiting_share"})
+        CHECK_MESSAGE(contains(d.out, "\"" + std::string(key) + "\":"), key);
+    CHECK(d.number("scaling_efficiency") > 0);
+    CHECK(d.number("scaling_efficiency") <= 1.001);
+    CHECK(contains(d.err, "members wait "));
+    CHECK(contains(file_contents(folder.path + "/parted/report.html"), "<h2>Members</h2>"));
+    CHECK(contains(file_contents(folder.path + "/parted/metrics.jsonl"), "\"members\":[{\"rank\":0,\"samples\":16,"));
+    CHECK(!contains(file_contents(folder.path + "/whole/metrics.jsonl"), "members"));
+    CHECK(!contains(file_contents(folder.path + "/whole/report.html"), "<h2>Members</h2>"));
+
+    const done other = graft_program(run + "--batch-per-device 4 --replicas 4 --resume --out " + folder.path + "/parted");
+    CHECK(other.code == 0);
+    CHECK(other.number("batch") == 8);
+    CHECK(contains(other.err, "8 pictures of one update, as the run has it that goes on (--batch-per-device would make it 16)"));
+    CHECK(graft_program(run + "--batch 8 -q --resume --out " + folder.path + "/parted").code == 0);
+    const done both = graft_program(run + "--batch 8 --batch-per-device 4 --out " + folder.path + "/both");
+    CHECK(both.code == 2);
+    CHECK(contains(both.err, "graft: error: usage"));
+    CHECK(contains(both.err, "--batch-per-device"));
+    CHECK(contains(both.err, "--batch "));
+    CHECK(graft_program(run + "--batch-per-device 0 --out " + folder.path + "/both").code == 2);
+}
+
 TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with it") {
     made_folder folder;
     put_stripes(folder);

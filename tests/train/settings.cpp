@@ -120,14 +120,33 @@ TEST_CASE("What is given stays, and what is settled is settled") {
     }
 }
 
+TEST_CASE("A batch that is given for each member is as many times that") {
+    struct six final : graft::step_factory {
+        int members() const noexcept override { return 6; }
+        graft::result<std::unique_ptr<graft::step_engine>> make(graft::graph, graft::value_id, std::vector<graft::parameter>,
+                                                                const graft::step_options&) override {
+            return graft::fail(graft::errc::usage, "members", "they make nothing here");
+        }
+    };
+    graft::trainer_options o;
+    o.batch_per_device = 8;
+    CHECK(graft::settled(o, network(true, true), 1000).batch == 8);
+    o.step.replicas = std::make_shared<six>();
+    const graft::trainer_options once = graft::settled(o, network(true, true), 1000), again = graft::settled(once, network(true, true), 1000);
+    for (const graft::trainer_options* s : {&once, &again}) CHECK(s->batch == 48);
+    CHECK(graft::members_of(o.step) == 6);
+    CHECK(graft::members_of({}) == 1);
+}
+
 TEST_CASE("Every option that changes what is learnt is kept, and those that do not are not") {
     graft::finetune_options o;
     o.augmentation = graft::default_augmentation();
     // Who adds an option comes by here: it belongs to one of the lists below.
-    auto& [epochs, batch, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
-           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
+    auto& [epochs, batch, batch_per_device, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share,
+           cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, replicas] = step;
+           stage_bytes, limits, on,
+           operators, group, replicas] = step;
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_kind, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -180,8 +199,8 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
     // The run keeps what they make of its network and its pictures.
     CHECK(changed(teacher, "t.onnx") + changed(preprocess, graft::parse_preprocess("unit,crop=8").value()) == "");
     // Where a run computes and what it writes, and what the trainer sets for itself.
-    CHECK(changed(bad_share, 0.77) + changed(cache, nullptr) + changed(checkpoint_seconds, 0.77) + changed(threads, 77) + changed(workers, 77) +
-              changed(out, "o") ==
+    CHECK(changed(batch_per_device, 77) + changed(bad_share, 0.77) + changed(cache, nullptr) + changed(checkpoint_seconds, 0.77) + changed(threads, 77) +
+              changed(workers, 77) + changed(out, "o") ==
           "");
     CHECK(changed(resume, true) + changed(overwrite, true) + changed(command, "c") + changed(on, nullptr) + changed(limits, graft::limits()) +
               changed(operators, graft::op_table{nullptr, 0}) ==

@@ -55,6 +55,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     const bool pretrained = network.features != no_value, trunk_learns = detail::trunk_learns(network.graph, network.parameters, network.features);
     std::int64_t weights = 0;
     for (const parameter& p : network.parameters) weights += network.graph.at(p.id).constant.elements();
+    if (o.batch_per_device > 0) o.batch = o.batch_per_device * members_of(o.step), o.batch_per_device = 0;
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
     bool normalized = false;

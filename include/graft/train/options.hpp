@@ -20,12 +20,14 @@ GRAFT_BEGIN_NAMESPACE
 /// trained: see `settled`, and docs/finetuning.md for all of them.
 struct trainer_options {
     std::int64_t epochs = 10;
-    std::int64_t batch = -1;    ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    double learning_rate = -1;  ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
-    double trunk_rate = -1;     ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
-                                ///< fewer than 1000000 weights
-    graft::schedule schedule;   ///< default: cosine with a short warm-up
-    step_options step;          ///< loss, optimiser, shards, ...
+    std::int64_t batch = -1;            ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
+    std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`, which becomes as many times that;
+                                        ///< 0: `batch` is given
+    double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    double trunk_rate = -1;    ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
+                               ///< fewer than 1000000 weights
+    graft::schedule schedule;  ///< default: cosine with a short warm-up
+    step_options step;         ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
     std::int64_t unfreeze_epoch = -1;    ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen

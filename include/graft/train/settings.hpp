@@ -96,10 +96,11 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
-    auto& [epochs, batch, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache, checkpoint_seconds,
-           seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [epochs, batch, batch_per_device, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
+           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, replicas] = step;
+           stage_bytes, limits, on,
+           operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -121,6 +122,10 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .usually(from_scratch
                          ? most
                          : std::to_string(defaults::least_batch) + " to " + most + ", so that an epoch has " + std::to_string(defaults::updates) + " updates"),
+        row(learning, "--batch-per-device", "batch_per_device", "B", "Pictures of one update for each process or replica: --batch is as many times that")
+            .at(batch_per_device)
+            .within(1, 65536)
+            .usually("--batch is shared out"),
         row(learning, "--lr", "learning_rate", "RATE", from_scratch ? "Learning rate" : "Learning rate of the head")
             .at(rate)
             .within(1e-12, 1e6)
