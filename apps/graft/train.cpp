@@ -256,6 +256,20 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
     watch.note("changes: " + changes + (kept ? "; the trunk is frozen, so that its features are computed once and kept" : ""));
 }
 
+// What --scale-lr made of the rate.
+void tell_scaled_rate(watcher& watch, const graft::trainer_options& with, double given, std::int64_t reference, double factor) {
+    const graft::schedule& s = with.schedule;
+    std::string warmed;
+    if (s.warmup >= 1)
+        warmed = ", reached behind a warm-up of " + plural(static_cast<std::int64_t>(s.warmup), "step", "steps");
+    else if (s.warmup > 0)
+        warmed = ", reached behind a warm-up of " + formatted("%g %%", s.warmup * 100) + " of the steps";
+    watch.note("rate:    " + formatted("%.6g", with.learning_rate) + " for a batch of " + std::to_string(with.batch) + ": " + formatted("%.6g", given) +
+               " is for " + std::to_string(reference) + warmed);
+    if (factor > 1 && s.warmup <= 0 && s.kind != graft::schedule_kind::one_cycle)
+        watch.on_warning("a learning rate that is scaled up wants a warm-up, and there is none: --warmup 0.1");
+}
+
 void print_result(const common_options& common, const graft::trainer_options& with, const graft::training_result& found) {
     const terminal screen = look_at(stdout, common.color);
     const auto row = [&](const char* key, const std::string& value) {
@@ -409,15 +423,22 @@ graft::result<int> train_once(common_options common, const training_options& opt
     GRAFT_TRY_ASSIGN(setup, set_up_training(options, data, with));
     setup.data = options.data;
     with.preprocess = setup.preprocess;
+    // Rates are scaled by the batch once that is known.
+    const std::int64_t reference = with.reference_batch;
+    with.reference_batch = 0;
     with = graft::settled(std::move(with), setup.network, data.training.size());
     found_batch batch;
     if (options.batch == batch_auto) GRAFT_TRY(choose_batch(common, setup, data, with, batch));
+    const double given_rate = with.learning_rate;
+    with.reference_batch = reference;
+    const double scaled = graft::scale_rates_by_batch(with);
     if (options.find_lr) return find_learning_rate(common, setup, data, with);
 
     watcher watch(common, setup, with);
     tell_data(watch, common, options, data, with);
     if (!shared.empty()) watch.note("batch:   " + shared);
     for (const std::string& note : setup.notes) watch.note("network: " + note);
+    if (reference > 0) tell_scaled_rate(watch, with, given_rate, reference, scaled);
     const std::string rates = graft::rates_text(setup.network.parameters);
     if (!rates.empty()) watch.note("rates:   " + rates);
     graft::training_network network = setup.network;

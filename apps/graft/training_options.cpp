@@ -154,6 +154,7 @@ void declare_training(option_list& list, training_options& o) {
     list.of("--batch-norm").one_of({"train", "frozen"});
     list.of("--shards").one_of_numbers({1, 2, 4, 8, 16, 32, 64, 128, 256});
     list.of("--batch-per-device").excludes("--batch");
+    list.of("--find-lr").excludes("--scale-lr");
     list.of("--overwrite").excludes("--resume");
     if (!o.from_scratch) list.of("--trunk-rate").excludes("--trunk-lr");
     for (const char* taught : {"--distillation", "--temperature"}) list.of(taught).needs("--teacher");

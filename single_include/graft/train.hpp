@@ -24358,8 +24358,8 @@ struct stage_limits {
     std::vector<value_id> weights;     ///< that learn
     std::vector<value_id> of_samples;  ///< inputs that differ from sample to sample
 };
-/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer with
-/// multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages).
+/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer
+/// with multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages).
 result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits);
 
 GRAFT_END_NAMESPACE
@@ -24404,9 +24404,8 @@ GRAFT_INLINE std::vector<pipeline_turn> pipeline_schedule(int stages, int parts)
                 ++next[stage];
             }
         }
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-        return a.first != b.first ? a.first < b.first : a.second.stage > b.second.stage;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second.stage > b.second.stage; });
     std::vector<pipeline_turn> turns;
     for (const auto& entry : order) turns.push_back(entry.second);
     return turns;
@@ -24470,7 +24469,8 @@ public:
                 }
         std::vector<int> stage(count_, 0);
         for (std::size_t s = best.size() - 1, j = n; s > 0; j = from[s--][j])
-            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]), static_cast<int>(s) - 1);
+            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]),
+                      static_cast<int>(s) - 1);
         follow_readers(stage);
         return stage;
     }
@@ -24480,7 +24480,8 @@ private:
     // Weights, their gradients and what is kept of them; what is made for as many parts as the stage holds at once, and the gradient of one.
     double memory(double weights, double made, int held) const { return weights * (2 + fits_.kept) + made * (held + 1); }
     double cost(int s, std::size_t i, std::size_t j) const {
-        const double all = memory(weights_[count_], made_[count_], fits_.stages), held = memory(weights_[j] - weights_[i], made_[j] - made_[i], std::min(fits_.parts, fits_.stages - s));
+        const double all = memory(weights_[count_], made_[count_], fits_.stages),
+                     held = memory(weights_[j] - weights_[i], made_[j] - made_[i], std::min(fits_.parts, fits_.stages - s));
         return (1 - fits_.by_memory) * (work_[j] - work_[i]) / std::max(1.0, work_[count_]) + fits_.by_memory * held / std::max(1.0, all);
     }
     // What is made of weights alone goes to who reads it first.
@@ -25418,10 +25419,12 @@ private:
                 if (m.place == turn.stage + 1) g_.nodes.push_back(std::move(m));
             const std::size_t k = static_cast<std::size_t>(turn.part);
             for (std::size_t i = 0; i < total_.size() && turn.backward; ++i)
-                if (places_[i] == turn.stage + 1) arrive(emit, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
+                if (places_[i] == turn.stage + 1)
+                    arrive(emit, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
         }
         std::vector<value_id> logits;
-        for (std::size_t k = 0; k < parts.size(); ++k) logits.push_back(parts[k].values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::logits])]);
+        for (std::size_t k = 0; k < parts.size(); ++k)
+            logits.push_back(parts[k].values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::logits])]);
         emit.prefix = "pipeline";
         g_.outputs = {no_value, logits.size() > 1 ? emit.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
         GRAFT_TRY(std::move(emit.failure));
@@ -25542,11 +25545,11 @@ private:
     const step_options& o_;
     batch_parts parts_;
     std::vector<tensor_view> views_;
-    std::vector<std::int64_t> used_;  // the parts that have samples
-    std::map<std::int64_t, part_graph> graphs_;  // by samples
-    std::int64_t count_ = 1;          // of parts, empty ones among them
-    std::vector<value_id> total_;     // the sums over all of them,
-    std::vector<place_id> places_;    // and where each is made
+    std::vector<std::int64_t> used_;                                                   // the parts that have samples
+    std::map<std::int64_t, part_graph> graphs_;                                        // by samples
+    std::int64_t count_ = 1;                                                           // of parts, empty ones among them
+    std::vector<value_id> total_;                                                      // the sums over all of them,
+    std::vector<place_id> places_;                                                     // and where each is made
     std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, value_id> waiting_;  // for their other half: which, first part, count
     graph update_, g_;
 };
@@ -26243,6 +26246,7 @@ struct trainer_options {
     std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`, which becomes as many times that;
                                         ///< 0: `batch` is given
     double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    std::int64_t reference_batch = 0;   ///< above 0: rates are given for this batch, and multiplied by batch / reference_batch: see scale_rates_by_batch
     double trunk_rate = -1;    ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
                                ///< fewer than 1000000 weights
     graft::schedule schedule;  ///< default: cosine with a short warm-up
@@ -26326,6 +26330,11 @@ struct training_defaults {
         return !normalized ? trunk_share : weights < small_trunk ? small_share : normalized_share;
     }
 };
+
+/// The linear scaling rule of Goyal et al. (2017), "Accurate, Large Minibatch SGD": where `reference_batch` is given, the learning rate (and with it
+/// the trunk's) and the peak of a one-cycle schedule are multiplied by batch / reference_batch, and `reference_batch` becomes 0. Batch and learning rate
+/// have to be decided: `settled` does it last. Large rates want the schedule's warm-up. Returns the factor; 1 where there is none.
+double scale_rates_by_batch(trainer_options& options);
 
 GRAFT_END_NAMESPACE
 
@@ -27509,11 +27518,11 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
-    auto& [epochs, batch, batch_per_device, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
-           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
+           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+        static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on,
-           operators, group, replicas] = step;
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -27547,6 +27556,10 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
                                          std::to_string(defaults::few_weights) + " weights"
                                    : number(defaults::head_rate)) +
                      by_sgd),
+        row(learning, "--scale-lr", "reference_batch", "B", "Rates are given for a batch of B: they are multiplied by --batch / B")
+            .at(reference_batch)
+            .within(1, 1 << 24)
+            .usually("as they are given"),
         row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
         row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr")
             .unless(from_scratch)
@@ -29859,6 +29872,15 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+GRAFT_INLINE double scale_rates_by_batch(trainer_options& o) {
+    if (o.reference_batch <= 0) return 1;
+    const double factor = static_cast<double>(o.batch) / static_cast<double>(o.reference_batch);
+    o.learning_rate *= factor;
+    o.schedule.peak *= factor;
+    o.reference_batch = 0;
+    return factor;
+}
+
 GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& network, std::int64_t pictures) {
     using defaults = training_defaults;
     optimizer_options& optimizer = o.step.optimizer;
@@ -29869,6 +29891,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (o.batch_per_device > 0) o.batch = o.batch_per_device * members_of(o.step), o.batch_per_device = 0;
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    scale_rates_by_batch(o);
     bool normalized = false;
     for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && ops::row_of(n).traits.statistics;
     if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);
@@ -33469,11 +33492,11 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
-    auto& [epochs, batch, batch_per_device, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
-           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
+           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+        static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on,
-           operators, group, replicas] = step;
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -33507,6 +33530,10 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
                                          std::to_string(defaults::few_weights) + " weights"
                                    : number(defaults::head_rate)) +
                      by_sgd),
+        row(learning, "--scale-lr", "reference_batch", "B", "Rates are given for a batch of B: they are multiplied by --batch / B")
+            .at(reference_batch)
+            .within(1, 1 << 24)
+            .usually("as they are given"),
         row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
         row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr")
             .unless(from_scratch)

@@ -367,6 +367,25 @@ TEST_CASE("--batch-per-device is a batch for each replica, and a run that goes o
     CHECK(graft_program(run + "--batch-per-device 0 --out " + folder.path + "/both").code == 2);
 }
 
+TEST_CASE("--scale-lr multiplies the rate by the batch, and a run that goes on takes it or the rate that came of it") {
+    made_folder folder;
+    put_stripes(folder);
+    const std::string run = "train " + folder.path + " --arch lenet --epochs 2 --threads 1 --json ", out = " --out " + folder.path;
+    const done scaled = graft_program(run + "--batch 16 --lr 0.001 --scale-lr 8" + out + "/scaled");
+    CAPTURE(scaled.err);
+    REQUIRE(scaled.code == 0);
+    CHECK(contains(scaled.err, "rate:    0.002 for a batch of 16: 0.001 is for 8, reached behind a warm-up of 5 % of the steps\n"));
+    REQUIRE(graft_program(run + "--batch 16 --lr 0.002 -q" + out + "/plain").code == 0);
+    CHECK(file_contents(folder.path + "/scaled/model.onnx") == file_contents(folder.path + "/plain/model.onnx"));
+    CHECK(graft_program(run + "--batch 16 --lr 0.002 -q --resume" + out + "/scaled").code == 0);
+    CHECK(graft_program(run + "--batch 16 --lr 0.001 --scale-lr 8 -q --resume" + out + "/plain").code == 0);
+    CHECK(graft_program(run + "--batch 16 --lr 0.001 -q --resume" + out + "/plain").refused("resume.mismatch"));
+    CHECK(contains(graft_program(run + "--batch 16 --scale-lr 8 --warmup 0" + out + "/cold").err, "wants a warm-up"));
+    const done found = graft_program("train " + folder.path + " --arch lenet --batch 8 --find-lr --scale-lr 8");
+    CHECK(found.code == 2);
+    CHECK(contains(found.err, "--scale-lr"));
+}
+
 TEST_CASE("--batch auto tries powers of two, keeps the fastest, and goes on with it") {
     made_folder folder;
     put_stripes(folder);

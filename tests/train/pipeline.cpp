@@ -31,7 +31,8 @@ double farthest(const trained& a, const trained& b) {
     double worst = 0;
     for (std::size_t s = 0; s < a.step.state().size(); ++s) {
         const graft::tensor &x = a.step.state()[s].value, &y = b.step.state()[s].value;
-        for (std::int64_t i = 0; i < x.elements(); ++i) worst = std::max(worst, std::fabs(static_cast<double>(x.data<float>()[i]) - static_cast<double>(y.data<float>()[i])));
+        for (std::int64_t i = 0; i < x.elements(); ++i)
+            worst = std::max(worst, std::fabs(static_cast<double>(x.data<float>()[i]) - static_cast<double>(y.data<float>()[i])));
     }
     return worst;
 }

@@ -138,15 +138,34 @@ TEST_CASE("A batch that is given for each member is as many times that") {
     CHECK(graft::members_of({}) == 1);
 }
 
+TEST_CASE("Rates that are given for a batch grow in proportion to it") {
+    // Goyal et al. (2017): 0.1 for 256, so 3.2 for 8192.
+    graft::trainer_options o;
+    o.learning_rate = 0.1, o.batch = 8192, o.reference_batch = 256, o.trunk_rate = 0.5;
+    const graft::trainer_options once = graft::settled(o, network(true, true), 1000), again = graft::settled(once, network(true, true), 1000);
+    for (const graft::trainer_options* s : {&once, &again}) {
+        CHECK(s->learning_rate == doctest::Approx(3.2));
+        CHECK(s->trunk_rate == 0.5);  // of that
+    }
+    o.learning_rate = -1, o.batch = -1, o.reference_batch = 64;
+    CHECK(graft::settled(o, network(true, true), 1000).learning_rate == doctest::Approx(0.003 * 32 / 64));
+    o.batch_per_device = 128;
+    o.schedule = graft::parse_schedule("onecycle=0.2:0.3");
+    CHECK(graft::settled(o, network(true, true), 1000).learning_rate == doctest::Approx(0.003 * 2));
+    CHECK(graft::settled(o, network(true, true), 1000).schedule.peak == doctest::Approx(0.4));
+    CHECK(graft::scale_rates_by_batch(o = graft::trainer_options()) == 1);
+    CHECK(o.learning_rate == -1);
+}
+
 TEST_CASE("Every option that changes what is learnt is kept, and those that do not are not") {
     graft::finetune_options o;
     o.augmentation = graft::default_augmentation();
     // Who adds an option comes by here: it belongs to one of the lists below.
-    auto& [epochs, batch, batch_per_device, learning_rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share,
-           cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<graft::trainer_options&>(o);
+    auto& [epochs, batch, batch_per_device, learning_rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience,
+           max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+        static_cast<graft::trainer_options&>(o);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on,
-           operators, group, replicas] = step;
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_kind, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -199,8 +218,8 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
     // The run keeps what they make of its network and its pictures.
     CHECK(changed(teacher, "t.onnx") + changed(preprocess, graft::parse_preprocess("unit,crop=8").value()) == "");
     // Where a run computes and what it writes, and what the trainer sets for itself.
-    CHECK(changed(batch_per_device, 77) + changed(bad_share, 0.77) + changed(cache, nullptr) + changed(checkpoint_seconds, 0.77) + changed(threads, 77) +
-              changed(workers, 77) + changed(out, "o") ==
+    CHECK(changed(batch_per_device, 77) + changed(reference_batch, 77) + changed(bad_share, 0.77) + changed(cache, nullptr) +
+              changed(checkpoint_seconds, 0.77) + changed(threads, 77) + changed(workers, 77) + changed(out, "o") ==
           "");
     CHECK(changed(resume, true) + changed(overwrite, true) + changed(command, "c") + changed(on, nullptr) + changed(limits, graft::limits()) +
               changed(operators, graft::op_table{nullptr, 0}) ==

@@ -40,6 +40,11 @@ struct training_defaults {
     }
 };
 
+/// The linear scaling rule of Goyal et al. (2017), "Accurate, Large Minibatch SGD": where `reference_batch` is given, the learning rate (and with it
+/// the trunk's) and the peak of a one-cycle schedule are multiplied by batch / reference_batch, and `reference_batch` becomes 0. Batch and learning rate
+/// have to be decided: `settled` does it last. Large rates want the schedule's warm-up. Returns the factor; 1 where there is none.
+double scale_rates_by_batch(trainer_options& options);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -47,6 +52,15 @@ GRAFT_END_NAMESPACE
 #include "trainer.hpp"
 
 GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE double scale_rates_by_batch(trainer_options& o) {
+    if (o.reference_batch <= 0) return 1;
+    const double factor = static_cast<double>(o.batch) / static_cast<double>(o.reference_batch);
+    o.learning_rate *= factor;
+    o.schedule.peak *= factor;
+    o.reference_batch = 0;
+    return factor;
+}
 
 GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& network, std::int64_t pictures) {
     using defaults = training_defaults;
@@ -58,6 +72,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (o.batch_per_device > 0) o.batch = o.batch_per_device * members_of(o.step), o.batch_per_device = 0;
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
     if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    scale_rates_by_batch(o);
     bool normalized = false;
     for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && ops::row_of(n).traits.statistics;
     if (o.trunk_rate < 0) o.trunk_rate = defaults::trunk_rate(normalized, weights);

@@ -24,6 +24,7 @@ struct trainer_options {
     std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`, which becomes as many times that;
                                         ///< 0: `batch` is given
     double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    std::int64_t reference_batch = 0;   ///< above 0: rates are given for this batch, and multiplied by batch / reference_batch: see scale_rates_by_batch
     double trunk_rate = -1;    ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
                                ///< fewer than 1000000 weights
     graft::schedule schedule;  ///< default: cosine with a short warm-up

@@ -98,10 +98,12 @@ private:
                 if (m.place == turn.stage + 1) g_.nodes.push_back(std::move(m));
             const std::size_t k = static_cast<std::size_t>(turn.part);
             for (std::size_t i = 0; i < total_.size() && turn.backward; ++i)
-                if (places_[i] == turn.stage + 1) arrive(emit, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
+                if (places_[i] == turn.stage + 1)
+                    arrive(emit, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
         }
         std::vector<value_id> logits;
-        for (std::size_t k = 0; k < parts.size(); ++k) logits.push_back(parts[k].values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::logits])]);
+        for (std::size_t k = 0; k < parts.size(); ++k)
+            logits.push_back(parts[k].values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::logits])]);
         emit.prefix = "pipeline";
         g_.outputs = {no_value, logits.size() > 1 ? emit.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
         GRAFT_TRY(std::move(emit.failure));
@@ -222,11 +224,11 @@ private:
     const step_options& o_;
     batch_parts parts_;
     std::vector<tensor_view> views_;
-    std::vector<std::int64_t> used_;  // the parts that have samples
-    std::map<std::int64_t, part_graph> graphs_;  // by samples
-    std::int64_t count_ = 1;          // of parts, empty ones among them
-    std::vector<value_id> total_;     // the sums over all of them,
-    std::vector<place_id> places_;    // and where each is made
+    std::vector<std::int64_t> used_;                                                   // the parts that have samples
+    std::map<std::int64_t, part_graph> graphs_;                                        // by samples
+    std::int64_t count_ = 1;                                                           // of parts, empty ones among them
+    std::vector<value_id> total_;                                                      // the sums over all of them,
+    std::vector<place_id> places_;                                                     // and where each is made
     std::map<std::tuple<std::size_t, std::int64_t, std::int64_t>, value_id> waiting_;  // for their other half: which, first part, count
     graph update_, g_;
 };

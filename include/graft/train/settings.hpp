@@ -96,11 +96,11 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     // the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
-    auto& [epochs, batch, batch_per_device, rate, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram, bad_share, cache,
-           checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] = static_cast<trainer_options&>(of);
+    auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
+           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+        static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on,
-           operators, group, replicas] = step;
+           stage_bytes, limits, on, operators, group, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -134,6 +134,10 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
                                          std::to_string(defaults::few_weights) + " weights"
                                    : number(defaults::head_rate)) +
                      by_sgd),
+        row(learning, "--scale-lr", "reference_batch", "B", "Rates are given for a batch of B: they are multiplied by --batch / B")
+            .at(reference_batch)
+            .within(1, 1 << 24)
+            .usually("as they are given"),
         row(learning, "--trunk-lr", "", "RATE", "The same as a rate of its own").unless(from_scratch).within(0, 1e6).usually("--trunk-rate times --lr"),
         row(learning, "--trunk-rate", "trunk_rate", "FACTOR", "Learning rate of everything before the head, as a multiple of --lr")
             .unless(from_scratch)

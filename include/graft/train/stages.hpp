@@ -30,8 +30,8 @@ struct stage_limits {
     std::vector<value_id> weights;     ///< that learn
     std::vector<value_id> of_samples;  ///< inputs that differ from sample to sample
 };
-/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer with
-/// multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages).
+/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer
+/// with multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages).
 result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits);
 
 GRAFT_END_NAMESPACE
@@ -77,9 +77,8 @@ GRAFT_INLINE std::vector<pipeline_turn> pipeline_schedule(int stages, int parts)
                 ++next[stage];
             }
         }
-    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-        return a.first != b.first ? a.first < b.first : a.second.stage > b.second.stage;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [](const auto& a, const auto& b) { return a.first != b.first ? a.first < b.first : a.second.stage > b.second.stage; });
     std::vector<pipeline_turn> turns;
     for (const auto& entry : order) turns.push_back(entry.second);
     return turns;
@@ -143,7 +142,8 @@ public:
                 }
         std::vector<int> stage(count_, 0);
         for (std::size_t s = best.size() - 1, j = n; s > 0; j = from[s--][j])
-            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]), static_cast<int>(s) - 1);
+            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]),
+                      static_cast<int>(s) - 1);
         follow_readers(stage);
         return stage;
     }
@@ -153,7 +153,8 @@ private:
     // Weights, their gradients and what is kept of them; what is made for as many parts as the stage holds at once, and the gradient of one.
     double memory(double weights, double made, int held) const { return weights * (2 + fits_.kept) + made * (held + 1); }
     double cost(int s, std::size_t i, std::size_t j) const {
-        const double all = memory(weights_[count_], made_[count_], fits_.stages), held = memory(weights_[j] - weights_[i], made_[j] - made_[i], std::min(fits_.parts, fits_.stages - s));
+        const double all = memory(weights_[count_], made_[count_], fits_.stages),
+                     held = memory(weights_[j] - weights_[i], made_[j] - made_[i], std::min(fits_.parts, fits_.stages - s));
         return (1 - fits_.by_memory) * (work_[j] - work_[i]) / std::max(1.0, work_[count_]) + fits_.by_memory * held / std::max(1.0, all);
     }
     // What is made of weights alone goes to who reads it first.
