@@ -68,6 +68,8 @@ public:
     graft::status reduce_scatter(float* data, std::int64_t count) override { return of_->reduce_scatter(data, count); }
     graft::status barrier() override { return of_->barrier(); }
     void leave(const graft::error& why) noexcept override { of_->leave(why); }
+    graft::status look() override { return of_->look(); }
+    double timeout_seconds() const noexcept override { return of_->timeout_seconds(); }
     double waited_seconds() const noexcept override { return of_->waited_seconds(); }
 
 private:
