@@ -145,6 +145,18 @@ TEST_CASE("the gradient of ConvTranspose is PyTorch's") {
     check_equal(all[static_cast<std::size_t>((*gradients)[1])], layer_gradients::conv_transpose_dw);
 }
 
+TEST_CASE("the gradient takes every activation that there is") {
+    const tensor dy = values(3, {5}), x = values(4, {5});
+    for (int kind = 0; kind < graft::activation_count; ++kind) {
+        INFO(kind);
+        const std::vector<tensor> dx = run("ActivationGrad", {dy, x}, {graft::integer_attribute("activation", kind), graft::real_attribute("alpha", 0.25f)}, 1);
+        REQUIRE(dx.size() == 1);
+        REQUIRE(dx[0].elements() == 5);
+        for (int i = 0; i < 5; ++i) CHECK(std::isfinite(dx[0].data<double>()[i]));
+        if (kind == 0) CHECK(std::memcmp(dx[0].raw(), dy.raw(), dy.bytes()) == 0);
+    }
+}
+
 TEST_CASE("MaxPoolGrad takes the first of equal elements, as PyTorch does") {
     const tensor x = values(5, {2, 2, 7, 6}, 7, 2, 1.5), dy = values(6, {2, 2, 4, 3});
     const std::vector<graft::attribute> window = {graft::integers_attribute("kernel_shape", {3, 2}), graft::integers_attribute("strides", {2, 2}),
@@ -315,6 +327,8 @@ TEST_CASE("operators of training refuse what does not fit") {
     CHECK(fails("BatchNormalizationGradSums", {{1, 2, 3}, {1, 2, 3}, {2}, {2}}, {graft::integer_attribute("activation", 1)}, 2));
     CHECK(fails("BatchNormalizationGrad", {{1, 2, 3}, {1, 2, 3}, {2}, {2}, {2}}, {graft::integer_attribute("activation", 1)}, 3));
     CHECK(fails("ResizeGrad", {{1, 2, 3}}, {graft::integers_attribute("shape", {1, 2})}, 1));
+    CHECK(fails("ActivationGrad", {{2}, {2}}, {graft::integer_attribute("activation", graft::activation_count)}, 1));
+    CHECK(fails("ActivationGrad", {{2}, {2}}, {graft::integer_attribute("activation", -1)}, 1));
     CHECK(fails("SGD", {{2}, {3}, {2}, {}, {}}, {}, 2));
     CHECK(fails("ScaleByNorm", {{2}, {}}, {}, 1));
 }

@@ -550,7 +550,7 @@ inline void activation_grad_real(double* dy, const double* x, int n, const eleme
 }
 inline status activation_grad_infer(infer_context& c) {
     const std::int64_t kind = c.integer("activation", 0);
-    if (kind < 0 || kind > static_cast<std::int64_t>(activation::mish)) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
+    if (kind < 0 || kind >= activation_count) return c.fail(errc::op_attribute, "activation %lld is none that is known", kind);
     return masked_grad_infer(c);
 }
 inline status activation_grad_run(run_context& c) {
