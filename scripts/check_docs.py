@@ -159,7 +159,7 @@ def insert(path, text, before):
 
 
 def check_operator(say, work):
-    """Does what CONTRIBUTING.md tells: two files, the places in the lists; then the tests of the op table, of gradients, and the operator's own."""
+    """Does what CONTRIBUTING.md tells: two files, the two places in ops.hpp; then the tests of the op table, of gradients, and the operator's own."""
     include, tests = work / "include", work / "tests"
     shutil.copytree(ROOT / "include", include)
     shutil.copytree(ROOT / "tests", tests)
@@ -172,8 +172,7 @@ def check_operator(say, work):
     test.write_text(blocks[1][1])
     insert(header, blocks[2][1] + "\n", f"inline op_table {header.stem}_ops()")
     insert(include / "graft/ops/ops.hpp", f'#include "{header.name}"\n', '#include "lowered.hpp"\n')
-    insert(include / "graft/ops/ops.hpp", f"{header.stem}_ops(), ", "window_function_ops(),")
-    insert(include / "graft/ops/gradients.hpp", f"{header.stem}_gradients(), ", "activation_gradients(),")
+    insert(include / "graft/ops/ops.hpp", f"    X({header.stem}, 1, 0) \\\n", "    X(window_function, 0, 0)")
     # The operator and what its gradient and the tests are made of: the others take most of a minute.
     operator = re.search(r'onnx\("(\w+)"', blocks[0][1]).group(1)
     flags = [*FLAGS, "-O0", "-DGRAFT_SPLIT", f"-DGRAFT_OPS={operator},Add,Expand,Mul,ReduceSum,Reshape", f"-I{include}", f"-I{tests}"]

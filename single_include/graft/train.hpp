@@ -6201,57 +6201,33 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// Each family's file ends with these, beside its rows.
+// What the list of families marks, and behind it the tables of files that training alone includes.
+#define GRAFT_FAMILY_0(table)
+#define GRAFT_FAMILY_1(table) table(),
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(),
-        arg_gradients(),
-        cast_gradients(),
-        cumulative_gradients(),
-        einsum_gradients(),
-        elementwise_binary_gradients(),
-        elementwise_unary_gradients(),
-        elementwise_variadic_gradients(),
-        gather_gradients(),
-        generate_gradients(),
-        legacy_gradients(),
-        logical_gradients(),
-        loss_gradients(),
-        matmul_gradients(),
-        pad_gradients(),
-        rearrange_gradients(),
-        reduce_gradients(),
-        scatter_gradients(),
-        selection_gradients(),
-        shape_gradients(),
-        slice_gradients(),
-        softmax_gradients(),
-        conv_gradients(),
-        conv_transpose_gradients(),
-        pool_gradients(),
-        norm_gradients(),
-        norm_local_gradients(),
-        norm_training_gradients(),
-        random_gradients(),
-        quantize_gradients(),
-        resize_gradients(),
-        attention_gradients(),
-        grid_gradients(),
-        unfold_gradients(),
-        detection_gradients(),
-        deform_conv_gradients(),
+#define GRAFT_X(name, gradients, training) GRAFT_FAMILY_##gradients(name##_gradients)
+        GRAFT_FAMILIES(GRAFT_X)
+#undef GRAFT_X
+            norm_training_gradients(),
     };
     return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
-        slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
-        layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),    norm_members_ops(),
+#define GRAFT_X(name, gradients, training) GRAFT_FAMILY_##training(name##_training_ops)
+        GRAFT_FAMILIES(GRAFT_X)
+#undef GRAFT_X
+            norm_training_ops(),
+        layer_norm_training_ops(),
+        optimizer_ops(),
+        collective_ops(),
+        norm_members_ops(),
     };
     return tables;
 }
+#undef GRAFT_FAMILY_0
+#undef GRAFT_FAMILY_1
 
 GRAFT_INLINE const gradient_row* find_gradient(const node& n) {
     for (const gradient_table& table : all_gradient_tables())
@@ -21710,57 +21686,33 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// Each family's file ends with these, beside its rows.
+// What the list of families marks, and behind it the tables of files that training alone includes.
+#define GRAFT_FAMILY_0(table)
+#define GRAFT_FAMILY_1(table) table(),
 GRAFT_INLINE gradient_table_list all_gradient_tables() {
     static const gradient_table tables[] = {
-        activation_gradients(),
-        arg_gradients(),
-        cast_gradients(),
-        cumulative_gradients(),
-        einsum_gradients(),
-        elementwise_binary_gradients(),
-        elementwise_unary_gradients(),
-        elementwise_variadic_gradients(),
-        gather_gradients(),
-        generate_gradients(),
-        legacy_gradients(),
-        logical_gradients(),
-        loss_gradients(),
-        matmul_gradients(),
-        pad_gradients(),
-        rearrange_gradients(),
-        reduce_gradients(),
-        scatter_gradients(),
-        selection_gradients(),
-        shape_gradients(),
-        slice_gradients(),
-        softmax_gradients(),
-        conv_gradients(),
-        conv_transpose_gradients(),
-        pool_gradients(),
-        norm_gradients(),
-        norm_local_gradients(),
-        norm_training_gradients(),
-        random_gradients(),
-        quantize_gradients(),
-        resize_gradients(),
-        attention_gradients(),
-        grid_gradients(),
-        unfold_gradients(),
-        detection_gradients(),
-        deform_conv_gradients(),
+#define GRAFT_X(name, gradients, training) GRAFT_FAMILY_##gradients(name##_gradients)
+        GRAFT_FAMILIES(GRAFT_X)
+#undef GRAFT_X
+            norm_training_gradients(),
     };
     return tables;
 }
 GRAFT_INLINE table_list all_training_op_tables() {
     static const op_table tables[] = {
-        activation_training_ops(), softmax_training_ops(),   matmul_training_ops(),         pad_training_ops(),  reduce_training_ops(),
-        slice_training_ops(),      conv_training_ops(),      conv_transpose_training_ops(), pool_training_ops(), norm_training_ops(),
-        layer_norm_training_ops(), random_training_ops(),    quantize_training_ops(),       optimizer_ops(),     resize_training_ops(),
-        grid_training_ops(),       detection_training_ops(), deform_conv_training_ops(),    collective_ops(),    norm_members_ops(),
+#define GRAFT_X(name, gradients, training) GRAFT_FAMILY_##training(name##_training_ops)
+        GRAFT_FAMILIES(GRAFT_X)
+#undef GRAFT_X
+            norm_training_ops(),
+        layer_norm_training_ops(),
+        optimizer_ops(),
+        collective_ops(),
+        norm_members_ops(),
     };
     return tables;
 }
+#undef GRAFT_FAMILY_0
+#undef GRAFT_FAMILY_1
 
 GRAFT_INLINE const gradient_row* find_gradient(const node& n) {
     for (const gradient_table& table : all_gradient_tables())

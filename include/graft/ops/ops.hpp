@@ -71,55 +71,62 @@ GRAFT_END_NAMESPACE
 
 #include <cstring>
 
+// Every family of operators that files may hold: X(name, gradients, training). Its file, included above, has <name>_ops(); where gradients is 1, also
+// <name>_gradients(), and where training is 1, <name>_training_ops(). Those two are expanded by gradients.hpp alone.
+#define GRAFT_FAMILIES(X) \
+    X(activation, 1, 1) \
+    X(arg, 1, 0) \
+    X(attention, 1, 0) \
+    X(cast, 1, 0) \
+    X(causal_conv, 0, 0) \
+    X(control, 0, 0) \
+    X(conv, 1, 1) \
+    X(conv_transpose, 1, 1) \
+    X(cumulative, 1, 0) \
+    X(deform_conv, 1, 1) \
+    X(detection, 1, 1) \
+    X(einsum, 1, 0) \
+    X(elementwise_binary, 1, 0) \
+    X(elementwise_unary, 1, 0) \
+    X(elementwise_variadic, 1, 0) \
+    X(gather, 1, 0) \
+    X(generate, 1, 0) \
+    X(grid, 1, 1) \
+    X(legacy, 1, 0) \
+    X(linear_algebra, 0, 0) \
+    X(linear_attention, 0, 0) \
+    X(logical, 1, 0) \
+    X(loss, 1, 0) \
+    X(matmul, 1, 1) \
+    X(norm, 1, 0) \
+    X(norm_local, 1, 0) \
+    X(pad, 1, 1) \
+    X(pool, 1, 1) \
+    X(quantize, 1, 1) \
+    X(quantized, 0, 0) \
+    X(random, 1, 1) \
+    X(rearrange, 1, 0) \
+    X(recurrent, 0, 0) \
+    X(reduce, 1, 1) \
+    X(resize, 1, 1) \
+    X(scatter, 1, 0) \
+    X(selection, 1, 0) \
+    X(shape, 1, 0) \
+    X(signal, 0, 0) \
+    X(slice, 1, 1) \
+    X(softmax, 1, 1) \
+    X(tfidf, 0, 0) \
+    X(unfold, 1, 0) \
+    X(window_function, 0, 0)
+
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
 GRAFT_INLINE table_list all_op_tables() {
     static const op_table tables[] = {
-        activation_ops(),
-        arg_ops(),
-        attention_ops(),
-        cast_ops(),
-        causal_conv_ops(),
-        control_ops(),
-        conv_ops(),
-        conv_transpose_ops(),
-        cumulative_ops(),
-        deform_conv_ops(),
-        detection_ops(),
-        einsum_ops(),
-        elementwise_binary_ops(),
-        elementwise_unary_ops(),
-        elementwise_variadic_ops(),
-        gather_ops(),
-        generate_ops(),
-        grid_ops(),
-        legacy_ops(),
-        linear_algebra_ops(),
-        linear_attention_ops(),
-        logical_ops(),
-        loss_ops(),
-        matmul_ops(),
-        norm_ops(),
-        norm_local_ops(),
-        pad_ops(),
-        pool_ops(),
-        quantize_ops(),
-        quantized_ops(),
-        random_ops(),
-        rearrange_ops(),
-        recurrent_ops(),
-        reduce_ops(),
-        resize_ops(),
-        scatter_ops(),
-        selection_ops(),
-        shape_ops(),
-        signal_ops(),
-        slice_ops(),
-        softmax_ops(),
-        tfidf_ops(),
-        unfold_ops(),
-        window_function_ops(),
+#define GRAFT_X(name, gradients, training) name##_ops(),
+        GRAFT_FAMILIES(GRAFT_X)
+#undef GRAFT_X
     };
     return tables;
 }
