@@ -5161,7 +5161,8 @@ struct element_rule {
 };
 using rule_table = row_table<element_rule>;
 
-/// The rule of an operator, or null. Defined with the families, in gpu/ops/rules.hpp.
+/// The rule of an operator: its family's, else one for all whose rows of the op table say that they are activations; null where there is neither. It
+/// tells no operator of its own then. Defined with the families, in gpu/ops/rules.hpp.
 const element_rule* find_rule(const char* op, const char* domain);
 
 }  // namespace gpu
@@ -6889,19 +6890,11 @@ GRAFT_INLINE rule_table activation_rules() {
     constexpr unsigned same = element_rule::same;
     static constexpr element_rule rows[] = {
         {"Relu", "", same, emit_real, "relu(%)"},
-        {"LeakyRelu", "", same, emit_by_row, ""},
         {"ThresholdedRelu", "", same, emit_alpha_one, "thresholded_relu(%, %)"},
-        {"Elu", "", same, emit_by_row, ""},
         {"Selu", "", same, emit_selu, "selu(%, %, %)"},
         {"Celu", "", same, emit_alpha_one, "celu(%, %)"},
-        {"Sigmoid", "", same, emit_by_row, ""},
-        {"HardSigmoid", "", same, emit_by_row, ""},
-        {"HardSwish", "", same, emit_by_row, ""},
-        {"Softplus", "", same, emit_by_row, ""},
         {"Softsign", "", same, emit_real, "softsign(%)"},
-        {"Mish", "", same, emit_by_row, ""},
         {"Swish", "", same, emit_alpha_one, "swish(%, %)"},
-        {"Gelu", "", same, emit_by_row, ""},
         {"SwiGLU", "", same, emit_swiglu, "swiglu(%, %, %)"},
         {"Shrink", "", same, emit_shrink, "shrink(%, %, %)"},
         {"Clip", "", same, emit_clip, ""},
@@ -9591,7 +9584,9 @@ GRAFT_INLINE const element_rule* find_rule(const char* op, const char* domain) {
     for (const rule_table& table : all_rules())
         for (const element_rule& row : table)
             if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
-    return nullptr;
+    static constexpr element_rule by_row = {"", "", element_rule::same, detail::emit_by_row, ""};
+    const op_row* row = ops::find_op(domain, op, newest_opset);
+    return row && row->traits.activates ? &by_row : nullptr;
 }
 
 }  // namespace gpu
@@ -14009,8 +14004,7 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
         for (const auto& row : family)
             if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return row;
     if (const reduction_row* row = find_reduction(op, domain)) return {row->op, row->domain, detail::generate_reduction_alone};
-    const element_rule* rule = find_rule(op, domain);
-    return rule ? generated_row{rule->op, rule->domain, generate_loop} : generated_row{op, domain, nullptr};
+    return {op, domain, find_rule(op, domain) ? generate_loop : nullptr};
 }
 
 }  // namespace gpu

@@ -138,6 +138,26 @@ TEST_CASE("Literals are exact") {
     CHECK(literal(dtype::int8, std::int64_t(200)) == "-56");
 }
 
+TEST_CASE("What its row calls an activation is generated and fused without a rule of its own") {
+    int count = 0;
+    for (const graft::op_table& table : graft::ops::all_op_tables())
+        for (const graft::op_row& row : table) {
+            if (!row.traits.activates) continue;
+            INFO(std::string(row.name));
+            ++count;
+            graft::node n;
+            n.op_type = row.name, n.domain = row.domain;
+            CHECK(graft::gpu::fusable(n));
+            const graft::gpu::generated_row found = graft::gpu::find_generated(n.op_type.c_str(), n.domain.c_str());
+            CHECK((found.generate != nullptr));
+            CHECK(found.op == n.op_type);
+            CHECK(found.domain == n.domain);
+        }
+    CHECK(count >= 12);
+    CHECK(!graft::gpu::find_rule("Conv", ""));
+    CHECK(!graft::gpu::find_rule("Relu", "my.app"));
+}
+
 TEST_CASE("An empty output needs no launch") {
     generated::example x = node_of("Relu", {{0, 4}}, {0, 4});
     generated::generate(x, 0);

@@ -197,7 +197,8 @@ struct element_rule {
 };
 using rule_table = row_table<element_rule>;
 
-/// The rule of an operator, or null. Defined with the families, in gpu/ops/rules.hpp.
+/// The rule of an operator: its family's, else one for all whose rows of the op table say that they are activations; null where there is neither. It
+/// tells no operator of its own then. Defined with the families, in gpu/ops/rules.hpp.
 const element_rule* find_rule(const char* op, const char* domain);
 
 }  // namespace gpu

@@ -77,8 +77,7 @@ GRAFT_INLINE generated_row find_generated(const char* op, const char* domain) {
         for (const auto& row : family)
             if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return row;
     if (const reduction_row* row = find_reduction(op, domain)) return {row->op, row->domain, detail::generate_reduction_alone};
-    const element_rule* rule = find_rule(op, domain);
-    return rule ? generated_row{rule->op, rule->domain, generate_loop} : generated_row{op, domain, nullptr};
+    return {op, domain, find_rule(op, domain) ? generate_loop : nullptr};
 }
 
 }  // namespace gpu

@@ -49,7 +49,9 @@ GRAFT_INLINE const element_rule* find_rule(const char* op, const char* domain) {
     for (const rule_table& table : all_rules())
         for (const element_rule& row : table)
             if (!std::strcmp(row.op, op) && !std::strcmp(row.domain, domain)) return &row;
-    return nullptr;
+    static constexpr element_rule by_row = {"", "", element_rule::same, detail::emit_by_row, ""};
+    const op_row* row = ops::find_op(domain, op, newest_opset);
+    return row && row->traits.activates ? &by_row : nullptr;
 }
 
 }  // namespace gpu
