@@ -91,7 +91,8 @@ def check_names(say):
     augmentations = re.findall(r'^        \{"(\w+)', (INCLUDE / "data/augment_spec.hpp").read_text(), re.M)
     missing(say, "docs/augmentation.md", augmentations, "augmentation")
     losses = re.findall(r'\{loss_kind::\w+, "(\w+)"', (INCLUDE / "train/losses.hpp").read_text())
-    missing(say, "docs/program.md", losses, "loss")
+    for page in ("docs/program.md", "docs/train.md"):
+        missing(say, page, losses, "loss")
     limits = (INCLUDE / "core/limits.hpp").read_text()
     missing(say, "docs/limits.md", re.findall(r"^    (?:int|std::int64_t) (\w+) =", limits, re.M), "limit")
     macros = re.findall(r"^//   (GRAFT_\w+)", (INCLUDE / "config.hpp").read_text(), re.M)
