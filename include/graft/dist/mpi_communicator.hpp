@@ -17,7 +17,7 @@ public:
     double waited_seconds() const noexcept override { return waited_; }
     void leave(const error& why) noexcept override { mpi_link::leave(why); }
     status look() override { return look_for_lost(); }
-    double timeout_seconds() const noexcept override { return timeout(); }
+    double timeout_seconds() const noexcept override { return longest_wait(); }
 
     status all_gather(const void* own, std::size_t bytes, void* all) override {
         return run(mpi_call::gather, bytes, [&]() -> status {

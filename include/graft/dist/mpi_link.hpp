@@ -65,7 +65,7 @@ protected:
     static constexpr int first_tag = 1, leave_tag = 2, data_tag = 3, slot_tag = 8;  // and those behind it: see mpi_communicator
     static constexpr std::size_t longest = std::size_t(1) << 30;                    // of one message: MPI counts in int
 
-    double timeout() const noexcept { return timeout_; }
+    double longest_wait() const noexcept { return timeout_; }
     // Whether somebody has left, outside of a call.
     status look_for_lost() {
         find_lost();

@@ -169,7 +169,7 @@ private:
 
         std::vector<value_id> memory(g_.values.size());
         for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = root(static_cast<value_id>(i));
-        const segment_order order(p_, memory);
+        const segment_order order(p_, memory, how_.in_order);
         for (int i = 0; i < static_cast<int>(p_.steps.size()); ++i) {
             const step& s = p_.steps[static_cast<std::size_t>(i)];
             const node& n = g_.nodes[static_cast<std::size_t>(s.node)];

@@ -13,9 +13,10 @@ namespace detail {
 // two segments only where one waits for the other, over however many others.
 class segment_order {
 public:
-    // `memory`: of each value the one whose memory it lies in.
-    segment_order(plan& p, const std::vector<value_id>& memory) : p_(p), memory_(memory) {
-        cut();
+    // `memory`: of each value the one whose memory it lies in. `in_order`: a segment also ends behind what leaves its place, so that who waits for it need not
+    // wait for what comes next there.
+    segment_order(plan& p, const std::vector<value_id>& memory, bool in_order) : p_(p), memory_(memory) {
+        cut(in_order);
         join();
         follow();
     }
@@ -36,9 +37,15 @@ public:
     }
 
 private:
-    void cut() {
+    void cut(bool in_order) {
+        bool left = false;
         for (std::size_t i = 0; i < p_.steps.size(); ++i) {
-            if (p_.segments.empty() || p_.segments.back().place != p_.steps[i].place) p_.segments.push_back({p_.steps[i].place, static_cast<int>(i), 0, {}});
+            const node& n = p_.lowered.nodes[static_cast<std::size_t>(p_.steps[i].node)];
+            const bool leaves = in_order && p_.steps[i].place && n.outputs[0] != no_value && p_.lowered.at(n.outputs[0]).place != p_.steps[i].place;
+            const bool ended = left && !leaves;
+            left = leaves;
+            if (p_.segments.empty() || ended || p_.segments.back().place != p_.steps[i].place)
+                p_.segments.push_back({p_.steps[i].place, static_cast<int>(i), 0, {}});
             p_.segments.back().last = static_cast<int>(i) + 1;
             segment_of_.push_back(static_cast<int>(p_.segments.size()) - 1);
         }
