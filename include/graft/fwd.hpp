@@ -30,6 +30,7 @@ class tensor;
 class random_stream;
 class executor;
 class pool_executor;
+class dedicated_executor;
 
 // Graphs and operators.
 struct attribute;
@@ -60,8 +61,11 @@ struct pool_options;
 // Models and sessions.
 class model;
 class session;
+class session_pool;
 struct load_options;
 struct session_options;
+struct session_pool_options;
+struct pool_answer;
 struct value_info;
 struct named_tensor;
 template <class... Backends>

@@ -17,6 +17,7 @@
 #include "data/to_image.hpp"
 #include "cpu/backend.hpp"
 #include "exec/session.hpp"
+#include "exec/session_pool.hpp"
 #include "graph/batch_carrier.hpp"
 #include "graph/builder.hpp"
 #include "graph/dump.hpp"

@@ -5651,6 +5651,7 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstdint>
+#include <memory>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -5715,13 +5716,32 @@ private:
     int threads_;
 };
 
+namespace detail {
+class thread_pool;
+}
+
+/// Spreads loops over threads of its own, so that several threads of an app compute beside each other, each with so many. They are started by the first
+/// loop, and end with it. For one thread at a time.
+class dedicated_executor final : public executor {
+public:
+    /// `threads` >= 1, the caller's included.
+    explicit dedicated_executor(int threads);
+    inline int threads() const noexcept override { return threads_; }
+    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_own(tasks, body, context); }
+
+private:
+    void run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
+    int threads_;
+    std::shared_ptr<detail::thread_pool> pool_;
+};
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #ifndef GRAFT_SINGLE_GRAFT_CORE_THREAD_POOL_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_THREAD_POOL_HPP
 // ---- graft/core/thread_pool.hpp
-// The one pool of threads of a process: dynamic tasks, a short spin within a run, sleep between runs.
+// Pools of threads, the one of a process and others beside it: dynamic tasks, a short spin within a run, sleep between runs.
 
 #ifndef GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_START_THREAD_HPP
@@ -5769,6 +5789,8 @@ GRAFT_END_NAMESPACE
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -5793,7 +5815,19 @@ class thread_pool {
 public:
     static constexpr int max_threads = 1024;
 
-    // Never destroyed: threads of the app may still use it while static objects go away.
+    // A pool beside the one of the process, for a thread that computes beside others: of `most` threads, which end with it.
+    explicit thread_pool(int most) : owned_(true) { threads_.reserve(static_cast<std::size_t>(most)); }
+    ~thread_pool() {
+        closing_.store(true);
+        epoch_.fetch_add(1);
+        { std::lock_guard<std::mutex> wake(sleep_); }
+        wake_.notify_all();
+        for (std::thread& t : threads_) t.join();
+    }
+    thread_pool(const thread_pool&) = delete;
+    thread_pool& operator=(const thread_pool&) = delete;
+
+    // That of the process. Never destroyed: threads of the app may still use it while static objects go away.
     static thread_pool& instance() {
         static std::atomic<thread_pool*> pool{nullptr};
         thread_pool* p = pool.load(std::memory_order_acquire);
@@ -5862,7 +5896,10 @@ private:
                 ask_again_ = now + std::chrono::seconds(1);
                 return;
             }
-            made.detach();
+            if (owned_)
+                threads_.push_back(std::move(made));
+            else
+                made.detach();
         }
     }
     void work() {
@@ -5873,6 +5910,7 @@ private:
         std::uint64_t seen = 0;
         for (;;) {
             wait_for_epoch_after(seen);
+            if (closing_.load()) return;
             seen = epoch_.load();
             active_.fetch_add(1);
             if (open_.load() && seats_.fetch_sub(1) > 0) work();
@@ -5895,7 +5933,9 @@ private:
 
     std::mutex busy_, sleep_;
     std::condition_variable wake_;
+    const bool owned_ = false;
     int workers_ = 0;
+    std::vector<std::thread> threads_;  // where they are owned
     std::chrono::steady_clock::time_point ask_again_;
     void (*body_)(void*, std::int64_t) = nullptr;
     void* context_ = nullptr;
@@ -5903,7 +5943,7 @@ private:
     alignas(64) std::atomic<std::int64_t> next_{0};
     alignas(64) std::atomic<std::uint64_t> epoch_{0};
     std::atomic<int> seats_{0}, active_{0}, sleepers_{0};
-    std::atomic<bool> open_{false};
+    std::atomic<bool> open_{false}, closing_{false};
 };
 
 inline int positive_env(const char* variable) noexcept {
@@ -6012,6 +6052,12 @@ GRAFT_INLINE pool_executor::pool_executor(int threads) : threads_(threads > 0 ? 
 
 GRAFT_INLINE void pool_executor::run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
     detail::thread_pool::instance().run(threads_, tasks, body, context);
+}
+
+GRAFT_INLINE dedicated_executor::dedicated_executor(int threads)
+    : threads_(std::max(1, std::min(threads, detail::thread_pool::max_threads))), pool_(std::make_shared<detail::thread_pool>(threads_)) {}
+GRAFT_INLINE void dedicated_executor::run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+    pool_->run(threads_, tasks, body, context);
 }
 
 GRAFT_END_NAMESPACE
@@ -20955,6 +21001,7 @@ GRAFT_END_NAMESPACE
 
 
 #include <cstdint>
+#include <memory>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -21017,6 +21064,25 @@ public:
 private:
     void run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
     int threads_;
+};
+
+namespace detail {
+class thread_pool;
+}
+
+/// Spreads loops over threads of its own, so that several threads of an app compute beside each other, each with so many. They are started by the first
+/// loop, and end with it. For one thread at a time.
+class dedicated_executor final : public executor {
+public:
+    /// `threads` >= 1, the caller's included.
+    explicit dedicated_executor(int threads);
+    inline int threads() const noexcept override { return threads_; }
+    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_own(tasks, body, context); }
+
+private:
+    void run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
+    int threads_;
+    std::shared_ptr<detail::thread_pool> pool_;
 };
 
 GRAFT_END_NAMESPACE
@@ -22187,6 +22253,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 class executable;
 class context;
+class pool_worker;
 struct model_state;
 }  // namespace detail
 
@@ -22353,6 +22420,7 @@ public:
     void trim();
 
 private:
+    friend class detail::pool_worker;
     struct state;
     status run_inputs(std::size_t coming, const void* next);
     status unusable() const;
@@ -45094,6 +45162,305 @@ GRAFT_INLINE const backend& cpu::instance() noexcept {
 }
 
 }  // namespace backends
+GRAFT_END_NAMESPACE
+#endif
+// ---- graft/exec/session_pool.hpp
+// Inference on many devices: a session on each, batches spread over them, answers in the order of the batches.
+
+
+#include <memory>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a session_pool runs.
+struct session_pool_options {
+    int threads = 0;   ///< of all sessions together, of which each has its share, one at least; 0: default_threads()
+    int waiting = -1;  ///< batches that may be held beside those that run; -1: two, and one more for each device, which brings it over while it computes
+};
+
+/// What was made of one batch.
+struct pool_answer {
+    std::vector<tensor> outputs;  ///< by their places, as session::output gives them
+    int replica = 0;              ///< which of the models ran it
+    double seconds = 0;           ///< that the run took
+};
+
+/// Runs batches on several models at once: copies of one on the CPU, or the same network loaded onto each of several devices. Batches go to whoever is
+/// free, and answers come in the order of the batches, with the bits of one session where all run on the CPU. Each model has a thread and a session of its
+/// own; a single one runs on the caller's thread. One thread at a time may use it.
+///
+///     for (;;) {
+///         while (more() && !pool.full()) must(pool.submit({batch()}));
+///         if (pool.empty()) break;
+///         use(pool.take());
+///     }
+class session_pool {
+public:
+    session_pool() noexcept;
+    /// Models are copied, which is cheap. Errors: usage (there are none, or they differ in their inputs or outputs), memory.oom (the system gives no threads).
+    static result<session_pool> make(const std::vector<model>& replicas, const session_pool_options& options = {});
+    ~session_pool();  ///< waits for the runs at work
+    session_pool(session_pool&&) noexcept;
+    session_pool& operator=(session_pool&&) noexcept;
+
+    int replicas() const noexcept;
+    /// Whether as many batches are held as may be: take an answer first.
+    bool full() const noexcept;
+    /// Whether there is no batch whose answer has not been taken.
+    bool empty() const noexcept;
+    /// Gives a batch: the inputs by their places, as session::set_input takes them; empty tensors, and those that are left out at the end, stand for
+    /// defaults. Tensors are held, not copied, until the answer is taken. Errors: usage (it is full). What is wrong with the batch is told by `take`.
+    status submit(std::vector<tensor> inputs);
+    /// The answer to the oldest batch, waited for. Errors: usage (there is none), and those of session::run: then the sessions stop, and every call
+    /// behind it ends with the same error.
+    result<pool_answer> take();
+
+private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_ORDERED_JOBS_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_ORDERED_JOBS_HPP
+// ---- graft/core/ordered_jobs.hpp
+// Jobs that several workers do at once, each on a thread of its own, and that come back in the order in which they were given.
+
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A worker has `status work(Job& job, const Job* coming)` and `bool looks_ahead() const`: whether it wants to see the job that it will do next, which stays
+// where it is until then. One worker works on the thread of the caller. Behind a job that fails no other is begun: the earliest one's error is the one that is
+// told, as if they were done one after the other. One thread at a time gives and takes.
+template <class Job, class Worker>
+class ordered_jobs {
+public:
+    // `waiting`: how many jobs may be held beside those that are worked on.
+    ordered_jobs(std::vector<std::unique_ptr<Worker>> workers, int waiting)
+        : most_(workers.size() + static_cast<std::size_t>(waiting)), workers_(std::move(workers)) {}
+    ordered_jobs(const ordered_jobs&) = delete;
+    ordered_jobs& operator=(const ordered_jobs&) = delete;
+    // Jobs that have begun are done first.
+    ~ordered_jobs() {
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            stopping_ = true;
+        }
+        work_.notify_all();
+        for (std::thread& t : threads_) t.join();
+    }
+    // Errors: memory.oom where the system gives no threads.
+    status start() {
+        if (workers_.size() < 2) return {};
+        threads_.reserve(workers_.size());
+        for (const std::unique_ptr<Worker>& worker : workers_) {
+            std::thread made;
+            Worker* const own = worker.get();
+            if (!start_thread(made, [this, own] { serve(*own); })) return fail(errc::memory_oom, "replicas", "the system gives no more threads");
+            threads_.push_back(std::move(made));
+        }
+        return {};
+    }
+
+    std::size_t workers() const noexcept { return workers_.size(); }
+    bool full() const noexcept { return jobs_.size() >= most_; }
+    bool empty() const noexcept { return jobs_.empty(); }
+    void give(Job job) {
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            jobs_.emplace_back(std::move(job));
+        }
+        work_.notify_one();
+    }
+    // The one that was given first, waited for. Behind an error nothing comes any more.
+    status take(Job& out) {
+        std::unique_lock<std::mutex> guard(lock_);
+        if (jobs_.empty()) return fail(errc::usage, "replicas", "nothing has been given that could be taken");
+        if (threads_.empty() && failed_at_ == none) {
+            const Job* const coming = jobs_.size() > 1 && workers_[0]->looks_ahead() ? &jobs_[1].job : nullptr;
+            begun_ = taken_ + 1;
+            guard.unlock();
+            status done = workers_[0]->work(jobs_[0].job, coming);
+            guard.lock();
+            end(taken_, std::move(done));
+        }
+        done_.wait(guard, [this] { return jobs_[0].done || failed_at_ < taken_; });
+        if (failed_at_ <= taken_) return failed_.error();
+        out = std::move(jobs_[0].job);
+        jobs_.pop_front();
+        ++taken_;
+        return {};
+    }
+
+private:
+    static constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
+    struct entry {
+        explicit entry(Job given) : job(std::move(given)) {}
+        Job job;
+        bool done = false;
+    };
+
+    bool has_work() const { return begun_ < taken_ + static_cast<std::int64_t>(jobs_.size()) && begun_ < failed_at_; }
+    Job& job_of(std::int64_t number) { return jobs_[static_cast<std::size_t>(number - taken_)].job; }
+    void end(std::int64_t number, status done) {
+        jobs_[static_cast<std::size_t>(number - taken_)].done = true;
+        if (done.ok() || number > failed_at_) return;
+        failed_at_ = number;
+        failed_ = std::move(done);
+    }
+    void serve(Worker& worker) {
+        std::int64_t coming = none;  // a job that nobody else does any more
+        std::unique_lock<std::mutex> guard(lock_);
+        for (;;) {
+            if (coming > failed_at_) coming = none;
+            ++idle_;
+            work_.wait(guard, [&] { return stopping_ || coming != none || has_work(); });
+            --idle_;
+            if (stopping_) return;
+            const std::int64_t number = coming != none ? coming : begun_++;
+            coming = worker.looks_ahead() && idle_ == 0 && has_work() ? begun_++ : none;
+            Job& job = job_of(number);
+            const Job* const next = coming != none ? &job_of(coming) : nullptr;
+            guard.unlock();
+            status done = worker.work(job, next);
+            guard.lock();
+            end(number, std::move(done));
+            done_.notify_all();
+        }
+    }
+
+    const std::size_t most_;
+    std::deque<entry> jobs_;  // in their order from number `taken_` on; what one holds stays where it is
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::thread> threads_;
+    std::mutex lock_;
+    std::condition_variable work_, done_;
+    std::int64_t taken_ = 0, begun_ = 0, failed_at_ = none;
+    status failed_;  // of number failed_at_
+    int idle_ = 0;
+    bool stopping_ = false;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A batch, and then its answer.
+struct pool_job {
+    std::vector<tensor> inputs;
+    pool_answer answer;
+};
+
+// One of the sessions. Threads beside the one that runs it are its own: the process's pool serves one loop at a time.
+class pool_worker {
+public:
+    pool_worker(const model& m, int number, int threads, bool shares_pool)
+        : own_(threads), session_(m, {threads, shares_pool ? nullptr : static_cast<executor*>(&own_)}), number_(number), inputs_(m.inputs()),
+          outputs_(m.outputs().size()), ahead_(std::strcmp(m.device(), "cpu") != 0) {}
+
+    bool looks_ahead() const noexcept { return ahead_; }
+    status work(pool_job& job, const pool_job* coming) {
+        return or_out_of_memory<status>("session_pool", [&] { return run(job, coming); });
+    }
+
+private:
+    status run(pool_job& job, const pool_job* coming) {
+        const auto begun = std::chrono::steady_clock::now();
+        if (job.inputs.size() > inputs_.size())
+            return fail(errc::input_name, "session_pool",
+                        "a batch has " + std::to_string(job.inputs.size()) + " tensors, and the model " + std::to_string(inputs_.size()) + " inputs");
+        for (std::size_t i = 0; i < inputs_.size(); ++i) GRAFT_TRY(session_.set_input(i, i < job.inputs.size() ? job.inputs[i] : tensor()));
+        // A device brings over one input, the first that it has to be given.
+        std::size_t first = 0;
+        while (first < inputs_.size() && inputs_[first].has_default) ++first;
+        const tensor* next = coming && first < std::min(coming->inputs.size(), job.inputs.size()) ? &coming->inputs[first] : nullptr;
+        const bool alike = next && next->shape() == job.inputs[first].shape() && next->type() == job.inputs[first].type();
+        GRAFT_TRY(session_.run_inputs(first, alike ? next->raw() : nullptr));
+        for (std::size_t i = 0; i < outputs_; ++i) job.answer.outputs.push_back(session_.output(i));
+        for (std::size_t i = 0; i < inputs_.size(); ++i) GRAFT_TRY(session_.set_input(i, tensor()));  // whose memory may be used again
+        job.answer.replica = number_;
+        job.answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        return {};
+    }
+
+    dedicated_executor own_;
+    session session_;
+    int number_;
+    std::vector<value_info> inputs_;
+    std::size_t outputs_;
+    bool ahead_;
+};
+
+}  // namespace detail
+
+struct session_pool::state {
+    state(std::vector<std::unique_ptr<detail::pool_worker>> workers, int waiting) : jobs(std::move(workers), waiting) {}
+    detail::ordered_jobs<detail::pool_job, detail::pool_worker> jobs;
+};
+
+GRAFT_INLINE session_pool::session_pool() noexcept = default;
+GRAFT_INLINE session_pool::~session_pool() = default;
+GRAFT_INLINE session_pool::session_pool(session_pool&&) noexcept = default;
+GRAFT_INLINE session_pool& session_pool::operator=(session_pool&&) noexcept = default;
+
+GRAFT_INLINE result<session_pool> session_pool::make(const std::vector<model>& replicas, const session_pool_options& options) GRAFT_MEMORY_TRY {
+    if (replicas.empty()) return fail(errc::usage, "session_pool", "it needs a model at least");
+    const int count = static_cast<int>(replicas.size()), threads = options.threads > 0 ? options.threads : default_threads();
+    std::vector<std::unique_ptr<detail::pool_worker>> workers;
+    int devices = 0;
+    for (int i = 0; i < count; ++i) {
+        const model& m = replicas[static_cast<std::size_t>(i)];
+        if (m.inputs().size() != replicas[0].inputs().size() || m.outputs().size() != replicas[0].outputs().size())
+            return fail(errc::usage, "session_pool", "replica " + std::to_string(i) + " is another network than the first");
+        workers.push_back(std::make_unique<detail::pool_worker>(m, i, std::max(1, threads / count + (i < threads % count)), count == 1));
+        devices += workers.back()->looks_ahead();
+    }
+    session_pool made;
+    made.state_ = std::make_unique<state>(std::move(workers), options.waiting >= 0 ? options.waiting : devices + (count > 1 ? 2 : 0));
+    GRAFT_TRY(made.state_->jobs.start());
+    return made;
+}
+GRAFT_MEMORY_CATCH("session_pool")
+
+GRAFT_INLINE int session_pool::replicas() const noexcept { return state_ ? static_cast<int>(state_->jobs.workers()) : 0; }
+GRAFT_INLINE bool session_pool::full() const noexcept { return !state_ || state_->jobs.full(); }
+GRAFT_INLINE bool session_pool::empty() const noexcept { return !state_ || state_->jobs.empty(); }
+GRAFT_INLINE status session_pool::submit(std::vector<tensor> inputs) GRAFT_MEMORY_TRY {
+    if (full()) return fail(errc::usage, "session_pool", state_ ? "it holds as many batches as it may: take an answer first" : "it has no models");
+    state_->jobs.give({std::move(inputs), {}});
+    return {};
+}
+GRAFT_MEMORY_CATCH("session_pool")
+GRAFT_INLINE result<pool_answer> session_pool::take() GRAFT_MEMORY_TRY {
+    if (!state_) return fail(errc::usage, "session_pool", "it has no models");
+    detail::pool_job job;
+    GRAFT_TRY(state_->jobs.take(job));
+    return std::move(job.answer);
+}
+GRAFT_MEMORY_CATCH("session_pool")
+
 GRAFT_END_NAMESPACE
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_BATCH_CARRIER_HPP

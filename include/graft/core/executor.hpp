@@ -4,6 +4,7 @@
 #include "../config.hpp"
 
 #include <cstdint>
+#include <memory>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -66,6 +67,25 @@ public:
 private:
     void run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
     int threads_;
+};
+
+namespace detail {
+class thread_pool;
+}
+
+/// Spreads loops over threads of its own, so that several threads of an app compute beside each other, each with so many. They are started by the first
+/// loop, and end with it. For one thread at a time.
+class dedicated_executor final : public executor {
+public:
+    /// `threads` >= 1, the caller's included.
+    explicit dedicated_executor(int threads);
+    inline int threads() const noexcept override { return threads_; }
+    inline void run(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) override { run_on_own(tasks, body, context); }
+
+private:
+    void run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context);
+    int threads_;
+    std::shared_ptr<detail::thread_pool> pool_;
 };
 
 GRAFT_END_NAMESPACE

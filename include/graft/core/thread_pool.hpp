@@ -1,4 +1,4 @@
-// The one pool of threads of a process: dynamic tasks, a short spin within a run, sleep between runs.
+// Pools of threads, the one of a process and others beside it: dynamic tasks, a short spin within a run, sleep between runs.
 #pragma once
 
 #include "executor.hpp"
@@ -14,6 +14,8 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -38,7 +40,19 @@ class thread_pool {
 public:
     static constexpr int max_threads = 1024;
 
-    // Never destroyed: threads of the app may still use it while static objects go away.
+    // A pool beside the one of the process, for a thread that computes beside others: of `most` threads, which end with it.
+    explicit thread_pool(int most) : owned_(true) { threads_.reserve(static_cast<std::size_t>(most)); }
+    ~thread_pool() {
+        closing_.store(true);
+        epoch_.fetch_add(1);
+        { std::lock_guard<std::mutex> wake(sleep_); }
+        wake_.notify_all();
+        for (std::thread& t : threads_) t.join();
+    }
+    thread_pool(const thread_pool&) = delete;
+    thread_pool& operator=(const thread_pool&) = delete;
+
+    // That of the process. Never destroyed: threads of the app may still use it while static objects go away.
     static thread_pool& instance() {
         static std::atomic<thread_pool*> pool{nullptr};
         thread_pool* p = pool.load(std::memory_order_acquire);
@@ -107,7 +121,10 @@ private:
                 ask_again_ = now + std::chrono::seconds(1);
                 return;
             }
-            made.detach();
+            if (owned_)
+                threads_.push_back(std::move(made));
+            else
+                made.detach();
         }
     }
     void work() {
@@ -118,6 +135,7 @@ private:
         std::uint64_t seen = 0;
         for (;;) {
             wait_for_epoch_after(seen);
+            if (closing_.load()) return;
             seen = epoch_.load();
             active_.fetch_add(1);
             if (open_.load() && seats_.fetch_sub(1) > 0) work();
@@ -140,7 +158,9 @@ private:
 
     std::mutex busy_, sleep_;
     std::condition_variable wake_;
+    const bool owned_ = false;
     int workers_ = 0;
+    std::vector<std::thread> threads_;  // where they are owned
     std::chrono::steady_clock::time_point ask_again_;
     void (*body_)(void*, std::int64_t) = nullptr;
     void* context_ = nullptr;
@@ -148,7 +168,7 @@ private:
     alignas(64) std::atomic<std::int64_t> next_{0};
     alignas(64) std::atomic<std::uint64_t> epoch_{0};
     std::atomic<int> seats_{0}, active_{0}, sleepers_{0};
-    std::atomic<bool> open_{false};
+    std::atomic<bool> open_{false}, closing_{false};
 };
 
 inline int positive_env(const char* variable) noexcept {
@@ -257,6 +277,12 @@ GRAFT_INLINE pool_executor::pool_executor(int threads) : threads_(threads > 0 ? 
 
 GRAFT_INLINE void pool_executor::run_on_pool(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
     detail::thread_pool::instance().run(threads_, tasks, body, context);
+}
+
+GRAFT_INLINE dedicated_executor::dedicated_executor(int threads)
+    : threads_(std::max(1, std::min(threads, detail::thread_pool::max_threads))), pool_(std::make_shared<detail::thread_pool>(threads_)) {}
+GRAFT_INLINE void dedicated_executor::run_on_own(std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
+    pool_->run(threads_, tasks, body, context);
 }
 
 GRAFT_END_NAMESPACE

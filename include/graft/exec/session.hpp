@@ -19,6 +19,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 class executable;
 class context;
+class pool_worker;
 struct model_state;
 }  // namespace detail
 
@@ -185,6 +186,7 @@ public:
     void trim();
 
 private:
+    friend class detail::pool_worker;
     struct state;
     status run_inputs(std::size_t coming, const void* next);
     status unusable() const;
