@@ -26410,6 +26410,8 @@ public:
     status add(const tensor& logits, const tensor& labels);
     /// The same for `n` rows in memory.
     status add(const float* logits, const std::int64_t* labels, std::int64_t n);
+    /// The same for one sample that was scored already (`score_sample`, of as many classes).
+    status add(const sample_score& score, std::int64_t label);
     /// Adds what another object of as many classes and the same k has seen. Errors: usage.
     status merge(const classification_metrics& other);
 
@@ -26496,6 +26498,13 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
     return s;
 }
 
+namespace detail {
+inline status check_label(std::int64_t label, std::int64_t classes) {
+    if (label >= 0 && label < classes) return {};
+    return fail(errc::data_label_range, "label " + std::to_string(label), "it must be 0 to " + std::to_string(classes - 1) + ", one of the classes");
+}
+}  // namespace detail
+
 GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
@@ -26518,25 +26527,27 @@ GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tens
 GRAFT_MEMORY_CATCH("classification_metrics::add")
 
 GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
-    for (std::int64_t i = 0; i < n; ++i)
-        if (labels[i] < 0 || labels[i] >= classes_)
-            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
-                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
-    for (std::int64_t i = 0; i < n; ++i) {
-        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
-        const bool right = s.rank == 0;
-        ++samples_;
-        correct_ += right;
-        correct_k_ += s.rank < top_k_ && s.finite;
-        not_finite_ += !s.finite;
-        loss_.add(s.loss);
-        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
-        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
-        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
-        ++bin_samples_[at];
-        bin_correct_[at] += right;
-        bin_confidence_[at].add(s.probability);
-    }
+    for (std::int64_t i = 0; i < n; ++i) GRAFT_TRY(detail::check_label(labels[i], classes_));
+    for (std::int64_t i = 0; i < n; ++i) GRAFT_TRY(add(score_sample(logits + i * classes_, classes_, labels[i]), labels[i]));
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::add(const sample_score& s, std::int64_t label) GRAFT_MEMORY_TRY {
+    GRAFT_TRY(detail::check_label(label, classes_));
+    GRAFT_TRY(detail::check_label(s.predicted, classes_));
+    const bool right = s.rank == 0;
+    ++samples_;
+    correct_ += right;
+    correct_k_ += s.rank < top_k_ && s.finite;
+    not_finite_ += !s.finite;
+    loss_.add(s.loss);
+    ++confusion_[static_cast<std::size_t>(label * classes_ + s.predicted)];
+    const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
+    const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
+    ++bin_samples_[at];
+    bin_correct_[at] += right;
+    bin_confidence_[at].add(s.probability);
     return {};
 }
 GRAFT_MEMORY_CATCH("classification_metrics::add")
@@ -26658,6 +26669,8 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+class communicator;
+
 /// How one picture was answered.
 struct scored_picture {
     std::int64_t index = 0;  ///< in the dataset
@@ -26677,12 +26690,15 @@ struct evaluation_result {
 /// How a network is scored.
 struct evaluation_options {
     std::int64_t batch = 32;
-    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
+    int threads = 0;          ///< of the network, all replicas together, and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;
     std::size_t output = 0;  ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
+    /// Processes that score the dataset together: whole batches are dealt out to them in order, and all get what all have found. Each has to be given the
+    /// same network, dataset and options, else it is dist.mismatch. Null: this one does it alone.
+    std::shared_ptr<communicator> group;
 };
 
 /// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
@@ -26690,113 +26706,145 @@ struct evaluation_options {
 /// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
 result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
                                    const evaluation_options& options);
+/// The same by several models at once, copies of one network that may each lie on a device of its own: batches go to whoever is free (session_pool). The
+/// result is, to the bit, that of one of them where all run on the CPU. Errors: also usage (there are none, or they differ).
+result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
+                                   const std::vector<std::int64_t>& class_of, const evaluation_options& options);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_SHARED_FEATURES_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_SHARED_FEATURES_HPP
+// ---- graft/train/shared_features.hpp
+// What a network makes of a dataset, computed by several members: each its pictures, and all rows for everybody.
 
-#include <algorithm>
-#include <cmath>
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
+// ---- graft/train/feature_cache.hpp
+// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a trunk makes of a dataset: a row for each picture that could be read.
+struct cached_features {
+    tensor rows;                        ///< float32 [pictures, ...]
+    std::vector<std::int64_t> indices;  ///< of each row in the dataset
+    std::vector<std::int32_t> labels;
+    std::vector<bad_sample> bad;
+};
+
+/// A network cut in two at its features: `trunk` makes them, `head` has them as its input. Values keep their ids in both.
+struct cut_network {
+    graph trunk, head;
+};
+cut_network cut_at(const graph& g, value_id features);
+
+/// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
+result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                       void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading = on_device(nullptr));
+
+/// Whether what lies before `features` gives the same for the same picture in training as afterwards.
+bool is_fixed_before(const graph& g, value_id features);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
 #include <cstring>
 
 GRAFT_BEGIN_NAMESPACE
-namespace detail {
 
-// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
-// stand for.
-inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
-    const std::int64_t classes = classes_in(scores.shape(), batch);
-    if (classes < 1)
-        return fail(errc::classify_output, g.at(g.outputs[output]).name,
-                    "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
-    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
-    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
-        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
-        return rows;
+GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
+    cut_network cut{g, g};
+    cut.trunk.outputs = {features};
+    drop_unread(cut.trunk);
+    graph& head = cut.head;
+    std::vector<node> kept;
+    for (node& n : head.nodes) {
+        bool makes = false;
+        for (value_id id : n.outputs) makes |= id == features;
+        if (!makes) kept.push_back(std::move(n));
     }
-    for (std::int64_t i = 0; i < pictures; ++i) {
-        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
-        for (std::int64_t c = 0; c < classes; ++c)
-            rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
-    }
-    return rows;
+    head.nodes = std::move(kept);
+    head.inputs = {features};
+    head.at(features).type = dtype::float32;
+    drop_unread(head);
+    return cut;
 }
 
-// Adds pictures by their rows of logits, one a label.
-inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels,
-                         const std::int64_t* indices) {
-    for (std::size_t i = 0; i < labels.size(); ++i) {
-        const float* row = rows + static_cast<std::int64_t>(i) * classes;
-        const sample_score s = score_sample(row, classes, labels[i]);
-        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
-                                  static_cast<float>(s.loss)});
+GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
+    for (const node& n : cut_at(g, features).trunk.nodes) {
+        const op_row& row = ops::row_of(n);
+        if (row.is(op_flag::random) || row.traits.role == op_role::drop) return false;
     }
-    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
+    return true;
 }
 
-}  // namespace detail
-
-GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec,
-                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
-    evaluation_result found;
-    const graph& g = network.graph();
-    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
-    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
-    loader_options how;
-    how.batch_size = options.batch;
-    how.workers = options.threads;
-    how.shuffle = false;
-    how.bad_share = options.bad_share;
-    how.sample.preprocess = spec;
-    how.sample.cache = options.cache;
-    std::size_t input = 0;
-    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
-    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
-    const value_info& picture = network.inputs()[input];
+GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
+                                                    void (*progress)(void*, std::int64_t, std::int64_t), void* context,
+                                                    const load_options& loading) GRAFT_MEMORY_TRY {
+    model network;
+    GRAFT_TRY_ASSIGN(network, load(trunk, loading));
+    session run(network, {threads, nullptr});
+    loader_options batches_of = how;
     // A network that is fixed to one batch is fed by it.
+    const value_info& picture = network.inputs()[0];
     const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) how.batch_size = fixed;
-    how.sample.format = {picture.type, picture.extents, true};
+    if (fixed > 0) batches_of.batch_size = fixed;
     loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
-    session run(network, {options.threads, nullptr});
+    GRAFT_TRY_ASSIGN(source, loader::make(data, batches_of));
     GRAFT_TRY(source.start(0));
-    std::int64_t done = 0;
-    bool first = true;
+    cached_features made;
+    std::int64_t filled = 0;
     batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t number = 0; number < source.batches(); ++number) {
+    for (std::int64_t i = 0; i < source.batches(); ++i) {
         GRAFT_TRY(batches.advance());
         batch& b = batches.current();
-        for (const bad_sample& s : b.bad) found.bad.push_back(s);
-        if (b.labels.empty()) continue;
+        for (const bad_sample& s : b.bad) made.bad.push_back(s);
         const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
+        if (n == 0) continue;
         if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
-        tensor first_output;
-        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
-        std::vector<float> rows;
-        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
-        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
-        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
-        first = false;
-        std::vector<std::int64_t> labels;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
-            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes)
-                return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]),
-                            "its class is none of the network's " + std::to_string(classes));
+        tensor features;
+        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
+        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
+            return fail(errc::train_head, network.outputs()[0].name,
+                        "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) +
+                            "; a row for each picture is needed");
+        const std::int64_t row = features.elements() / features.shape()[0];
+        if (!made.rows) {
+            shape all = features.shape();
+            all[0] = data.size();
+            const std::int64_t bytes = bytes_of(dtype::float32, all);
+            if (bytes < 0 || bytes > limits().memory_bytes)
+                return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
+            GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
         }
-        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
-        done += n;
-        if (options.progress) options.progress(options.context, done, data.size());
+        if (made.rows.elements() / made.rows.shape()[0] != row)
+            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
+        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
+        filled += n;
+        made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
+        made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
+        if (progress) progress(context, filled, data.size());
     }
-    return found;
+    if (!made.rows)
+        return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
+    return made;
 }
-GRAFT_MEMORY_CATCH("evaluate")
+GRAFT_MEMORY_CATCH("cache_features")
 
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_MEMBERS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_MEMBERS_HPP
+// ---- graft/train/members.hpp
+// What the members of a run of training agree on: the same settings, the same steps, the same end.
+
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_MEMBER_RECORD_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_MEMBER_RECORD_HPP
 // ---- graft/train/member_record.hpp
@@ -26925,6 +26973,584 @@ GRAFT_INLINE std::string straggler_text(const std::vector<member_record>& member
             : m->host.empty() ? ". Is its device slower than the others', or busy with something else?"
                               : ". Is something else running there, has it fewer or slower cores, or does it read pictures over a slow link?");
 }
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// As the system calls the machine; "unknown" where it has no name.
+inline std::string host_name() {
+    char name[64] = "";
+#ifdef _WIN32
+    if (const char* told = std::getenv("COMPUTERNAME")) std::snprintf(name, sizeof name, "%s", told);
+#else
+    if (gethostname(name, sizeof name - 1) != 0) name[0] = 0;
+#endif
+    return name[0] ? name : "unknown";
+}
+
+// The members of a run, one process each; without a group there is one, and nothing is said. The first, rank 0, writes the files.
+class run_members {
+public:
+    explicit run_members(std::shared_ptr<communicator> group) : group_(std::move(group)) {}
+
+    bool several() const { return group_ != nullptr; }
+    bool leads() const { return rank() == 0; }
+    int rank() const { return group_ ? group_->rank() : 0; }
+    int size() const { return group_ ? group_->size() : 1; }
+    // This member's part of a batch of n samples.
+    std::int64_t begin(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).begin(n, shards) : 0; }
+    std::int64_t end(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).end(n, shards) : n; }
+
+    // Behind a step: what this member saw, and then what all did.
+    struct news {
+        std::int64_t step = 0;     // steps so far; the same for all
+        std::int64_t correct = 0;  // of the samples; then of all members'
+        std::int64_t stop = 0;     // wanted by one of them
+        std::int64_t save = 0;     // wanted by the first
+        double waiting_share = 0;  // of the epoch so far; then the mean of all members'
+    };
+    status exchange(news& own) {
+        if (!group_) return {};
+        std::vector<news> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&own, sizeof own, all.data()));
+        own.correct = own.stop = 0;
+        own.waiting_share = 0;
+        for (std::size_t r = 0; r < all.size(); ++r) {
+            if (all[r].step != all[0].step)
+                return fail(errc::dist_mismatch, "step",
+                            "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " + std::to_string(all[0].step));
+            own.correct += all[r].correct;
+            own.stop |= all[r].stop;
+            own.waiting_share += all[r].waiting_share / static_cast<double>(all.size());
+        }
+        own.save = all[0].save;
+        return {};
+    }
+    // Seconds that this member has waited for others so far.
+    double waited() const { return group_ ? group_->waited_seconds() : 0; }
+    // This member's record becomes those of all, by rank; where there is one member, what is there stays.
+    status gather(std::vector<member_record>& own) {
+        if (!group_ || own.empty()) return {};
+        struct packed {
+            std::int64_t samples = 0;
+            double seconds = 0, waited = 0;
+            char host[64] = {};
+        };
+        packed mine;
+        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited;
+        std::snprintf(mine.host, sizeof mine.host, "%s", own[0].host.c_str());
+        std::vector<packed> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
+        own.clear();
+        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited});
+        return {};
+    }
+    // The largest of what the members give.
+    status largest(std::int64_t& v) {
+        if (!group_) return {};
+        std::vector<std::int64_t> all;
+        GRAFT_TRY(gather(&v, 1, 1, all));
+        v = *std::max_element(all.begin(), all.end());
+        return {};
+    }
+
+    // Whether all members were told the same as the first. Errors: dist.mismatch, which names the setting and who differs.
+    status agree(const named_texts& settings) {
+        if (!group_) return {};
+        named_texts first = settings;
+        GRAFT_TRY(share(first));
+        struct finding {
+            char setting[64] = {}, own[96] = {};
+        };
+        finding mine;
+        for (std::size_t i = 0; i < settings.size() && !mine.setting[0]; ++i)
+            if (i >= first.size() || settings[i] != first[i]) {
+                std::snprintf(mine.setting, sizeof mine.setting, "%s", settings[i].first.c_str());
+                std::snprintf(mine.own, sizeof mine.own, "%s", settings[i].second.c_str());
+            }
+        std::vector<finding> all(static_cast<std::size_t>(group_->size()));
+        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
+        std::string who;
+        const finding* differs = nullptr;
+        for (std::size_t r = 0; r < all.size(); ++r)
+            if (all[r].setting[0]) {
+                who += (who.empty() ? "" : ", ") + std::to_string(r);
+                if (!differs) differs = &all[r];
+            }
+        if (!differs) return {};
+        std::string of_first;
+        for (const auto& s : first)
+            if (s.first == differs->setting) of_first = s.second;
+        return fail(errc::dist_mismatch, differs->setting,
+                    "member " + who + " has \"" + differs->own + "\", and member 0 has \"" + of_first.substr(0, 95) + "\"" +
+                        (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
+    }
+
+    // What this process does in an epoch from now on, as one of several members or by its replicas.
+    class epoch_work {
+    public:
+        epoch_work(const run_members& among, const training_step& step)
+            : among_(among), step_(step), replicas_(step.replicas()), waited_(among.waited()), host_(among.several() ? host_name() : "") {}
+        void count(std::int64_t samples) { samples_ += samples; }
+        // One record for each replica, or one of this process among several; none where it trains alone.
+        std::vector<member_record> records(double seconds) const {
+            std::vector<member_record> found;
+            if (among_.several()) {
+                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_});
+                return found;
+            }
+            const std::vector<replica_work> now = step_.replicas();
+            for (std::size_t r = 0; r < now.size() && now.size() > 1; ++r) {
+                const replica_work before = r < replicas_.size() ? replicas_[r] : replica_work();
+                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds});
+            }
+            return found;
+        }
+
+    private:
+        const run_members& among_;
+        const training_step& step_;
+        const std::vector<replica_work> replicas_;
+        const double waited_;
+        const std::string host_;
+        std::int64_t samples_ = 0;
+    };
+
+    // `count` numbers of each member, in their order, each with room for `most`.
+    template <class T>
+    status gather(const T* own, std::int64_t count, std::int64_t most, std::vector<T>& all) {
+        std::vector<T> mine(static_cast<std::size_t>(most));
+        if (count) std::memcpy(mine.data(), own, static_cast<std::size_t>(count) * sizeof(T));
+        all.resize(mine.size() * static_cast<std::size_t>(size()));
+        return group_->all_gather(mine.data(), mine.size() * sizeof(T), all.data());
+    }
+    // One member's, the first's, for all.
+    status share(named_texts& texts, int from = 0) {
+        if (!group_) return {};
+        std::string packed;
+        for (const auto& t : texts)
+            for (const std::string* s : {&t.first, &t.second}) packed += std::to_string(s->size()) + ":" + *s;
+        std::int64_t size = static_cast<std::int64_t>(packed.size());
+        GRAFT_TRY(group_->broadcast(&size, sizeof size, from));
+        packed.resize(static_cast<std::size_t>(size));
+        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), from));
+        std::vector<std::string> words;
+        for (std::size_t at = 0; at < packed.size();) {
+            const std::size_t colon = packed.find(':', at), length = std::strtoull(packed.c_str() + at, nullptr, 10);
+            words.push_back(packed.substr(colon + 1, length));
+            at = colon + 1 + length;
+        }
+        texts.clear();
+        for (std::size_t i = 0; i + 1 < words.size(); i += 2) texts.emplace_back(std::move(words[i]), std::move(words[i + 1]));
+        return {};
+    }
+    status share(std::vector<training_state>& state) {
+        for (training_state& s : state)
+            if (group_ && s.value.bytes()) GRAFT_TRY(group_->broadcast(s.value.raw(), s.value.bytes(), 0));
+        return {};
+    }
+    status share(bool& v) {
+        char c = v ? 1 : 0;
+        if (group_) GRAFT_TRY(group_->broadcast(&c, 1, 0));
+        v = c != 0;
+        return {};
+    }
+
+    // This member ends for a reason of its own.
+    void leave(const error& why) noexcept {
+        if (group_) group_->leave(why);
+    }
+
+private:
+    std::shared_ptr<communicator> group_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What could not be read by all members, in their order, added to `all`.
+inline status gather_bad(run_members& members, const std::vector<bad_sample>& own, std::vector<bad_sample>& all) {
+    std::int64_t most = static_cast<std::int64_t>(own.size());
+    GRAFT_TRY(members.largest(most));
+    for (int m = 0; most > 0 && m < members.size(); ++m) {
+        named_texts told;
+        if (m == members.rank())
+            for (const bad_sample& b : own) {
+                told.emplace_back(b.name, b.detail);
+                told.emplace_back(std::to_string(b.index), std::to_string(static_cast<int>(b.code)));
+            }
+        GRAFT_TRY(members.share(told, m));
+        for (std::size_t i = 0; i + 1 < told.size(); i += 2)
+            all.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first, static_cast<errc>(std::atoi(told[i + 1].second.c_str())),
+                           told[i].second});
+    }
+    return {};
+}
+// What may be bad is judged of the whole.
+inline status judge_bad(const std::vector<bad_sample>& bad, double share, std::int64_t samples) {
+    const std::int64_t count = static_cast<std::int64_t>(bad.size());
+    if (count == 0 || count <= allowed_bad(share, samples)) return {};
+    return fail(errc::data_too_many_bad, bad[0].name,
+                std::to_string(count) + " of " + std::to_string(samples) + " pictures cannot be read, " + std::to_string(allowed_bad(share, samples)) +
+                    " may. This one: " + text(bad[0].code) + ": " + bad[0].detail + "; `graft check` lists them all");
+}
+
+// Rows of pictures of all members, in the order of the dataset; those of this one have been computed.
+class row_gatherer {
+public:
+    explicit row_gatherer(run_members& members) : members_(members) {}
+
+    status run(cached_features& own) {
+        const std::int64_t count = static_cast<std::int64_t>(own.labels.size());
+        std::int64_t most = count, width = count ? own.rows.elements() / own.rows.shape()[0] : 0;
+        GRAFT_TRY(members_.largest(most));
+        GRAFT_TRY(members_.largest(width));
+        cached_features all;
+        GRAFT_TRY(gather_bad(members_, own.bad, all.bad));
+        if (most == 0) return own = std::move(all), status();
+        if (count && width != own.rows.elements() / own.rows.shape()[0]) return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
+        std::vector<std::int64_t> counts;
+        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
+        shape extents = count ? own.rows.shape() : shape{0, width};
+        extents[0] = 0;
+        for (std::int64_t n : counts) extents[0] += n;
+        // The extents of a row are those of the first member that has one.
+        std::vector<std::int64_t> row(1 + shape::max_rank, 0), rows;
+        if (count) {
+            row[0] = extents.rank();
+            for (int i = 1; i < extents.rank(); ++i) row[static_cast<std::size_t>(i)] = extents[i];
+        }
+        GRAFT_TRY(members_.gather(row.data(), static_cast<std::int64_t>(row.size()), static_cast<std::int64_t>(row.size()), rows));
+        for (std::size_t m = 0; m < counts.size(); ++m)
+            if (counts[m]) {
+                shape found{extents[0]};
+                for (int i = 1; i < rows[m * row.size()]; ++i) found.push_back(rows[m * row.size() + static_cast<std::size_t>(i)]);
+                extents = found;
+                break;
+            }
+        std::vector<float> values;
+        GRAFT_TRY(members_.gather(count ? own.rows.data<float>() : nullptr, count * width, most * width, values));
+        std::vector<std::int32_t> labels;
+        GRAFT_TRY(members_.gather(own.labels.data(), count, most, labels));
+        std::vector<std::int64_t> indices;
+        GRAFT_TRY(members_.gather(own.indices.data(), count, most, indices));
+        GRAFT_TRY_ASSIGN(all.rows, tensor::make(dtype::float32, extents));
+        float* to = all.rows.data<float>();
+        for (std::size_t m = 0; m < counts.size(); ++m) {
+            const std::size_t from = m * static_cast<std::size_t>(most), n = static_cast<std::size_t>(counts[m]), each = static_cast<std::size_t>(width);
+            if (n > 0 && each > 0) std::memcpy(to, values.data() + from * each, n * each * sizeof(float));
+            to += n * each;
+            all.labels.insert(all.labels.end(), labels.begin() + static_cast<std::ptrdiff_t>(from), labels.begin() + static_cast<std::ptrdiff_t>(from + n));
+            all.indices.insert(all.indices.end(), indices.begin() + static_cast<std::ptrdiff_t>(from), indices.begin() + static_cast<std::ptrdiff_t>(from + n));
+        }
+        own = std::move(all);
+        return {};
+    }
+
+private:
+    run_members& members_;
+};
+
+// cache_features among members: each runs whole batches of its own, a run of them, and gets the rows of all. What may be bad is judged of the whole.
+inline result<cached_features> share_features(run_members& members, const graph& network, const dataset& data, loader_options how, int threads,
+                                              void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading) {
+    if (!members.several()) return cache_features(network, data, how, threads, progress, context, loading);
+    const double bad_share = how.bad_share;
+    how.bad_share = 1;
+    const std::int64_t batches = (data.size() + how.batch_size - 1) / how.batch_size;
+    const std::int64_t first = std::min(data.size(), communicator::first_of(batches, members.rank(), members.size()) * how.batch_size);
+    const std::int64_t last = std::min(data.size(), communicator::first_of(batches, members.rank() + 1, members.size()) * how.batch_size);
+    std::vector<std::int64_t> own;
+    for (std::int64_t i = first; i < last; ++i) own.push_back(i);
+    cached_features made;
+    if (!own.empty()) GRAFT_TRY_ASSIGN(made, cache_features(network, data.subset(own), how, threads, progress, context, loading));
+    for (std::int64_t& i : made.indices) i += first;
+    for (bad_sample& b : made.bad) b.index += first;
+    GRAFT_TRY(row_gatherer(members).run(made));
+    GRAFT_TRY(judge_bad(made.bad, bad_share, data.size()));
+    return made;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <deque>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What the loss is taken of, for the first `pictures` rows of `batch`: scores that are logits as they are, else the logarithms of what they
+// stand for.
+inline result<std::vector<float>> logits_in(const graph& g, std::size_t output, const tensor& scores, std::int64_t pictures, std::int64_t batch) {
+    const std::int64_t classes = classes_in(scores.shape(), batch);
+    if (classes < 1)
+        return fail(errc::classify_output, g.at(g.outputs[output]).name,
+                    "it is " + text(scores.shape()) + " for " + std::to_string(batch) + " pictures: a classifier gives one number a class for each");
+    std::vector<float> rows(static_cast<std::size_t>(pictures * classes));
+    if (scores.type() == dtype::float32 && !ending_of(g, output).softmax) {
+        std::memcpy(rows.data(), scores.raw(), rows.size() * sizeof(float));
+        return rows;
+    }
+    for (std::int64_t i = 0; i < pictures; ++i) {
+        const std::vector<double> p = class_probabilities(g, scores, i, batch, output);
+        for (std::int64_t c = 0; c < classes; ++c)
+            rows[static_cast<std::size_t>(i * classes + c)] = std::log(std::max(static_cast<float>(p[static_cast<std::size_t>(c)]), 1e-37f));
+    }
+    return rows;
+}
+
+// Adds pictures by their rows of logits, one a label.
+inline status add_scores(evaluation_result& found, const float* rows, std::int64_t classes, const std::vector<std::int64_t>& labels,
+                         const std::int64_t* indices) {
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+        const float* row = rows + static_cast<std::int64_t>(i) * classes;
+        const sample_score s = score_sample(row, classes, labels[i]);
+        found.pictures.push_back({indices[i], static_cast<std::int32_t>(labels[i]), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
+                                  static_cast<float>(s.loss)});
+    }
+    return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
+}
+
+// One evaluation: this process's batches, spread over its replicas, and what other processes found in theirs.
+class evaluation {
+public:
+    evaluation(const std::vector<model>& replicas, const dataset& data, const std::vector<std::int64_t>& class_of, const evaluation_options& options)
+        : replicas_(replicas), graph_(replicas[0].graph()), data_(data), class_of_(class_of), o_(options), members_(options.group) {}
+
+    result<evaluation_result> run(const preprocess_spec& spec) {
+        status done = score(spec);
+        if (done.ok()) return std::move(found_);
+        members_.leave(done.error());
+        return done;
+    }
+
+private:
+    // Whole batches of a turn that one process has, before all tell each other: so that none is far ahead, and an error of one ends the others soon.
+    static constexpr std::int64_t turn = 4;
+
+    // A batch that was asked for, in the order of the dataset.
+    struct asked {
+        batch made;
+        status failed;
+    };
+    // What members tell each other of a picture.
+    struct scored {
+        std::int64_t index = 0, label = 0, predicted = 0, rank = 0, finite = 0;
+        double probability = 0, loss = 0;
+    };
+
+    status score(const preprocess_spec& spec) {
+        loader_options how;
+        GRAFT_TRY(set_up(spec, how));
+        const std::int64_t batches = (data_.size() + how.batch_size - 1) / how.batch_size;
+        if (members_.several()) {
+            GRAFT_TRY(members_.agree(told(spec, how)));
+            how.bad_share = 1;  // judged of the whole
+            for (std::int64_t b = 0; b < batches; ++b)
+                for (std::int64_t i = b * how.batch_size; b / turn % members_.size() == members_.rank() && i < std::min(data_.size(), (b + 1) * how.batch_size);
+                     ++i)
+                    own_.push_back(i);
+        }
+        loader source;
+        GRAFT_TRY_ASSIGN(source, loader::make(members_.several() ? data_.subset(own_) : data_, how));
+        session_pool pool;
+        GRAFT_TRY_ASSIGN(pool, session_pool::make(replicas_, {o_.threads, -1}));
+        GRAFT_TRY(source.start(0));
+        const std::int64_t own = source.batches(), each_turn = members_.several() ? turn * members_.size() : 1;
+        const std::int64_t turns = members_.several() ? (batches + each_turn - 1) / each_turn : own, length = members_.several() ? turn : 1;
+        for (std::int64_t t = 0; t < turns; ++t) {
+            for (std::int64_t i = t * length; i < std::min(own, (t + 1) * length); ++i) GRAFT_TRY(next_batch(source, pool));
+            GRAFT_TRY(conclude_turn());
+        }
+        return members_.several() ? judge_bad(found_.bad, o_.bad_share, data_.size()) : status();
+    }
+
+    status set_up(const preprocess_spec& spec, loader_options& how) {
+        const model& network = replicas_[0];
+        if (graph_.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
+        if (o_.output >= network.outputs().size()) return fail(errc::input_name, graph_.name, "the network has no such output");
+        how.batch_size = o_.batch;
+        how.workers = o_.threads;
+        how.shuffle = false;
+        how.bad_share = o_.bad_share;
+        how.sample.preprocess = spec;
+        how.sample.cache = o_.cache;
+        while (input_ < network.inputs().size() && network.inputs()[input_].has_default) ++input_;
+        if (input_ == network.inputs().size()) return fail(errc::input_name, graph_.name, "the network has no input");
+        for (std::size_t i = input_ + 1; i < network.inputs().size(); ++i)
+            if (!network.inputs()[i].has_default)
+                return fail(errc::input_name, network.inputs()[i].name, "the network asks for more than one input; pictures are what it can be given");
+        const value_info& picture = network.inputs()[input_];
+        // A network that is fixed to one batch is fed by it.
+        fixed_ = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+        if (fixed_ > 0) how.batch_size = fixed_;
+        if (how.batch_size < 1) return fail(errc::usage, "evaluate", "a batch holds at least one picture");
+        how.sample.format = {picture.type, picture.extents, true};
+        return {};
+    }
+    // What the members have to be given alike.
+    named_texts told(const preprocess_spec& spec, const loader_options& how) const {
+        std::uint64_t names = fnv1a_basis;
+        for (std::int64_t i = 0; i < data_.size(); ++i) {
+            const std::string name = data_.name(i).substr(data_.name(i).find_last_of('/') + 1) + " " + std::to_string(data_.label(i));
+            names = fnv1a(name.data(), name.size(), names);
+        }
+        std::string classes;
+        for (std::int64_t c : class_of_) classes += std::to_string(c) + " ";
+        return {{"pictures", std::to_string(data_.size())},
+                {"names of pictures", std::to_string(names)},
+                {"classes", classes},
+                {"batch", std::to_string(how.batch_size)},
+                {"preprocess", text(spec)},
+                {"output", std::to_string(o_.output)},
+                {"bad_share", std::to_string(o_.bad_share)},
+                {"network", std::to_string(graph_.nodes.size()) + " nodes, " + std::to_string(graph_.values.size()) + " values"}};
+    }
+
+    // Asks for as many batches as the replicas take, and adds the first of them.
+    status next_batch(loader& source, session_pool& pool) {
+        const std::size_t most = 2 * replicas_.size() + 2;
+        while (given_ < source.batches() && (coming_.empty() || (!pool.full() && coming_.size() < most && coming_.back().failed.ok()))) {
+            coming_.push_back({std::move(spare_), {}});
+            coming_.back().failed = ask(source, pool, coming_.back().made);
+            ++given_;
+        }
+        asked a = std::move(coming_.front());
+        coming_.pop_front();
+        for (bad_sample& s : a.made.bad) {
+            s.index = index_of(s.index);
+            bad_.push_back(std::move(s));
+        }
+        GRAFT_TRY(std::move(a.failed));
+        if (!a.made.labels.empty()) {
+            pool_answer answer;
+            GRAFT_TRY_ASSIGN(answer, pool.take());
+            GRAFT_TRY(add(a.made, answer.outputs[o_.output]));
+        }
+        spare_ = std::move(a.made);
+        return {};
+    }
+    status ask(loader& source, session_pool& pool, batch& b) {
+        GRAFT_TRY(source.next(b));
+        if (b.labels.empty()) return {};
+        if (fixed_ > b.size()) GRAFT_TRY(filled_up(view(b.inputs), fixed_, true, b.inputs));
+        std::vector<tensor> inputs(input_ + 1);
+        inputs[input_] = b.inputs;
+        return pool.submit(std::move(inputs));
+    }
+    status add(const batch& b, const tensor& scores) {
+        const std::int64_t n = b.size();
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, logits_in(graph_, o_.output, scores, n, b.inputs.shape()[0]));
+        classes_ = static_cast<std::int64_t>(rows.size()) / n;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t at = static_cast<std::size_t>(i), label = static_cast<std::size_t>(b.labels[at]);
+            scored s;
+            s.index = index_of(b.indices[at]);
+            s.label = class_of_.empty() ? static_cast<std::int64_t>(label) : class_of_[label];
+            if (s.label < 0 || s.label >= classes_)
+                return fail(errc::data_label_range, data_.name(s.index), "its class is none of the network's " + std::to_string(classes_));
+            const sample_score one = score_sample(rows.data() + i * classes_, classes_, s.label);
+            s.predicted = one.predicted, s.rank = one.rank, s.finite = one.finite, s.probability = one.probability, s.loss = one.loss;
+            scored_.push_back(s);
+        }
+        return {};
+    }
+    std::int64_t index_of(std::int64_t in_own) const { return own_.empty() ? in_own : own_[static_cast<std::size_t>(in_own)]; }
+
+    // What was found since the turn before goes into the result; of several members, what all found, in the order of the dataset.
+    status conclude_turn() {
+        if (members_.several()) GRAFT_TRY(gather());
+        found_.bad.insert(found_.bad.end(), bad_.begin(), bad_.end());
+        bad_.clear();
+        if (scored_.empty()) return {};
+        if (!found_.metrics.classes()) GRAFT_TRY_ASSIGN(found_.metrics, classification_metrics::make(classes_));
+        if (found_.metrics.classes() != classes_) return fail(errc::classify_output, graph_.name, "the network gives different numbers of classes");
+        for (const scored& s : scored_) {
+            GRAFT_TRY(found_.metrics.add(sample_score{s.predicted, s.rank, s.probability, s.loss, s.finite != 0}, s.label));
+            found_.pictures.push_back({s.index, static_cast<std::int32_t>(s.label), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
+                                       static_cast<float>(s.loss)});
+        }
+        scored_.clear();
+        if (o_.progress) o_.progress(o_.context, found_.metrics.samples(), data_.size());
+        return {};
+    }
+    status gather() {
+        std::vector<bad_sample> bad;
+        GRAFT_TRY(gather_bad(members_, bad_, bad));
+        bad_ = std::move(bad);
+        GRAFT_TRY(members_.largest(classes_));
+        const std::int64_t count = static_cast<std::int64_t>(scored_.size());
+        std::int64_t most = count;
+        GRAFT_TRY(members_.largest(most));
+        if (!most) return {};
+        std::vector<std::int64_t> counts;
+        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
+        std::vector<scored> all;
+        GRAFT_TRY(members_.gather(scored_.data(), count, most, all));
+        scored_.clear();
+        for (std::size_t m = 0; m < counts.size(); ++m) {
+            const auto from = all.begin() + static_cast<std::ptrdiff_t>(m) * most;
+            scored_.insert(scored_.end(), from, from + counts[m]);
+        }
+        return {};
+    }
+
+    const std::vector<model>& replicas_;
+    const graph& graph_;
+    const dataset& data_;
+    const std::vector<std::int64_t>& class_of_;
+    const evaluation_options& o_;
+    run_members members_;
+    std::vector<std::int64_t> own_;  // indices of this member's pictures, where there are several
+    std::size_t input_ = 0;
+    std::int64_t fixed_ = 0, classes_ = 0, given_ = 0;
+    std::deque<asked> coming_;
+    batch spare_;
+    std::vector<scored> scored_;
+    std::vector<bad_sample> bad_;
+    evaluation_result found_;
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
+                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
+    if (replicas.empty()) return fail(errc::usage, "evaluate", "it needs a model at least");
+    return detail::evaluation(replicas, data, class_of, options).run(spec);
+}
+GRAFT_MEMORY_CATCH("evaluate")
+GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec,
+                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
+    return evaluate(std::vector<model>{network}, data, spec, class_of, options);
+}
+GRAFT_MEMORY_CATCH("evaluate")
 
 GRAFT_END_NAMESPACE
 #endif
@@ -27666,127 +28292,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/batch_source.hpp
 // Where a run of training takes its batches from: the loader, or features that were computed once.
 
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_FEATURE_CACHE_HPP
-// ---- graft/train/feature_cache.hpp
-// Features of a frozen trunk: computed once for each picture, so that epochs train the head alone.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What a trunk makes of a dataset: a row for each picture that could be read.
-struct cached_features {
-    tensor rows;                        ///< float32 [pictures, ...]
-    std::vector<std::int64_t> indices;  ///< of each row in the dataset
-    std::vector<std::int32_t> labels;
-    std::vector<bad_sample> bad;
-};
-
-/// A network cut in two at its features: `trunk` makes them, `head` has them as its input. Values keep their ids in both.
-struct cut_network {
-    graph trunk, head;
-};
-cut_network cut_at(const graph& g, value_id features);
-
-/// Runs the trunk over a dataset. Errors: memory.budget (the features are over the limit of memory), those of the loader and of a run.
-result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
-                                       void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading = on_device(nullptr));
-
-/// Whether what lies before `features` gives the same for the same picture in training as afterwards.
-bool is_fixed_before(const graph& g, value_id features);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE cut_network cut_at(const graph& g, value_id features) {
-    cut_network cut{g, g};
-    cut.trunk.outputs = {features};
-    drop_unread(cut.trunk);
-    graph& head = cut.head;
-    std::vector<node> kept;
-    for (node& n : head.nodes) {
-        bool makes = false;
-        for (value_id id : n.outputs) makes |= id == features;
-        if (!makes) kept.push_back(std::move(n));
-    }
-    head.nodes = std::move(kept);
-    head.inputs = {features};
-    head.at(features).type = dtype::float32;
-    drop_unread(head);
-    return cut;
-}
-
-GRAFT_INLINE bool is_fixed_before(const graph& g, value_id features) {
-    for (const node& n : cut_at(g, features).trunk.nodes) {
-        const op_row& row = ops::row_of(n);
-        if (row.is(op_flag::random) || row.traits.role == op_role::drop) return false;
-    }
-    return true;
-}
-
-GRAFT_INLINE result<cached_features> cache_features(const graph& trunk, const dataset& data, const loader_options& how, int threads,
-                                                    void (*progress)(void*, std::int64_t, std::int64_t), void* context,
-                                                    const load_options& loading) GRAFT_MEMORY_TRY {
-    model network;
-    GRAFT_TRY_ASSIGN(network, load(trunk, loading));
-    session run(network, {threads, nullptr});
-    loader_options batches_of = how;
-    // A network that is fixed to one batch is fed by it.
-    const value_info& picture = network.inputs()[0];
-    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) batches_of.batch_size = fixed;
-    loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, batches_of));
-    GRAFT_TRY(source.start(0));
-    cached_features made;
-    std::int64_t filled = 0;
-    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t i = 0; i < source.batches(); ++i) {
-        GRAFT_TRY(batches.advance());
-        batch& b = batches.current();
-        for (const bad_sample& s : b.bad) made.bad.push_back(s);
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
-        if (n == 0) continue;
-        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
-        tensor features;
-        GRAFT_TRY_ASSIGN(features, run.run(b.inputs, batches.next()));
-        if (features.type() != dtype::float32 || features.shape().rank() < 1 || features.shape()[0] != b.inputs.shape()[0])
-            return fail(errc::train_head, network.outputs()[0].name,
-                        "the trunk gives " + text(features.shape()) + " for a batch of " + std::to_string(b.inputs.shape()[0]) +
-                            "; a row for each picture is needed");
-        const std::int64_t row = features.elements() / features.shape()[0];
-        if (!made.rows) {
-            shape all = features.shape();
-            all[0] = data.size();
-            const std::int64_t bytes = bytes_of(dtype::float32, all);
-            if (bytes < 0 || bytes > limits().memory_bytes)
-                return fail(errc::memory_budget, network.outputs()[0].name, "the features of all pictures would take " + std::to_string(bytes) + " bytes");
-            GRAFT_TRY_ASSIGN(made.rows, tensor::make(dtype::float32, all));
-        }
-        if (made.rows.elements() / made.rows.shape()[0] != row)
-            return fail(errc::train_head, network.outputs()[0].name, "the trunk gives features of different sizes");
-        std::memcpy(made.rows.data<float>() + filled * row, features.raw(), static_cast<std::size_t>(n * row) * sizeof(float));
-        filled += n;
-        made.indices.insert(made.indices.end(), b.indices.begin(), b.indices.end());
-        made.labels.insert(made.labels.end(), b.labels.begin(), b.labels.end());
-        if (progress) progress(context, filled, data.size());
-    }
-    if (!made.rows)
-        return fail(errc::data_too_many_bad, made.bad.empty() ? "the dataset" : made.bad[0].name, "no picture can be read, of which features would be kept");
-    return made;
-}
-GRAFT_MEMORY_CATCH("cache_features")
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <algorithm>
 #include <cstring>
@@ -27853,330 +28358,6 @@ private:
     std::uint64_t seed_;
     std::vector<std::int64_t> order_;
 };
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_MEMBERS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_MEMBERS_HPP
-// ---- graft/train/members.hpp
-// What the members of a run of training agree on: the same settings, the same steps, the same end.
-
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
-#include <vector>
-
-#ifndef _WIN32
-#include <unistd.h>
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// As the system calls the machine; "unknown" where it has no name.
-inline std::string host_name() {
-    char name[64] = "";
-#ifdef _WIN32
-    if (const char* told = std::getenv("COMPUTERNAME")) std::snprintf(name, sizeof name, "%s", told);
-#else
-    if (gethostname(name, sizeof name - 1) != 0) name[0] = 0;
-#endif
-    return name[0] ? name : "unknown";
-}
-
-// The members of a run, one process each; without a group there is one, and nothing is said. The first, rank 0, writes the files.
-class run_members {
-public:
-    explicit run_members(std::shared_ptr<communicator> group) : group_(std::move(group)) {}
-
-    bool several() const { return group_ != nullptr; }
-    bool leads() const { return rank() == 0; }
-    int rank() const { return group_ ? group_->rank() : 0; }
-    int size() const { return group_ ? group_->size() : 1; }
-    // This member's part of a batch of n samples.
-    std::int64_t begin(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).begin(n, shards) : 0; }
-    std::int64_t end(std::int64_t n, int shards) const { return group_ ? member_shards::of(group_->rank(), group_->size(), shards).end(n, shards) : n; }
-
-    // Behind a step: what this member saw, and then what all did.
-    struct news {
-        std::int64_t step = 0;     // steps so far; the same for all
-        std::int64_t correct = 0;  // of the samples; then of all members'
-        std::int64_t stop = 0;     // wanted by one of them
-        std::int64_t save = 0;     // wanted by the first
-        double waiting_share = 0;  // of the epoch so far; then the mean of all members'
-    };
-    status exchange(news& own) {
-        if (!group_) return {};
-        std::vector<news> all(static_cast<std::size_t>(group_->size()));
-        GRAFT_TRY(group_->all_gather(&own, sizeof own, all.data()));
-        own.correct = own.stop = 0;
-        own.waiting_share = 0;
-        for (std::size_t r = 0; r < all.size(); ++r) {
-            if (all[r].step != all[0].step)
-                return fail(errc::dist_mismatch, "step",
-                            "member " + std::to_string(r) + " is at step " + std::to_string(all[r].step) + ", and member 0 at " + std::to_string(all[0].step));
-            own.correct += all[r].correct;
-            own.stop |= all[r].stop;
-            own.waiting_share += all[r].waiting_share / static_cast<double>(all.size());
-        }
-        own.save = all[0].save;
-        return {};
-    }
-    // Seconds that this member has waited for others so far.
-    double waited() const { return group_ ? group_->waited_seconds() : 0; }
-    // This member's record becomes those of all, by rank; where there is one member, what is there stays.
-    status gather(std::vector<member_record>& own) {
-        if (!group_ || own.empty()) return {};
-        struct packed {
-            std::int64_t samples = 0;
-            double seconds = 0, waited = 0;
-            char host[64] = {};
-        };
-        packed mine;
-        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited;
-        std::snprintf(mine.host, sizeof mine.host, "%s", own[0].host.c_str());
-        std::vector<packed> all(static_cast<std::size_t>(group_->size()));
-        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
-        own.clear();
-        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited});
-        return {};
-    }
-    // The largest of what the members give.
-    status largest(std::int64_t& v) {
-        if (!group_) return {};
-        std::vector<std::int64_t> all;
-        GRAFT_TRY(gather(&v, 1, 1, all));
-        v = *std::max_element(all.begin(), all.end());
-        return {};
-    }
-
-    // Whether all members were told the same as the first. Errors: dist.mismatch, which names the setting and who differs.
-    status agree(const named_texts& settings) {
-        if (!group_) return {};
-        named_texts first = settings;
-        GRAFT_TRY(share(first));
-        struct finding {
-            char setting[64] = {}, own[96] = {};
-        };
-        finding mine;
-        for (std::size_t i = 0; i < settings.size() && !mine.setting[0]; ++i)
-            if (i >= first.size() || settings[i] != first[i]) {
-                std::snprintf(mine.setting, sizeof mine.setting, "%s", settings[i].first.c_str());
-                std::snprintf(mine.own, sizeof mine.own, "%s", settings[i].second.c_str());
-            }
-        std::vector<finding> all(static_cast<std::size_t>(group_->size()));
-        GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
-        std::string who;
-        const finding* differs = nullptr;
-        for (std::size_t r = 0; r < all.size(); ++r)
-            if (all[r].setting[0]) {
-                who += (who.empty() ? "" : ", ") + std::to_string(r);
-                if (!differs) differs = &all[r];
-            }
-        if (!differs) return {};
-        std::string of_first;
-        for (const auto& s : first)
-            if (s.first == differs->setting) of_first = s.second;
-        return fail(errc::dist_mismatch, differs->setting,
-                    "member " + who + " has \"" + differs->own + "\", and member 0 has \"" + of_first.substr(0, 95) + "\"" +
-                        (std::string(differs->setting) == "isa" ? ": GRAFT_ISA names one that all machines have" : ""));
-    }
-
-    // What this process does in an epoch from now on, as one of several members or by its replicas.
-    class epoch_work {
-    public:
-        epoch_work(const run_members& among, const training_step& step)
-            : among_(among), step_(step), replicas_(step.replicas()), waited_(among.waited()), host_(among.several() ? host_name() : "") {}
-        void count(std::int64_t samples) { samples_ += samples; }
-        // One record for each replica, or one of this process among several; none where it trains alone.
-        std::vector<member_record> records(double seconds) const {
-            std::vector<member_record> found;
-            if (among_.several()) {
-                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_});
-                return found;
-            }
-            const std::vector<replica_work> now = step_.replicas();
-            for (std::size_t r = 0; r < now.size() && now.size() > 1; ++r) {
-                const replica_work before = r < replicas_.size() ? replicas_[r] : replica_work();
-                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds});
-            }
-            return found;
-        }
-
-    private:
-        const run_members& among_;
-        const training_step& step_;
-        const std::vector<replica_work> replicas_;
-        const double waited_;
-        const std::string host_;
-        std::int64_t samples_ = 0;
-    };
-
-    // `count` numbers of each member, in their order, each with room for `most`.
-    template <class T>
-    status gather(const T* own, std::int64_t count, std::int64_t most, std::vector<T>& all) {
-        std::vector<T> mine(static_cast<std::size_t>(most));
-        if (count) std::memcpy(mine.data(), own, static_cast<std::size_t>(count) * sizeof(T));
-        all.resize(mine.size() * static_cast<std::size_t>(size()));
-        return group_->all_gather(mine.data(), mine.size() * sizeof(T), all.data());
-    }
-    // One member's, the first's, for all.
-    status share(named_texts& texts, int from = 0) {
-        if (!group_) return {};
-        std::string packed;
-        for (const auto& t : texts)
-            for (const std::string* s : {&t.first, &t.second}) packed += std::to_string(s->size()) + ":" + *s;
-        std::int64_t size = static_cast<std::int64_t>(packed.size());
-        GRAFT_TRY(group_->broadcast(&size, sizeof size, from));
-        packed.resize(static_cast<std::size_t>(size));
-        GRAFT_TRY(group_->broadcast(&packed[0], packed.size(), from));
-        std::vector<std::string> words;
-        for (std::size_t at = 0; at < packed.size();) {
-            const std::size_t colon = packed.find(':', at), length = std::strtoull(packed.c_str() + at, nullptr, 10);
-            words.push_back(packed.substr(colon + 1, length));
-            at = colon + 1 + length;
-        }
-        texts.clear();
-        for (std::size_t i = 0; i + 1 < words.size(); i += 2) texts.emplace_back(std::move(words[i]), std::move(words[i + 1]));
-        return {};
-    }
-    status share(std::vector<training_state>& state) {
-        for (training_state& s : state)
-            if (group_ && s.value.bytes()) GRAFT_TRY(group_->broadcast(s.value.raw(), s.value.bytes(), 0));
-        return {};
-    }
-    status share(bool& v) {
-        char c = v ? 1 : 0;
-        if (group_) GRAFT_TRY(group_->broadcast(&c, 1, 0));
-        v = c != 0;
-        return {};
-    }
-
-    // This member ends for a reason of its own.
-    void leave(const error& why) noexcept {
-        if (group_) group_->leave(why);
-    }
-
-private:
-    std::shared_ptr<communicator> group_;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_SHARED_FEATURES_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_SHARED_FEATURES_HPP
-// ---- graft/train/shared_features.hpp
-// What a network makes of a dataset, computed by several members: each its pictures, and all rows for everybody.
-
-
-#include <algorithm>
-#include <cstring>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Rows of pictures of all members, in the order of the dataset; those of this one have been computed.
-class row_gatherer {
-public:
-    explicit row_gatherer(run_members& members) : members_(members) {}
-
-    status run(cached_features& own) {
-        const std::int64_t count = static_cast<std::int64_t>(own.labels.size());
-        std::int64_t most = count, width = count ? own.rows.elements() / own.rows.shape()[0] : 0;
-        GRAFT_TRY(members_.largest(most));
-        GRAFT_TRY(members_.largest(width));
-        cached_features all;
-        GRAFT_TRY(gather_bad(own, all));
-        if (most == 0) return own = std::move(all), status();
-        if (count && width != own.rows.elements() / own.rows.shape()[0]) return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
-        std::vector<std::int64_t> counts;
-        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
-        shape extents = count ? own.rows.shape() : shape{0, width};
-        extents[0] = 0;
-        for (std::int64_t n : counts) extents[0] += n;
-        // The extents of a row are those of the first member that has one.
-        std::vector<std::int64_t> row(1 + shape::max_rank, 0), rows;
-        if (count) {
-            row[0] = extents.rank();
-            for (int i = 1; i < extents.rank(); ++i) row[static_cast<std::size_t>(i)] = extents[i];
-        }
-        GRAFT_TRY(members_.gather(row.data(), static_cast<std::int64_t>(row.size()), static_cast<std::int64_t>(row.size()), rows));
-        for (std::size_t m = 0; m < counts.size(); ++m)
-            if (counts[m]) {
-                shape found{extents[0]};
-                for (int i = 1; i < rows[m * row.size()]; ++i) found.push_back(rows[m * row.size() + static_cast<std::size_t>(i)]);
-                extents = found;
-                break;
-            }
-        std::vector<float> values;
-        GRAFT_TRY(members_.gather(count ? own.rows.data<float>() : nullptr, count * width, most * width, values));
-        std::vector<std::int32_t> labels;
-        GRAFT_TRY(members_.gather(own.labels.data(), count, most, labels));
-        std::vector<std::int64_t> indices;
-        GRAFT_TRY(members_.gather(own.indices.data(), count, most, indices));
-        GRAFT_TRY_ASSIGN(all.rows, tensor::make(dtype::float32, extents));
-        float* to = all.rows.data<float>();
-        for (std::size_t m = 0; m < counts.size(); ++m) {
-            const std::size_t from = m * static_cast<std::size_t>(most), n = static_cast<std::size_t>(counts[m]), each = static_cast<std::size_t>(width);
-            if (n > 0 && each > 0) std::memcpy(to, values.data() + from * each, n * each * sizeof(float));
-            to += n * each;
-            all.labels.insert(all.labels.end(), labels.begin() + static_cast<std::ptrdiff_t>(from), labels.begin() + static_cast<std::ptrdiff_t>(from + n));
-            all.indices.insert(all.indices.end(), indices.begin() + static_cast<std::ptrdiff_t>(from), indices.begin() + static_cast<std::ptrdiff_t>(from + n));
-        }
-        own = std::move(all);
-        return {};
-    }
-
-private:
-    status gather_bad(const cached_features& own, cached_features& all) {
-        std::int64_t most = static_cast<std::int64_t>(own.bad.size());
-        GRAFT_TRY(members_.largest(most));
-        for (int m = 0; most > 0 && m < members_.size(); ++m) {
-            named_texts told;
-            if (m == members_.rank())
-                for (const bad_sample& b : own.bad) {
-                    told.emplace_back(b.name, b.detail);
-                    told.emplace_back(std::to_string(b.index), std::to_string(static_cast<int>(b.code)));
-                }
-            GRAFT_TRY(members_.share(told, m));
-            for (std::size_t i = 0; i + 1 < told.size(); i += 2)
-                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first,
-                                   static_cast<errc>(std::atoi(told[i + 1].second.c_str())), told[i].second});
-        }
-        return {};
-    }
-
-    run_members& members_;
-};
-
-// cache_features among members: each runs whole batches of its own, a run of them, and gets the rows of all. What may be bad is judged of the whole.
-inline result<cached_features> share_features(run_members& members, const graph& network, const dataset& data, loader_options how, int threads,
-                                              void (*progress)(void*, std::int64_t, std::int64_t), void* context, const load_options& loading) {
-    if (!members.several()) return cache_features(network, data, how, threads, progress, context, loading);
-    const double bad_share = how.bad_share;
-    how.bad_share = 1;
-    const std::int64_t batches = (data.size() + how.batch_size - 1) / how.batch_size;
-    const std::int64_t first = std::min(data.size(), communicator::first_of(batches, members.rank(), members.size()) * how.batch_size);
-    const std::int64_t last = std::min(data.size(), communicator::first_of(batches, members.rank() + 1, members.size()) * how.batch_size);
-    std::vector<std::int64_t> own;
-    for (std::int64_t i = first; i < last; ++i) own.push_back(i);
-    cached_features made;
-    if (!own.empty()) GRAFT_TRY_ASSIGN(made, cache_features(network, data.subset(own), how, threads, progress, context, loading));
-    for (std::int64_t& i : made.indices) i += first;
-    for (bad_sample& b : made.bad) b.index += first;
-    GRAFT_TRY(row_gatherer(members).run(made));
-    if (!made.bad.empty() && static_cast<std::int64_t>(made.bad.size()) > allowed_bad(bad_share, data.size()))
-        return fail(errc::data_too_many_bad, made.bad[0].name,
-                    std::to_string(made.bad.size()) + " of " + std::to_string(data.size()) + " pictures cannot be read, " +
-                        std::to_string(allowed_bad(bad_share, data.size())) + " may. This one: " + text(made.bad[0].code) + ": " + made.bad[0].detail +
-                        "; `graft check` lists them all");
-    return made;
-}
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
@@ -29975,6 +30156,8 @@ public:
     status add(const tensor& logits, const tensor& labels);
     /// The same for `n` rows in memory.
     status add(const float* logits, const std::int64_t* labels, std::int64_t n);
+    /// The same for one sample that was scored already (`score_sample`, of as many classes).
+    status add(const sample_score& score, std::int64_t label);
     /// Adds what another object of as many classes and the same k has seen. Errors: usage.
     status merge(const classification_metrics& other);
 
@@ -30061,6 +30244,13 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
     return s;
 }
 
+namespace detail {
+inline status check_label(std::int64_t label, std::int64_t classes) {
+    if (label >= 0 && label < classes) return {};
+    return fail(errc::data_label_range, "label " + std::to_string(label), "it must be 0 to " + std::to_string(classes - 1) + ", one of the classes");
+}
+}  // namespace detail
+
 GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
@@ -30083,25 +30273,27 @@ GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tens
 GRAFT_MEMORY_CATCH("classification_metrics::add")
 
 GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
-    for (std::int64_t i = 0; i < n; ++i)
-        if (labels[i] < 0 || labels[i] >= classes_)
-            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
-                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
-    for (std::int64_t i = 0; i < n; ++i) {
-        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
-        const bool right = s.rank == 0;
-        ++samples_;
-        correct_ += right;
-        correct_k_ += s.rank < top_k_ && s.finite;
-        not_finite_ += !s.finite;
-        loss_.add(s.loss);
-        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
-        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
-        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
-        ++bin_samples_[at];
-        bin_correct_[at] += right;
-        bin_confidence_[at].add(s.probability);
-    }
+    for (std::int64_t i = 0; i < n; ++i) GRAFT_TRY(detail::check_label(labels[i], classes_));
+    for (std::int64_t i = 0; i < n; ++i) GRAFT_TRY(add(score_sample(logits + i * classes_, classes_, labels[i]), labels[i]));
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::add(const sample_score& s, std::int64_t label) GRAFT_MEMORY_TRY {
+    GRAFT_TRY(detail::check_label(label, classes_));
+    GRAFT_TRY(detail::check_label(s.predicted, classes_));
+    const bool right = s.rank == 0;
+    ++samples_;
+    correct_ += right;
+    correct_k_ += s.rank < top_k_ && s.finite;
+    not_finite_ += !s.finite;
+    loss_.add(s.loss);
+    ++confusion_[static_cast<std::size_t>(label * classes_ + s.predicted)];
+    const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
+    const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
+    ++bin_samples_[at];
+    bin_correct_[at] += right;
+    bin_confidence_[at].add(s.probability);
     return {};
 }
 GRAFT_MEMORY_CATCH("classification_metrics::add")
@@ -30223,6 +30415,8 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+class communicator;
+
 /// How one picture was answered.
 struct scored_picture {
     std::int64_t index = 0;  ///< in the dataset
@@ -30242,12 +30436,15 @@ struct evaluation_result {
 /// How a network is scored.
 struct evaluation_options {
     std::int64_t batch = 32;
-    int threads = 0;          ///< of the network and of the loader each; 0: default_threads()
+    int threads = 0;          ///< of the network, all replicas together, and of the loader each; 0: default_threads()
     double bad_share = 0.01;  ///< of the pictures that may be unreadable: see allowed_bad
     std::shared_ptr<image_cache> cache;
     std::size_t output = 0;  ///< which of the network's outputs names classes
     void (*progress)(void* context, std::int64_t done, std::int64_t of) = nullptr;
     void* context = nullptr;
+    /// Processes that score the dataset together: whole batches are dealt out to them in order, and all get what all have found. Each has to be given the
+    /// same network, dataset and options, else it is dist.mismatch. Null: this one does it alone.
+    std::shared_ptr<communicator> group;
 };
 
 /// Runs a network over a dataset prepared by `spec`, without augmentation. `class_of` gives for each class of the dataset the network's
@@ -30255,6 +30452,10 @@ struct evaluation_options {
 /// classify.output (it gives no row of classes), data.label_range, those of the loader and of a run.
 result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec, const std::vector<std::int64_t>& class_of,
                                    const evaluation_options& options);
+/// The same by several models at once, copies of one network that may each lie on a device of its own: batches go to whoever is free (session_pool). The
+/// result is, to the bit, that of one of them where all run on the CPU. Errors: also usage (there are none, or they differ).
+result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
+                                   const std::vector<std::int64_t>& class_of, const evaluation_options& options);
 
 GRAFT_END_NAMESPACE
 
@@ -30263,6 +30464,7 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <deque>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -30299,63 +30501,218 @@ inline status add_scores(evaluation_result& found, const float* rows, std::int64
     return found.metrics.add(rows, labels.data(), static_cast<std::int64_t>(labels.size()));
 }
 
+// One evaluation: this process's batches, spread over its replicas, and what other processes found in theirs.
+class evaluation {
+public:
+    evaluation(const std::vector<model>& replicas, const dataset& data, const std::vector<std::int64_t>& class_of, const evaluation_options& options)
+        : replicas_(replicas), graph_(replicas[0].graph()), data_(data), class_of_(class_of), o_(options), members_(options.group) {}
+
+    result<evaluation_result> run(const preprocess_spec& spec) {
+        status done = score(spec);
+        if (done.ok()) return std::move(found_);
+        members_.leave(done.error());
+        return done;
+    }
+
+private:
+    // Whole batches of a turn that one process has, before all tell each other: so that none is far ahead, and an error of one ends the others soon.
+    static constexpr std::int64_t turn = 4;
+
+    // A batch that was asked for, in the order of the dataset.
+    struct asked {
+        batch made;
+        status failed;
+    };
+    // What members tell each other of a picture.
+    struct scored {
+        std::int64_t index = 0, label = 0, predicted = 0, rank = 0, finite = 0;
+        double probability = 0, loss = 0;
+    };
+
+    status score(const preprocess_spec& spec) {
+        loader_options how;
+        GRAFT_TRY(set_up(spec, how));
+        const std::int64_t batches = (data_.size() + how.batch_size - 1) / how.batch_size;
+        if (members_.several()) {
+            GRAFT_TRY(members_.agree(told(spec, how)));
+            how.bad_share = 1;  // judged of the whole
+            for (std::int64_t b = 0; b < batches; ++b)
+                for (std::int64_t i = b * how.batch_size; b / turn % members_.size() == members_.rank() && i < std::min(data_.size(), (b + 1) * how.batch_size);
+                     ++i)
+                    own_.push_back(i);
+        }
+        loader source;
+        GRAFT_TRY_ASSIGN(source, loader::make(members_.several() ? data_.subset(own_) : data_, how));
+        session_pool pool;
+        GRAFT_TRY_ASSIGN(pool, session_pool::make(replicas_, {o_.threads, -1}));
+        GRAFT_TRY(source.start(0));
+        const std::int64_t own = source.batches(), each_turn = members_.several() ? turn * members_.size() : 1;
+        const std::int64_t turns = members_.several() ? (batches + each_turn - 1) / each_turn : own, length = members_.several() ? turn : 1;
+        for (std::int64_t t = 0; t < turns; ++t) {
+            for (std::int64_t i = t * length; i < std::min(own, (t + 1) * length); ++i) GRAFT_TRY(next_batch(source, pool));
+            GRAFT_TRY(conclude_turn());
+        }
+        return members_.several() ? judge_bad(found_.bad, o_.bad_share, data_.size()) : status();
+    }
+
+    status set_up(const preprocess_spec& spec, loader_options& how) {
+        const model& network = replicas_[0];
+        if (graph_.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
+        if (o_.output >= network.outputs().size()) return fail(errc::input_name, graph_.name, "the network has no such output");
+        how.batch_size = o_.batch;
+        how.workers = o_.threads;
+        how.shuffle = false;
+        how.bad_share = o_.bad_share;
+        how.sample.preprocess = spec;
+        how.sample.cache = o_.cache;
+        while (input_ < network.inputs().size() && network.inputs()[input_].has_default) ++input_;
+        if (input_ == network.inputs().size()) return fail(errc::input_name, graph_.name, "the network has no input");
+        for (std::size_t i = input_ + 1; i < network.inputs().size(); ++i)
+            if (!network.inputs()[i].has_default)
+                return fail(errc::input_name, network.inputs()[i].name, "the network asks for more than one input; pictures are what it can be given");
+        const value_info& picture = network.inputs()[input_];
+        // A network that is fixed to one batch is fed by it.
+        fixed_ = picture.extents.rank() > 0 ? picture.extents[0] : 0;
+        if (fixed_ > 0) how.batch_size = fixed_;
+        if (how.batch_size < 1) return fail(errc::usage, "evaluate", "a batch holds at least one picture");
+        how.sample.format = {picture.type, picture.extents, true};
+        return {};
+    }
+    // What the members have to be given alike.
+    named_texts told(const preprocess_spec& spec, const loader_options& how) const {
+        std::uint64_t names = fnv1a_basis;
+        for (std::int64_t i = 0; i < data_.size(); ++i) {
+            const std::string name = data_.name(i).substr(data_.name(i).find_last_of('/') + 1) + " " + std::to_string(data_.label(i));
+            names = fnv1a(name.data(), name.size(), names);
+        }
+        std::string classes;
+        for (std::int64_t c : class_of_) classes += std::to_string(c) + " ";
+        return {{"pictures", std::to_string(data_.size())},
+                {"names of pictures", std::to_string(names)},
+                {"classes", classes},
+                {"batch", std::to_string(how.batch_size)},
+                {"preprocess", text(spec)},
+                {"output", std::to_string(o_.output)},
+                {"bad_share", std::to_string(o_.bad_share)},
+                {"network", std::to_string(graph_.nodes.size()) + " nodes, " + std::to_string(graph_.values.size()) + " values"}};
+    }
+
+    // Asks for as many batches as the replicas take, and adds the first of them.
+    status next_batch(loader& source, session_pool& pool) {
+        const std::size_t most = 2 * replicas_.size() + 2;
+        while (given_ < source.batches() && (coming_.empty() || (!pool.full() && coming_.size() < most && coming_.back().failed.ok()))) {
+            coming_.push_back({std::move(spare_), {}});
+            coming_.back().failed = ask(source, pool, coming_.back().made);
+            ++given_;
+        }
+        asked a = std::move(coming_.front());
+        coming_.pop_front();
+        for (bad_sample& s : a.made.bad) {
+            s.index = index_of(s.index);
+            bad_.push_back(std::move(s));
+        }
+        GRAFT_TRY(std::move(a.failed));
+        if (!a.made.labels.empty()) {
+            pool_answer answer;
+            GRAFT_TRY_ASSIGN(answer, pool.take());
+            GRAFT_TRY(add(a.made, answer.outputs[o_.output]));
+        }
+        spare_ = std::move(a.made);
+        return {};
+    }
+    status ask(loader& source, session_pool& pool, batch& b) {
+        GRAFT_TRY(source.next(b));
+        if (b.labels.empty()) return {};
+        if (fixed_ > b.size()) GRAFT_TRY(filled_up(view(b.inputs), fixed_, true, b.inputs));
+        std::vector<tensor> inputs(input_ + 1);
+        inputs[input_] = b.inputs;
+        return pool.submit(std::move(inputs));
+    }
+    status add(const batch& b, const tensor& scores) {
+        const std::int64_t n = b.size();
+        std::vector<float> rows;
+        GRAFT_TRY_ASSIGN(rows, logits_in(graph_, o_.output, scores, n, b.inputs.shape()[0]));
+        classes_ = static_cast<std::int64_t>(rows.size()) / n;
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::size_t at = static_cast<std::size_t>(i), label = static_cast<std::size_t>(b.labels[at]);
+            scored s;
+            s.index = index_of(b.indices[at]);
+            s.label = class_of_.empty() ? static_cast<std::int64_t>(label) : class_of_[label];
+            if (s.label < 0 || s.label >= classes_)
+                return fail(errc::data_label_range, data_.name(s.index), "its class is none of the network's " + std::to_string(classes_));
+            const sample_score one = score_sample(rows.data() + i * classes_, classes_, s.label);
+            s.predicted = one.predicted, s.rank = one.rank, s.finite = one.finite, s.probability = one.probability, s.loss = one.loss;
+            scored_.push_back(s);
+        }
+        return {};
+    }
+    std::int64_t index_of(std::int64_t in_own) const { return own_.empty() ? in_own : own_[static_cast<std::size_t>(in_own)]; }
+
+    // What was found since the turn before goes into the result; of several members, what all found, in the order of the dataset.
+    status conclude_turn() {
+        if (members_.several()) GRAFT_TRY(gather());
+        found_.bad.insert(found_.bad.end(), bad_.begin(), bad_.end());
+        bad_.clear();
+        if (scored_.empty()) return {};
+        if (!found_.metrics.classes()) GRAFT_TRY_ASSIGN(found_.metrics, classification_metrics::make(classes_));
+        if (found_.metrics.classes() != classes_) return fail(errc::classify_output, graph_.name, "the network gives different numbers of classes");
+        for (const scored& s : scored_) {
+            GRAFT_TRY(found_.metrics.add(sample_score{s.predicted, s.rank, s.probability, s.loss, s.finite != 0}, s.label));
+            found_.pictures.push_back({s.index, static_cast<std::int32_t>(s.label), static_cast<std::int32_t>(s.predicted), static_cast<float>(s.probability),
+                                       static_cast<float>(s.loss)});
+        }
+        scored_.clear();
+        if (o_.progress) o_.progress(o_.context, found_.metrics.samples(), data_.size());
+        return {};
+    }
+    status gather() {
+        std::vector<bad_sample> bad;
+        GRAFT_TRY(gather_bad(members_, bad_, bad));
+        bad_ = std::move(bad);
+        GRAFT_TRY(members_.largest(classes_));
+        const std::int64_t count = static_cast<std::int64_t>(scored_.size());
+        std::int64_t most = count;
+        GRAFT_TRY(members_.largest(most));
+        if (!most) return {};
+        std::vector<std::int64_t> counts;
+        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
+        std::vector<scored> all;
+        GRAFT_TRY(members_.gather(scored_.data(), count, most, all));
+        scored_.clear();
+        for (std::size_t m = 0; m < counts.size(); ++m) {
+            const auto from = all.begin() + static_cast<std::ptrdiff_t>(m) * most;
+            scored_.insert(scored_.end(), from, from + counts[m]);
+        }
+        return {};
+    }
+
+    const std::vector<model>& replicas_;
+    const graph& graph_;
+    const dataset& data_;
+    const std::vector<std::int64_t>& class_of_;
+    const evaluation_options& o_;
+    run_members members_;
+    std::vector<std::int64_t> own_;  // indices of this member's pictures, where there are several
+    std::size_t input_ = 0;
+    std::int64_t fixed_ = 0, classes_ = 0, given_ = 0;
+    std::deque<asked> coming_;
+    batch spare_;
+    std::vector<scored> scored_;
+    std::vector<bad_sample> bad_;
+    evaluation_result found_;
+};
+
 }  // namespace detail
 
+GRAFT_INLINE result<evaluation_result> evaluate(const std::vector<model>& replicas, const dataset& data, const preprocess_spec& spec,
+                                                const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
+    if (replicas.empty()) return fail(errc::usage, "evaluate", "it needs a model at least");
+    return detail::evaluation(replicas, data, class_of, options).run(spec);
+}
+GRAFT_MEMORY_CATCH("evaluate")
 GRAFT_INLINE result<evaluation_result> evaluate(const model& network, const dataset& data, const preprocess_spec& spec,
                                                 const std::vector<std::int64_t>& class_of, const evaluation_options& options) GRAFT_MEMORY_TRY {
-    evaluation_result found;
-    const graph& g = network.graph();
-    if (g.outputs.empty()) return fail(errc::usage, "evaluate", "the model is empty: give it what graft::load returns");
-    if (options.output >= network.outputs().size()) return fail(errc::input_name, g.name, "the network has no such output");
-    loader_options how;
-    how.batch_size = options.batch;
-    how.workers = options.threads;
-    how.shuffle = false;
-    how.bad_share = options.bad_share;
-    how.sample.preprocess = spec;
-    how.sample.cache = options.cache;
-    std::size_t input = 0;
-    while (input < network.inputs().size() && network.inputs()[input].has_default) ++input;
-    if (input == network.inputs().size()) return fail(errc::input_name, g.name, "the network has no input");
-    const value_info& picture = network.inputs()[input];
-    // A network that is fixed to one batch is fed by it.
-    const std::int64_t fixed = picture.extents.rank() > 0 ? picture.extents[0] : 0;
-    if (fixed > 0) how.batch_size = fixed;
-    how.sample.format = {picture.type, picture.extents, true};
-    loader source;
-    GRAFT_TRY_ASSIGN(source, loader::make(data, how));
-    session run(network, {options.threads, nullptr});
-    GRAFT_TRY(source.start(0));
-    std::int64_t done = 0;
-    bool first = true;
-    batches_ahead<loader> batches(source, source.batches(), std::strcmp(network.device(), "cpu") != 0);
-    for (std::int64_t number = 0; number < source.batches(); ++number) {
-        GRAFT_TRY(batches.advance());
-        batch& b = batches.current();
-        for (const bad_sample& s : b.bad) found.bad.push_back(s);
-        if (b.labels.empty()) continue;
-        const std::int64_t n = static_cast<std::int64_t>(b.labels.size());
-        if (fixed > n) GRAFT_TRY(detail::filled_up(view(b.inputs), fixed, true, b.inputs));
-        tensor first_output;
-        GRAFT_TRY_ASSIGN(first_output, run.run(b.inputs, batches.next()));
-        std::vector<float> rows;
-        GRAFT_TRY_ASSIGN(rows, detail::logits_in(g, options.output, options.output ? run.output(options.output) : first_output, n, b.inputs.shape()[0]));
-        const std::int64_t classes = static_cast<std::int64_t>(rows.size()) / n;
-        if (first) GRAFT_TRY_ASSIGN(found.metrics, classification_metrics::make(classes));
-        first = false;
-        std::vector<std::int64_t> labels;
-        for (std::int64_t i = 0; i < n; ++i) {
-            const std::size_t given = static_cast<std::size_t>(b.labels[static_cast<std::size_t>(i)]);
-            labels.push_back(class_of.empty() ? static_cast<std::int64_t>(given) : class_of[given]);
-            if (labels.back() < 0 || labels.back() >= classes)
-                return fail(errc::data_label_range, data.name(b.indices[static_cast<std::size_t>(i)]),
-                            "its class is none of the network's " + std::to_string(classes));
-        }
-        GRAFT_TRY(detail::add_scores(found, rows.data(), classes, labels, b.indices.data()));
-        done += n;
-        if (options.progress) options.progress(options.context, done, data.size());
-    }
-    return found;
+    return evaluate(std::vector<model>{network}, data, spec, class_of, options);
 }
 GRAFT_MEMORY_CATCH("evaluate")
 

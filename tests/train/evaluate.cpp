@@ -3,13 +3,16 @@
 #include "small_steps.hpp"
 
 #include <graft/data/png_encode.hpp>
+#include <graft/dist.hpp>
 
 #include <functional>
+#include <thread>
 
 namespace {
 
 using graft::builder;
 using graft::dtype;
+using graft::errc;
 using graft::value_id;
 
 // Pictures of three colours, labelled by them.
@@ -101,4 +104,106 @@ TEST_CASE("A network that is fixed to a batch is scored by it, the last one fill
     CHECK(found.metrics.samples() == 12);
     CHECK(found.metrics.top1() == 1);
     CHECK(found.pictures.size() == 12);
+}
+
+namespace {
+
+// A dataset of 23 pictures of which two cannot be read, and the network that is scored on it.
+struct scoring {
+    made_folder folder;
+    graft::dataset data;
+    graft::model net;
+    graft::preprocess_spec spec = graft::parse_preprocess("unit,resize=4x4").value();
+
+    scoring() {
+        for (int i = 0; i < 23; ++i) {
+            const graft::image picture = graft::image::make(4, 4, 3);
+            for (int p = 0; p < 48; ++p) picture.data()[p] = static_cast<std::uint8_t>((p * 31 + i * 47 + (p % 3 == i % 3 ? 90 : 0)) % 256);
+            std::string bytes = graft::encode_png(picture);
+            folder.put(std::string("data/") + "abc"[i % 3] + "/" + std::to_string(100 + i) + ".png", i == 4 || i == 20 ? "no picture" : bytes);
+        }
+        data = graft::open_dataset(folder.path + "/data").value();
+        builder b("net", 1);
+        b.output(b.flatten(b.global_average_pool(b.input("picture", dtype::float32, {"N", 3, 4, 4}))), "scores");
+        net = graft::load(b.finish()).value();
+    }
+    graft::result<graft::evaluation_result> run(int replicas, graft::evaluation_options how, const std::vector<std::int64_t>& class_of = {}) const {
+        return graft::evaluate(std::vector<graft::model>(static_cast<std::size_t>(replicas), net), data, spec, class_of, how);
+    }
+    static graft::evaluation_options by(std::int64_t batch, int threads = 2) {
+        graft::evaluation_options how;
+        how.batch = batch, how.threads = threads, how.bad_share = 0.2;
+        return how;
+    }
+};
+
+void check_equal(const graft::evaluation_result& a, const graft::evaluation_result& b) {
+    CHECK(a.metrics.samples() == b.metrics.samples());
+    CHECK(a.metrics.loss() == b.metrics.loss());
+    CHECK(a.metrics.top1() == b.metrics.top1());
+    CHECK(a.metrics.calibration_error() == b.metrics.calibration_error());
+    for (std::int64_t t = 0; t < 3; ++t)
+        for (std::int64_t p = 0; p < 3; ++p) CHECK(a.metrics.confusion(t, p) == b.metrics.confusion(t, p));
+    REQUIRE(a.pictures.size() == b.pictures.size());
+    for (std::size_t i = 0; i < a.pictures.size(); ++i) {
+        CHECK(a.pictures[i].index == b.pictures[i].index);
+        CHECK(a.pictures[i].loss == b.pictures[i].loss);
+        CHECK(a.pictures[i].probability == b.pictures[i].probability);
+    }
+    REQUIRE(a.bad.size() == b.bad.size());
+    for (std::size_t i = 0; i < a.bad.size(); ++i) {
+        CHECK(a.bad[i].index == b.bad[i].index);
+        CHECK(a.bad[i].name == b.bad[i].name);
+        CHECK(a.bad[i].detail == b.bad[i].detail);
+    }
+}
+
+// So many processes, which are threads here; `change` makes their options differ.
+std::vector<graft::result<graft::evaluation_result>> together(const scoring& s, int members, const graft::evaluation_options& how,
+                                                              const std::function<void(graft::evaluation_options&, int)>& change = nullptr) {
+    std::vector<graft::result<graft::evaluation_result>> all;
+    for (int m = 0; m < members; ++m) all.emplace_back(graft::evaluation_result());
+    std::vector<std::thread> threads;
+    for (const auto& member : graft::make_thread_group(members, 20))
+        threads.emplace_back([&, member] {
+            graft::evaluation_options own = how;
+            own.group = member;
+            if (change) change(own, member->rank());
+            all[static_cast<std::size_t>(member->rank())] = s.run(member->rank() == 1 ? 2 : 1, own);
+        });
+    for (std::thread& t : threads) t.join();
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("Replicas score a dataset as one network does, to the bit") {
+    const scoring s;
+    for (const std::int64_t batch : {1, 3, 32}) {
+        const auto one = s.run(1, scoring::by(batch)).value();
+        CHECK(one.metrics.samples() == 21);
+        CHECK(one.bad.size() == 2);
+        for (const int replicas : {2, 3, 5}) check_equal(s.run(replicas, scoring::by(batch, 3)).value(), one);
+    }
+    graft::evaluation_options strict = scoring::by(2);
+    strict.bad_share = 0;
+    CHECK(s.run(3, strict).error().code() == errc::data_too_many_bad);
+    CHECK(s.run(3, scoring::by(2), {0, 1, 7}).error().code() == errc::data_label_range);
+    CHECK(s.run(0, scoring::by(2)).error().code() == errc::usage);
+}
+
+TEST_CASE("Processes score a dataset together as one does, each picture once, and end together") {
+    const scoring s;
+    for (const std::int64_t batch : {1, 2, 32}) {
+        const auto one = s.run(1, scoring::by(batch)).value();
+        for (const int members : {2, 3})
+            for (const auto& found : together(s, members, scoring::by(batch))) {
+                REQUIRE_MESSAGE(found.ok(), std::string(found.ok() ? "" : found.error().what()));
+                check_equal(found.value(), one);
+            }
+    }
+    for (const auto& found : together(s, 3, scoring::by(1), [](graft::evaluation_options&o, int) { o.bad_share = 0; }))
+        CHECK(found.error().code() == errc::data_too_many_bad);
+    const auto differ = together(s, 2, scoring::by(2), [](graft::evaluation_options& o, int rank) { o.batch += rank; });
+    for (const auto& found : differ) CHECK(contains(found.error().what(), "dist.mismatch: batch: member 1 has \"3\", and member 0 has \"2\""));
 }

@@ -64,6 +64,8 @@ public:
     status add(const tensor& logits, const tensor& labels);
     /// The same for `n` rows in memory.
     status add(const float* logits, const std::int64_t* labels, std::int64_t n);
+    /// The same for one sample that was scored already (`score_sample`, of as many classes).
+    status add(const sample_score& score, std::int64_t label);
     /// Adds what another object of as many classes and the same k has seen. Errors: usage.
     status merge(const classification_metrics& other);
 
@@ -150,6 +152,13 @@ GRAFT_INLINE sample_score score_sample(const float* logits, std::int64_t classes
     return s;
 }
 
+namespace detail {
+inline status check_label(std::int64_t label, std::int64_t classes) {
+    if (label >= 0 && label < classes) return {};
+    return fail(errc::data_label_range, "label " + std::to_string(label), "it must be 0 to " + std::to_string(classes - 1) + ", one of the classes");
+}
+}  // namespace detail
+
 GRAFT_INLINE result<classification_metrics> classification_metrics::make(std::int64_t classes, int top_k) GRAFT_MEMORY_TRY {
     if (classes < 1 || top_k < 1) return fail(errc::usage, "metrics", "there must be a class, and k must be at least 1");
     if (classes > 16384)
@@ -172,25 +181,27 @@ GRAFT_INLINE status classification_metrics::add(const tensor& logits, const tens
 GRAFT_MEMORY_CATCH("classification_metrics::add")
 
 GRAFT_INLINE status classification_metrics::add(const float* logits, const std::int64_t* labels, std::int64_t n) GRAFT_MEMORY_TRY {
-    for (std::int64_t i = 0; i < n; ++i)
-        if (labels[i] < 0 || labels[i] >= classes_)
-            return fail(errc::data_label_range, "label " + std::to_string(labels[i]),
-                        "it must be 0 to " + std::to_string(classes_ - 1) + ", one of the classes");
-    for (std::int64_t i = 0; i < n; ++i) {
-        const sample_score s = score_sample(logits + i * classes_, classes_, labels[i]);
-        const bool right = s.rank == 0;
-        ++samples_;
-        correct_ += right;
-        correct_k_ += s.rank < top_k_ && s.finite;
-        not_finite_ += !s.finite;
-        loss_.add(s.loss);
-        ++confusion_[static_cast<std::size_t>(labels[i] * classes_ + s.predicted)];
-        const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
-        const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
-        ++bin_samples_[at];
-        bin_correct_[at] += right;
-        bin_confidence_[at].add(s.probability);
-    }
+    for (std::int64_t i = 0; i < n; ++i) GRAFT_TRY(detail::check_label(labels[i], classes_));
+    for (std::int64_t i = 0; i < n; ++i) GRAFT_TRY(add(score_sample(logits + i * classes_, classes_, labels[i]), labels[i]));
+    return {};
+}
+GRAFT_MEMORY_CATCH("classification_metrics::add")
+
+GRAFT_INLINE status classification_metrics::add(const sample_score& s, std::int64_t label) GRAFT_MEMORY_TRY {
+    GRAFT_TRY(detail::check_label(label, classes_));
+    GRAFT_TRY(detail::check_label(s.predicted, classes_));
+    const bool right = s.rank == 0;
+    ++samples_;
+    correct_ += right;
+    correct_k_ += s.rank < top_k_ && s.finite;
+    not_finite_ += !s.finite;
+    loss_.add(s.loss);
+    ++confusion_[static_cast<std::size_t>(label * classes_ + s.predicted)];
+    const int bin = static_cast<int>(std::ceil(s.probability * bins)) - 1;
+    const int at = bin < 0 ? 0 : bin >= bins ? bins - 1 : bin;
+    ++bin_samples_[at];
+    bin_correct_[at] += right;
+    bin_confidence_[at].add(s.probability);
     return {};
 }
 GRAFT_MEMORY_CATCH("classification_metrics::add")

@@ -11,6 +11,33 @@
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
+// What could not be read by all members, in their order, added to `all`.
+inline status gather_bad(run_members& members, const std::vector<bad_sample>& own, std::vector<bad_sample>& all) {
+    std::int64_t most = static_cast<std::int64_t>(own.size());
+    GRAFT_TRY(members.largest(most));
+    for (int m = 0; most > 0 && m < members.size(); ++m) {
+        named_texts told;
+        if (m == members.rank())
+            for (const bad_sample& b : own) {
+                told.emplace_back(b.name, b.detail);
+                told.emplace_back(std::to_string(b.index), std::to_string(static_cast<int>(b.code)));
+            }
+        GRAFT_TRY(members.share(told, m));
+        for (std::size_t i = 0; i + 1 < told.size(); i += 2)
+            all.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first, static_cast<errc>(std::atoi(told[i + 1].second.c_str())),
+                           told[i].second});
+    }
+    return {};
+}
+// What may be bad is judged of the whole.
+inline status judge_bad(const std::vector<bad_sample>& bad, double share, std::int64_t samples) {
+    const std::int64_t count = static_cast<std::int64_t>(bad.size());
+    if (count == 0 || count <= allowed_bad(share, samples)) return {};
+    return fail(errc::data_too_many_bad, bad[0].name,
+                std::to_string(count) + " of " + std::to_string(samples) + " pictures cannot be read, " + std::to_string(allowed_bad(share, samples)) +
+                    " may. This one: " + text(bad[0].code) + ": " + bad[0].detail + "; `graft check` lists them all");
+}
+
 // Rows of pictures of all members, in the order of the dataset; those of this one have been computed.
 class row_gatherer {
 public:
@@ -22,7 +49,7 @@ public:
         GRAFT_TRY(members_.largest(most));
         GRAFT_TRY(members_.largest(width));
         cached_features all;
-        GRAFT_TRY(gather_bad(own, all));
+        GRAFT_TRY(gather_bad(members_, own.bad, all.bad));
         if (most == 0) return own = std::move(all), status();
         if (count && width != own.rows.elements() / own.rows.shape()[0]) return fail(errc::dist_mismatch, "features", "members have rows of different lengths");
         std::vector<std::int64_t> counts;
@@ -64,24 +91,6 @@ public:
     }
 
 private:
-    status gather_bad(const cached_features& own, cached_features& all) {
-        std::int64_t most = static_cast<std::int64_t>(own.bad.size());
-        GRAFT_TRY(members_.largest(most));
-        for (int m = 0; most > 0 && m < members_.size(); ++m) {
-            named_texts told;
-            if (m == members_.rank())
-                for (const bad_sample& b : own.bad) {
-                    told.emplace_back(b.name, b.detail);
-                    told.emplace_back(std::to_string(b.index), std::to_string(static_cast<int>(b.code)));
-                }
-            GRAFT_TRY(members_.share(told, m));
-            for (std::size_t i = 0; i + 1 < told.size(); i += 2)
-                all.bad.push_back({std::strtoll(told[i + 1].first.c_str(), nullptr, 10), told[i].first,
-                                   static_cast<errc>(std::atoi(told[i + 1].second.c_str())), told[i].second});
-        }
-        return {};
-    }
-
     run_members& members_;
 };
 
@@ -101,11 +110,7 @@ inline result<cached_features> share_features(run_members& members, const graph&
     for (std::int64_t& i : made.indices) i += first;
     for (bad_sample& b : made.bad) b.index += first;
     GRAFT_TRY(row_gatherer(members).run(made));
-    if (!made.bad.empty() && static_cast<std::int64_t>(made.bad.size()) > allowed_bad(bad_share, data.size()))
-        return fail(errc::data_too_many_bad, made.bad[0].name,
-                    std::to_string(made.bad.size()) + " of " + std::to_string(data.size()) + " pictures cannot be read, " +
-                        std::to_string(allowed_bad(bad_share, data.size())) + " may. This one: " + text(made.bad[0].code) + ": " + made.bad[0].detail +
-                        "; `graft check` lists them all");
+    GRAFT_TRY(judge_bad(made.bad, bad_share, data.size()));
     return made;
 }
 
