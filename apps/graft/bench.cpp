@@ -1,7 +1,6 @@
 // graft bench: latency of a model on random input.
-#include "batch_search.hpp"
+#include "bench.hpp"
 #include "deterministic_cost.hpp"
-#include "training.hpp"
 
 #include <graft/core/rng.hpp>
 #include <graft/cpu/isa.hpp>
@@ -14,7 +13,6 @@
 #include <cstdio>
 
 namespace program {
-namespace {
 
 // Floats in [0, 1), bytes over their whole range, other integers 0 or 1, so that they may serve as indices.
 graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::uint64_t seed, std::uint64_t stream) {
@@ -33,6 +31,8 @@ graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::
     }
     return t;
 }
+
+namespace {
 
 // The model with another first extent of its inputs, opened where it is fixed to one. What the file says about the shapes in between no longer
 // holds.
@@ -59,7 +59,8 @@ graft::result<graft::model> with_batch(const graft::model& model, std::int64_t b
     return graft::load(std::move(g), with);
 }
 
-// One call's inputs and outputs on random input, ready to be run.
+}  // namespace
+
 graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed) {
     for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
         if (model.inputs()[i].has_default) continue;
@@ -79,7 +80,6 @@ graft::result<graft::model> in_batches(const graft::model& model, const std::str
     return changed;
 }
 
-// For --batch auto.
 graft::result<found_batch> find_running_batch(const common_options& common, const graft::model& model, const std::string& name,
                                               const graft::load_options& with) {
     return find_batch(common, most_samples, [&](std::int64_t batch) -> graft::result<batch_figures> {
@@ -98,6 +98,8 @@ graft::result<found_batch> find_running_batch(const common_options& common, cons
     });
 }
 
+namespace {
+
 // The same model and input on a device of its own, for `any_algorithm`.
 graft::result<any_algorithm::work> running(const common_options& common, const std::string& name, std::int64_t asked) {
     graft::load_options with;
@@ -111,10 +113,12 @@ graft::result<any_algorithm::work> running(const common_options& common, const s
 }
 
 graft::result<int> bench(const common_options& common, const bench_options& options) {
+    std::vector<std::shared_ptr<graft::device>> devices;
+    GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, nullptr));
+    if (devices.size() > 1) return bench_replicas(common, options, devices);
     graft::cpu::isa isa{};
     GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
-    graft::load_options with;
-    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    const graft::load_options with = load_options_of(common, devices[0]);
     const double begun = now_ms();
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
@@ -226,6 +230,7 @@ action declare(option_list& list) {
     list.add("--rounds", o->rounds, "Timed runs, after a warm-up", "R").within(1, 10000000).shows_default();
     return [o](const common_options& common) -> graft::result<int> {
         if (o->model.empty() && o->arch.empty()) return graft::fail(graft::errc::usage, "bench", "MODEL is required");
+        GRAFT_TRY(be_alone("bench"));
         return o->train.empty() ? bench(common, *o) : bench_training(common, *o);
     };
 }

@@ -1,10 +1,12 @@
 // graft classify: names what is in pictures, and puts them into folders by what they show.
-#include "pictures.hpp"
+#include "picture_namer.hpp"
 #include "verb.hpp"
 
 #include <graft/core/directory.hpp>
 #include <graft/core/file.hpp>
+#include <graft/core/fnv1a.hpp>
 #include <graft/core/read_file.hpp>
+#include <graft/train/members.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -20,14 +22,7 @@ struct classify_options {
     std::vector<std::string> images;
     double unsure = 0;          ///< least probability of what is sure
     int top = 0, preview = -1;  ///< 0 and -1: as suits the output
-};
-
-struct named_picture {
-    std::string path;
-    std::vector<graft::prediction> top;
-    std::optional<graft::error> failed;
-    bool unsure = false;
-    std::string sorted;  // the copy of it; empty where there is none
+    spread_options spread;
 };
 
 json to_json(const named_picture& p, const classify_options& options) {
@@ -200,36 +195,39 @@ private:
     new_files files_;
 };
 
-// What a classifier says of some pictures, all at once where it can be; one that fails is an error of its own.
-std::vector<graft::result<std::vector<graft::prediction>>> name_pictures(graft::classifier& classifier, const std::vector<graft::image>& pictures, int top) {
-    std::vector<graft::result<std::vector<graft::prediction>>> answers;
-    auto together = classifier.classify(pictures, top);
-    if (together.ok()) {
-        for (auto& answer : together.value()) answers.emplace_back(std::move(answer));
-        return answers;
-    }
-    for (const graft::image& picture : pictures) answers.push_back(classifier.classify(picture, top));
-    return answers;
+// Whether all processes see the same pictures, and look at them in the same way.
+graft::status agree(const std::shared_ptr<graft::communicator>& group, const std::vector<picture_argument>& pictures, const classify_options& options,
+                    const graft::classifier& classifier) {
+    std::uint64_t paths = graft::fnv1a_basis;
+    for (const picture_argument& p : pictures) paths = graft::fnv1a(p.path.c_str(), p.path.size() + 1, paths);
+    return graft::detail::run_members(group).agree({{"pictures", std::to_string(pictures.size())},
+                                                    {"paths", std::to_string(paths)},
+                                                    {"preprocess", graft::text(classifier.preprocessing().spec)},
+                                                    {"model", options.model},
+                                                    {"top", std::to_string(options.top)}});
 }
 
-graft::result<int> classify(const common_options& common, const classify_options& options) {
-    // So many pictures are named in one go, fewer where they are large.
-    constexpr std::size_t at_once = 8;
-    constexpr std::int64_t bytes_at_once = std::int64_t(128) << 20;
-    GRAFT_TRY(check_csv(options, common.json));
+graft::result<int> classify(const common_options& common, const classify_options& options, const std::shared_ptr<graft::communicator>& group) {
     const double begun = now_ms();
-    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess, options.output);
-    if (!loaded.ok()) return loaded.take_status();
-    graft::classifier classifier = std::move(loaded).value();
+    const bool leads = !group || group->rank() == 0;
+    std::vector<std::shared_ptr<graft::device>> devices;
+    GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, group.get()));
+    std::vector<classifier_replica> replicas;
+    GRAFT_TRY_ASSIGN(replicas, load_classifiers(common, devices, options.model, options.labels, options.preprocess, options.output));
     const double load_ms = now_ms() - begun;
 
     const terminal screen = look_at(stdout, common.color);
     const std::vector<picture_argument> pictures = pictures_of(common, options.images, options.sort_into);
     const std::size_t images = pictures.size();
+    // Of this process.
+    std::vector<picture_argument> own;
+    for (std::size_t i = 0; i < images; ++i)
+        if (!group || i / picture_namer::turn % static_cast<std::size_t>(group->size()) == static_cast<std::size_t>(group->rank())) own.push_back(pictures[i]);
+    if (group) GRAFT_TRY(agree(group, pictures, options, replicas[0].classifier));
     // On a terminal, few pictures are shown large, one below the other; many are small, two beside each other where there is
-    // room.
+    // room. Pixels that another process has decoded are not shown.
     const bool few = images <= 4, csv = options.csv == "-", cards = !common.json && !csv && (screen.interactive || common.color == "always");
-    const int preview = options.preview >= 0 ? options.preview : few ? 24 : 12;
+    const int preview = group ? 0 : options.preview >= 0 ? options.preview : few ? 24 : 12;
     const int across = !few && screen.columns >= 96 ? 2 : 1, columns = (screen.columns - 2 * (across - 1)) / across;
     const int top = options.top > 0 ? options.top : 5, shown = options.top > 0 ? options.top : cards && few ? 5 : 3;
     std::vector<named_picture> all;
@@ -238,60 +236,62 @@ graft::result<int> classify(const common_options& common, const classify_options
     picture_sorter sorter(options);
     const double start = now_ms();
     int failures = 0;
-    decoded_ahead ahead(pictures, thread_count(common));
-    while (all.size() < images) {
-        std::vector<named_picture> some;
-        std::vector<graft::image> decoded;  // those of `some` that have not failed
-        std::int64_t bytes = 0;
-        for (std::size_t i = all.size(); i < std::min(images, all.size() + at_once) && bytes < bytes_at_once; ++i) {
-            some.push_back({pictures[i].path, {}, {}, false, {}});
-            auto picture = ahead.next();
-            if (picture.ok()) {
-                bytes += picture->bytes();
-                decoded.push_back(std::move(picture).value());
-            } else
-                some.back().failed = picture.error();
+    const auto conclude = [&](named_picture p, const graft::image& picture) {
+        p.unsure = !p.failed && options.unsure > 0 && !(p.top[0].probability >= options.unsure);
+        if (!p.failed && !options.sort_into.empty()) {
+            auto copy = sorter.sort(p);
+            if (copy.ok())
+                p.sorted = std::move(copy).value();
+            else
+                p.failed = copy.error();
         }
-        auto answers = name_pictures(classifier, decoded, top);
-        std::size_t next = 0;
-        for (named_picture& p : some) {
-            graft::image picture;
-            if (!p.failed) {
-                picture = decoded[next];
-                auto& named = answers[next++];
-                if (named.ok())
-                    p.top = std::move(named).value();
-                else
-                    p.failed = named.error();
-            }
-            p.unsure = !p.failed && options.unsure > 0 && !(p.top[0].probability >= options.unsure);
-            if (!p.failed && !options.sort_into.empty()) {
-                auto copy = sorter.sort(p);
-                if (copy.ok())
-                    p.sorted = std::move(copy).value();
-                else
-                    p.failed = copy.error();
-            }
-            failures += p.failed.has_value();
-            if (cards) printer.add(card(screen, p, picture, preview, columns, static_cast<std::size_t>(shown)));
-            all.push_back(std::move(p));
-            bar.step(static_cast<std::int64_t>(all.size()));
+        failures += p.failed.has_value();
+        if (cards) printer.add(card(screen, p, picture, preview, columns, static_cast<std::size_t>(shown)));
+        all.push_back(std::move(p));
+        bar.step(static_cast<std::int64_t>(all.size()));
+    };
+    picture_namer namer(own, replicas, thread_count(common), top);
+    GRAFT_TRY(namer.start());
+    while (!group && namer.left()) {
+        picture_group some;
+        GRAFT_TRY(namer.next(some));
+        for (std::size_t i = 0, next = 0; i < some.named.size(); ++i) {
+            const bool decoded = next < some.decoded.size() && some.decoded_of[next] == i;
+            conclude(std::move(some.named[i]), decoded ? some.decoded[next] : graft::image());
+            next += decoded;
         }
+    }
+    const std::size_t each_turn = group ? picture_namer::turn * static_cast<std::size_t>(group->size()) : images;
+    for (std::size_t first = 0; group && first < images; first += each_turn) {
+        std::vector<named_picture> mine;
+        for (picture_group some; mine.size() < picture_namer::turn && namer.left();) {
+            GRAFT_TRY(namer.next(some));
+            for (named_picture& p : some.named) mine.push_back(std::move(p));
+        }
+        std::vector<std::string> told;
+        GRAFT_TRY_ASSIGN(told, gather_texts(group, packed(mine)));
+        std::vector<named_picture> found;
+        for (const std::string& text : told) unpack(text, found);
+        if (leads)
+            for (named_picture& p : found) conclude(std::move(p), graft::image());
     }
     printer.flush();
     bar.finish();
     const double took = now_ms() - start;
+    std::string device;
+    GRAFT_TRY_ASSIGN(device, devices_of_world(devices, group));
+    if (!leads) return exit_done;
 
     if (common.json) {
         json results = json::array();
         for (const named_picture& p : all) results.push_back(to_json(p, options));
-        print(json{{"results", results}, {"model", options.model}, {"device", classifier.model().device()}, {"load_ms", load_ms}, {"total_ms", took}});
+        print(json{{"results", results}, {"model", options.model}, {"device", device}, {"load_ms", load_ms}, {"total_ms", took}});
     } else if (csv)
         std::fputs(csv_table(all, options).c_str(), stdout);
     else {
         if (!cards) print_rows(screen, all, shown);
-        std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures", milliseconds_text(took).c_str(),
-                    classifier.model().device(), milliseconds_text(load_ms).c_str());
+        std::printf("%zu %s in %s on %s, after %s of loading\n", images, images == 1 ? "picture" : "pictures", milliseconds_text(took).c_str(), device.c_str(),
+                    milliseconds_text(load_ms).c_str());
     }
     if (!options.csv.empty() && !csv) GRAFT_TRY(write_csv(csv_table(all, options), options.csv));
     for (const named_picture& p : all)
@@ -311,7 +311,12 @@ action declare(option_list& list) {
     list.add("--csv", o->csv, "A table as CSV into FILE.csv, or, without it, to standard output", "[FILE.csv]").alone_means("-");
     list.add("--sort-into", o->sort_into, "Copy each picture into DIR/LABEL/, under its own name; nothing there is overwritten", "DIR");
     list.add("--unsure", o->unsure, "Mark pictures whose best probability is below P, and sort them into DIR/unsure/", "P").within(0.0, 1.0);
-    return [o](const common_options& common) { return classify(common, *o); };
+    declare_replicas(list, o->spread);
+    return [o](const common_options& common) -> graft::result<int> {
+        GRAFT_TRY(check_csv(*o, common.json));
+        return with_world(common, o->spread.timeout,
+                          [&](const common_options& own, const std::shared_ptr<graft::communicator>& group) { return classify(own, *o, group); });
+    };
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // graft evaluate: how well a model knows a dataset.
-#include "verb.hpp"
 #include "progress.hpp"
+#include "replicas.hpp"
+#include "verb.hpp"
 
 #include <graft/data/splits.hpp>
 #include <graft/train.hpp>
@@ -18,6 +19,7 @@ struct evaluate_options {
     std::string model, data, labels, preprocess, output;
     int batch = 32;
     double bad_share = 0.01;
+    spread_options spread;
 };
 
 constexpr std::int64_t shown = 40;  // rows of the table; --json has all
@@ -85,10 +87,14 @@ void print_matrix(const terminal& screen, const std::vector<std::string>& classe
     std::printf("\n");
 }
 
-graft::result<int> evaluate(const common_options& common, const evaluate_options& options) {
-    auto loaded = load_classifier(common, options.model, options.labels, options.preprocess, options.output);
-    if (!loaded.ok()) return loaded.take_status();
-    graft::classifier classifier = std::move(loaded).value();
+graft::result<int> evaluate(const common_options& common, const evaluate_options& options, const std::shared_ptr<graft::communicator>& group) {
+    std::vector<std::shared_ptr<graft::device>> devices;
+    GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, group.get()));
+    std::vector<classifier_replica> replicas;
+    GRAFT_TRY_ASSIGN(replicas, load_classifiers(common, devices, options.model, options.labels, options.preprocess, options.output));
+    graft::classifier& classifier = replicas[0].classifier;
+    std::vector<graft::model> models;
+    for (const classifier_replica& r : replicas) models.push_back(r.classifier.model());
     graft::dataset_options opening;
     opening.allow_empty = true;
     graft::dataset data;
@@ -112,14 +118,18 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     how.output = classifier.output();
     how.progress = [](void* context, std::int64_t done, std::int64_t) { static_cast<progress*>(context)->step(done); };
     how.context = &bar;
+    how.group = group;
     const double begun = now_ms();
     graft::evaluation_result found;
-    GRAFT_TRY_ASSIGN(found, graft::evaluate(classifier.model(), data, classifier.preprocessing().spec, outputs, how));
+    GRAFT_TRY_ASSIGN(found, graft::evaluate(models, data, classifier.preprocessing().spec, outputs, how));
     const double seconds = (now_ms() - begun) / 1e3;
     bar.finish();
     for (const graft::bad_sample& b : found.bad) warn(common, b.name + ": left out: " + b.detail);
     const graft::classification_metrics& m = found.metrics;
     if (m.samples() == 0) return graft::fail(graft::errc::data_too_many_bad, options.data, "none of its pictures can be read");
+    std::string device;
+    GRAFT_TRY_ASSIGN(device, devices_of_world(devices, group));
+    if (group && group->rank() != 0) return exit_done;
     const double rate = seconds > 0 ? static_cast<double>(m.samples()) / seconds : 0;
     if (common.json) {
         json confusion = json::array(), scores = json::array();
@@ -144,7 +154,7 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
                    {"calibration_error", m.calibration_error()},
                    {"bad_images", found.bad.size()},
                    {"images_per_s", rate},
-                   {"device", classifier.model().device()}});
+                   {"device", device}});
         return exit_done;
     }
     const terminal screen = look_at(stdout, common.color);
@@ -160,8 +170,8 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     std::string some;
     for (std::size_t i = 0; i < never.size() && i < 10; ++i) some += (i ? ", " : "") + printable(never[i]);
     if (!never.empty()) std::printf("never answered: %s%s\n", some.c_str(), never.size() > 10 ? ", ..." : "");
-    std::printf("%lld pictures in %s on %s, %.0f a second%s\n", static_cast<long long>(m.samples()), milliseconds_text(seconds * 1e3).c_str(),
-                classifier.model().device(), rate, found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
+    std::printf("%lld pictures in %s on %s, %.0f a second%s\n", static_cast<long long>(m.samples()), milliseconds_text(seconds * 1e3).c_str(), device.c_str(),
+                rate, found.bad.empty() ? "" : (", " + std::to_string(found.bad.size()) + " could not be read").c_str());
     return exit_done;
 }
 
@@ -174,7 +184,11 @@ action declare(option_list& list) {
     list.add("--output", o->output, "The output that names classes (default: the first)", "NAME");
     list.add("--batch", o->batch, "Pictures at once (default: 32)", "B").within(1, 1 << 20);
     list.add("--bad-share", o->bad_share, "Share of the pictures that may be unreadable (default: 0.01, and one at least)", "SHARE").within(0.0, 1.0);
-    return [o](const common_options& common) { return evaluate(common, *o); };
+    declare_replicas(list, o->spread);
+    return [o](const common_options& common) {
+        return with_world(common, o->spread.timeout,
+                          [&](const common_options& own, const std::shared_ptr<graft::communicator>& group) { return evaluate(own, *o, group); });
+    };
 }
 
 }  // namespace

@@ -123,8 +123,10 @@ graft::result<int> explain(const common_options& common, const explain_options& 
     GRAFT_TRY(check_device(common));
     common_options on_cpu = common;
     on_cpu.device = "cpu";
+    std::shared_ptr<graft::device> cpu;
+    GRAFT_TRY_ASSIGN(cpu, open_device(on_cpu));  // null; says what it cannot do
     graft::classifier_options with;
-    GRAFT_TRY_ASSIGN(with, classifier_options_of(on_cpu, options.labels, options.preprocess, options.output));
+    GRAFT_TRY_ASSIGN(with, classifier_options_of(on_cpu, std::move(cpu), options.labels, options.preprocess, options.output));
     auto made = graft::explainer::load(options.model, with);
     if (!made.ok()) return made.take_status();
     graft::explainer explainer = std::move(made).value();

@@ -102,7 +102,8 @@ void add_common(option_list& list, common_options& common) {
     list.add("-q,--quiet", common.quiet, "No progress and no warnings");
     list.add("--threads", common.threads, "Threads (default: GRAFT_NUM_THREADS, OMP_NUM_THREADS, what the machine gives)", "N").within(0, 1024);
     list.add("--seed", common.seed, "Seed of everything random", "N");
-    list.add("--device", common.device, "auto, cpu, cuda, cuda:N; to train on several, cuda:0,1 (default: GRAFT_DEVICE, else auto)", "D");
+    list.add("--device", common.device,
+             "auto, cpu, cuda, cuda:N; several, as cuda:0,1, to train, evaluate, classify and bench (default: GRAFT_DEVICE, else auto)", "D");
     list.add("--precision", common.precision, "Numbers of a GPU: auto (tf32 where it has it), float32, tf32, float16 or bfloat16", "P")
         .one_of({"auto", "float32", "tf32", "float16", "bfloat16"});
     list.add("--memory-limit", common.memory_limit, "What a GPU's memory may be used up to, such as 4GiB", "SIZE");

@@ -59,13 +59,15 @@ graft::result<std::vector<std::shared_ptr<graft::device>>> open_devices(const co
 graft::result<std::shared_ptr<graft::device>> open_device(const common_options& common);
 /// As logs and JSON name it: "cpu", "cuda:0".
 std::string device_name(const std::shared_ptr<graft::device>& device);
+/// How a model is loaded onto the device of the command line, or onto the one given. Errors: usage, device.*.
 graft::result<graft::load_options> load_options_of(const common_options& common);
+graft::load_options load_options_of(const common_options& common, std::shared_ptr<graft::device> on);
 /// A model that names pictures, with the options of the command line. Errors: usage.preprocess, before the model is read; those of loading.
 graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
                                                  const std::string& preprocess, const std::string& output);
-/// What `load_classifier` loads with. Errors: usage, usage.preprocess, device.*.
-graft::result<graft::classifier_options> classifier_options_of(const common_options& common, const std::string& labels, const std::string& preprocess,
-                                                               const std::string& output);
+/// What `load_classifier` loads with. Errors: usage.preprocess.
+graft::result<graft::classifier_options> classifier_options_of(const common_options& common, std::shared_ptr<graft::device> on, const std::string& labels,
+                                                               const std::string& preprocess, const std::string& output);
 /// Warns where neither the model nor the command line says how pictures are prepared.
 void warn_where_assumed(const common_options& common, const graft::preprocess_choice& choice);
 /// "cpu, avx2", or as "cuda:0 NVIDIA H200".

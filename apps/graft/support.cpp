@@ -102,20 +102,23 @@ std::string device_and_precision(const common_options& common, const std::shared
     return device_title(device) + (device && common.precision != "auto" ? ", " + common.precision : "");
 }
 
-graft::result<graft::load_options> load_options_of(const common_options& common) {
-    graft::load_options options;
-    GRAFT_TRY_ASSIGN(options.opened, open_device(common));
-    if (!options.opened) options.device = "cpu";
+graft::load_options load_options_of(const common_options& common, std::shared_ptr<graft::device> on) {
+    graft::load_options options = graft::on_device(std::move(on));
     options.strict_placement = common.strict_placement;
     options.exact = common.exact;
     options.seed = common.seed;
     return options;
 }
+graft::result<graft::load_options> load_options_of(const common_options& common) {
+    std::shared_ptr<graft::device> on;
+    GRAFT_TRY_ASSIGN(on, open_device(common));
+    return load_options_of(common, std::move(on));
+}
 
-graft::result<graft::classifier_options> classifier_options_of(const common_options& common, const std::string& labels, const std::string& preprocess,
-                                                               const std::string& output) {
+graft::result<graft::classifier_options> classifier_options_of(const common_options& common, std::shared_ptr<graft::device> on, const std::string& labels,
+                                                               const std::string& preprocess, const std::string& output) {
     graft::classifier_options with;
-    GRAFT_TRY_ASSIGN(with.load, load_options_of(common));
+    with.load = load_options_of(common, std::move(on));
     with.session.threads = common.threads;
     with.labels = labels;
     with.preprocess = preprocess;
@@ -130,8 +133,10 @@ graft::result<graft::classifier_options> classifier_options_of(const common_opti
 
 graft::result<graft::classifier> load_classifier(const common_options& common, const std::string& model, const std::string& labels,
                                                  const std::string& preprocess, const std::string& output) {
+    std::shared_ptr<graft::device> on;
+    GRAFT_TRY_ASSIGN(on, open_device(common));
     graft::classifier_options with;
-    GRAFT_TRY_ASSIGN(with, classifier_options_of(common, labels, preprocess, output));
+    GRAFT_TRY_ASSIGN(with, classifier_options_of(common, std::move(on), labels, preprocess, output));
     auto loaded = graft::classifier::load(model, with);
     if (loaded.ok()) warn_where_assumed(common, loaded.value().preprocessing());
     return loaded;

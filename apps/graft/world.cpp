@@ -5,6 +5,7 @@
 
 #include <graft/dist.hpp>
 #include <graft/gpu.hpp>
+#include <graft/train/members.hpp>
 
 #ifdef GRAFT_MPI
 #include <graft/dist/mpi.hpp>
@@ -130,6 +131,50 @@ void part_from_world(double timeout) {
 #endif
 }
 
+graft::result<int> with_world(common_options common, double timeout, const work_of_member& work) {
+    common.quiet |= is_follower();
+    const auto joined = [&]() -> graft::result<int> {
+        std::shared_ptr<graft::communicator> group;
+        GRAFT_TRY_ASSIGN(group, join_world(timeout));
+        return work(common, group);
+    };
+    graft::result<int> done = joined();
+    if (!done.ok()) {
+        const int code = report(done.error());
+        end_world(code);
+        return code;
+    }
+    part_from_world(timeout);
+    return done;
+}
+
+graft::status be_alone(const char* verb) {
+    const launcher* by = started_by();
+    if (!by) return {};
+    return graft::fail(graft::errc::usage, verb,
+                       std::string(by->name) + " started " + std::to_string(number(by->size)) +
+                           " processes, and each would measure beside the others: start one, and give it several devices or --replicas");
+}
+
+graft::result<std::vector<std::string>> gather_texts(const std::shared_ptr<graft::communicator>& group, const std::string& own) {
+    if (!group) return std::vector<std::string>{own};
+    graft::detail::run_members members(group);
+    const std::int64_t size = static_cast<std::int64_t>(own.size());
+    std::int64_t most = size;
+    GRAFT_TRY(members.largest(most));
+    std::vector<std::int64_t> sizes;
+    GRAFT_TRY(members.gather(&size, 1, 1, sizes));
+    std::vector<char> all;
+    if (most) GRAFT_TRY(members.gather(own.data(), size, most, all));
+    std::vector<std::string> texts;
+    for (std::size_t m = 0; m < sizes.size(); ++m) texts.emplace_back(all.data() + m * static_cast<std::size_t>(most), static_cast<std::size_t>(sizes[m]));
+    return texts;
+}
+
+void declare_replicas(option_list& list, spread_options& o) {
+    list.add("--replicas", o.replicas, "Spread batches over N replicas in this process, which share its --threads (default: one a device)", "N").within(1, 256);
+    list.add("--timeout", o.timeout, "Seconds that processes wait for each other (default: 60)", "S").within(1, 86400);
+}
 void declare_spread(option_list& list, spread_options& o) {
     list.add("--replicas", o.replicas, "Spread each batch over N replicas in this process, which share its --threads (default: one a device)", "N")
         .within(1, 256);
@@ -173,23 +218,29 @@ graft::status cut(const common_options& common, const spread_options& o, std::ve
     return {};
 }
 
-graft::status spread(const common_options& common, const spread_options& o, std::shared_ptr<graft::communicator> group,
-                     std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
-    const int count = static_cast<int>(devices.size()), replicas = o.replicas > 0 ? o.replicas : count;
+graft::result<int> replica_count(const spread_options& o, const graft::communicator* group, int count) {
+    const int replicas = o.replicas > 0 ? o.replicas : count;
     if (group && replicas > 1)
         return graft::fail(graft::errc::usage, count > 1 ? "--device" : "--replicas",
-                           "it spreads a batch inside of one process, and there are " + std::to_string(group->size()) + ": start more processes instead");
+                           "it spreads work inside of one process, and there are " + std::to_string(group->size()) + ": start more processes instead");
+    if (replicas % count != 0)
+        return graft::fail(graft::errc::usage, "--replicas",
+                           "each of the " + std::to_string(count) + " devices has to get as many of the " + std::to_string(replicas) + " replicas");
+    return replicas;
+}
+
+graft::status spread(const common_options& common, const spread_options& o, std::shared_ptr<graft::communicator> group,
+                     std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
     if (o.parts > 0 && o.stages == 0) return graft::fail(graft::errc::usage, "--parts", "it belongs to a pipeline: --stages");
     if (o.stages > 0) {
         if (group)
             return graft::fail(graft::errc::usage, "--stages", "a pipeline has the devices of one process, and there are " + std::to_string(group->size()));
         return cut(common, o, std::move(devices), step);
     }
-    if (count > 1 && std::count(devices.begin(), devices.end(), nullptr))
+    if (devices.size() > 1 && std::count(devices.begin(), devices.end(), nullptr))
         return graft::fail(graft::errc::usage, "--device", "replicas are alike: the CPU beside GPUs can be a stage of a pipeline (--stages)");
-    if (replicas % count != 0)
-        return graft::fail(graft::errc::usage, "--replicas",
-                           "each of the " + std::to_string(count) + " devices has to get as many of the " + std::to_string(replicas) + " replicas");
+    int replicas = 1;
+    GRAFT_TRY_ASSIGN(replicas, replica_count(o, group.get(), static_cast<int>(devices.size())));
     step.on = devices[0];
     if (replicas > 1) {
         graft::replica_options how;

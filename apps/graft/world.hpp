@@ -1,9 +1,12 @@
-// The processes that were started together, by mpirun and its like, and what they mean to a run of training.
+// The processes that were started together, by mpirun and its like, and what they mean to a verb.
 #pragma once
 
 #include "program.hpp"
 
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace program {
 
@@ -25,12 +28,25 @@ void end_world(int code) noexcept;
 /// Parts from the others, all of which have come to their end. Ends the process with dist.timeout where they do not within the time.
 void part_from_world(double timeout);
 
+/// What a verb does as one of the processes; `group` is null where there is one.
+using work_of_member = std::function<graft::result<int>(const common_options& common, const std::shared_ptr<graft::communicator>& group)>;
+/// Joins the processes, lets each do its work, and parts from them. Who is not the first is quiet; behind an error no process waits for another any more.
+graft::result<int> with_world(common_options common, double timeout, const work_of_member& work);
+/// Refuses to be one of several processes. Errors: usage, naming the verb.
+graft::status be_alone(const char* verb);
+/// A text of each process, in their order. Errors: dist.*.
+graft::result<std::vector<std::string>> gather_texts(const std::shared_ptr<graft::communicator>& group, const std::string& own);
+
 /// The device of this process among those of its machine: of several GPUs the one of its local rank, where the user did not number one.
 std::string device_of_world(const common_options& common, const graft::communicator* group);
+/// How many replicas there are of each of the processes: --replicas, else one a device. Errors: usage.
+graft::result<int> replica_count(const spread_options& options, const graft::communicator* group, int devices);
 /// Spreads steps by the options and the world, over the devices: into `step`. Errors: usage.
 graft::status spread(const common_options& common, const spread_options& options, std::shared_ptr<graft::communicator> group,
                      std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step);
 /// Adds --replicas and --timeout.
 void declare_spread(class option_list& list, spread_options& options);
+/// The same for who infers.
+void declare_replicas(class option_list& list, spread_options& options);
 
 }  // namespace program

@@ -175,7 +175,7 @@ TEST_CASE("pictures are named on a device as on the CPU") {
     CHECK(d.number("probability") == doctest::Approx(cpu.number("probability")).epsilon(1e-2));
 }
 
-TEST_CASE("training on several devices learns what one learns, and evaluation takes one of them") {
+TEST_CASE("training on several devices learns what one learns, and evaluation on several finds what one finds") {
     made_folder folder;
     put_grays(folder);
     const std::string how = lenet(folder) + "--overwrite --epochs 2 --precision float32 --json --device ";
@@ -190,7 +190,38 @@ TEST_CASE("training on several devices learns what one learns, and evaluation ta
     CHECK(contains(two.err, "2 replicas on cuda:1,0"));
     CHECK(on_devices(4, how + "cuda:0,1 --replicas 3").refused("usage"));
     CHECK(on_devices(2, how + "cuda:0,2").refused("device.unavailable"));
-    CHECK(on_devices(2, "evaluate " + folder.path + "/out/model.onnx " + folder.path + "/val --device cuda:0,1").refused("usage"));
+    const std::string score = "evaluate " + folder.path + "/out/model.onnx " + folder.path + "/val --precision float32 --json --device ";
+    const done first = on_devices(4, score + "cuda:0 --batch 3"), all = on_devices(4, score + "cuda:0,1,3 --batch 3"),
+               twice = on_devices(4, score + "cuda:1,0 --replicas 4 --batch 3");
+    REQUIRE(first.code == 0);
+    for (const done* several : {&all, &twice}) {
+        CAPTURE(several->err);
+        REQUIRE(several->code == 0);
+        CHECK(several->has(several == &all ? "\"device\":\"cuda:0,1,3\"" : "\"device\":\"cuda:1,0\""));
+        for (const char* key : {"images", "top1", "loss", "calibration_error", "macro_f1"}) CHECK(several->number(key) == first.number(key));
+    }
+    // One that is lost ends the others.
+    CHECK(on_devices(2, score + "cuda:0,1 --batch 1", "GRAFT_SIMULATOR_FAIL=cuGraphLaunch:1:700 ").refused("device.lost"));
+    CHECK(on_devices(4, score + "cuda:0,1 --replicas 3").refused("usage"));
+    CHECK(on_devices(2, score + "cuda:0,2").refused("device.unavailable"));
+}
+
+TEST_CASE("pictures are named, and a model is measured, on several devices") {
+    const std::string run = "classify " + demo + " " GRAFT_SOURCE_DIR "/apps/graft/demo/pictures --precision float32 ";
+    const done one = on_devices(3, run + "--csv --device cuda:0"), three = on_devices(3, run + "--csv --device cuda:0,1,2");
+    CAPTURE(three.err);
+    REQUIRE(three.code == 0);
+    CHECK(three.out == one.out);
+    CHECK(on_devices(3, run + "--json --device cuda:2,1").has("\"device\":\"cuda:2,1\""));
+    CHECK(on_devices(3, run + "--json --device cpu,cuda:0").has("\"device\":\"cpu,cuda:0\""));
+    const done measured = on_devices(2, "bench " + demo + " --rounds 2 --device cuda:0,1 --json");
+    CAPTURE(measured.err);
+    REQUIRE(measured.code == 0);
+    CHECK(measured.has("\"device\":\"cuda:0,1\""));
+    CHECK(measured.has("\"devices\":[{\"device\":\"cuda:0\",\"runs\":"));
+    CHECK(measured.number("samples_per_s") > 0);
+    // Who takes one device says so.
+    CHECK(on_devices(2, "info " + demo + " --placement --device cuda:0,1").refused("usage"));
 }
 
 TEST_CASE("a model that was trained on one device scores alike on the others, and the run tells what the GPU did") {
