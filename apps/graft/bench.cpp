@@ -231,6 +231,8 @@ action declare(option_list& list) {
     return [o](const common_options& common) -> graft::result<int> {
         if (o->model.empty() && o->arch.empty()) return graft::fail(graft::errc::usage, "bench", "MODEL is required");
         GRAFT_TRY(be_alone("bench"));
+        if (o->train.empty() && o->spread.stages > 0)
+            return graft::result<int>(graft::fail(graft::errc::usage, "--stages", "a pipeline is measured in training steps: --train full or head"));
         return o->train.empty() ? bench(common, *o) : bench_training(common, *o);
     };
 }

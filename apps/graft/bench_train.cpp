@@ -107,7 +107,8 @@ graft::result<int> bench_training(const common_options& common, const bench_opti
     how.optimizer.kind = graft::optimizer_kind::sgd;
     how.optimizer.momentum = 0.9;
     how.optimizer.weight_decay = 0;
-    how.batch_norm = options.train == "full";
+    // A stage sees a part of the batch alone.
+    how.batch_norm = options.train == "full" && options.spread.stages == 0;
     how.exact = common.exact;
     how.seed = common.seed;
     how.shards = options.shards;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/clock.hpp"
+#include "../core/executor.hpp"
 #include "../core/start_thread.hpp"
 #include "../core/thread_pool.hpp"
 #include "../train/batch_parts.hpp"
@@ -132,6 +133,7 @@ public:
             return fail(errc::input_shape, "targets", "they have the shape " + text(in.targets->shape()) + " and have to have a row for each sample");
         runs_.clear();
         runs_.resize(steps_.size());
+        pools_.resize(steps_.size());
         now_ = &in;
         scaling_ = steps_[0].scaling();
         threads_each_ = std::max(1, pool.threads() / how_.replicas);
@@ -189,8 +191,10 @@ private:
         training_step& step = steps_[static_cast<std::size_t>(r)];
         if (r) step.scaling() = scaling_;
         if (threads_each_ > 1) {
-            pool_executor pool(threads_each_);
-            return step.run(part, pool);
+            // Not those of the process, which serve one loop at a time.
+            std::unique_ptr<dedicated_executor>& pool = pools_[static_cast<std::size_t>(r)];
+            if (!pool || pool->threads() != threads_each_) pool = std::make_unique<dedicated_executor>(threads_each_);
+            return step.run(part, *pool);
         }
         executor alone;
         return step.run(part, alone);
@@ -223,6 +227,7 @@ private:
     std::vector<replica_work> work_ = std::vector<replica_work>(static_cast<std::size_t>(how_.replicas));
     std::vector<std::shared_ptr<communicator>> groups_;
     std::vector<training_step> steps_;
+    std::vector<std::unique_ptr<dedicated_executor>> pools_;  // of each replica that has several threads
     replica_threads threads_;
     // Of the step at work.
     const step_input* now_ = nullptr;
