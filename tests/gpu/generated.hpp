@@ -6,6 +6,7 @@
 #include "../ops/problems.hpp"
 
 #include <graft/gpu/codegen/prelude.hpp>
+#include <graft/gpu/lower/decompose.hpp>
 #include <graft/gpu/ops/ops.hpp>
 #include <graft/passes/run_reference.hpp>
 #include <graft/train.hpp>
@@ -37,6 +38,7 @@ struct example {
     bool faulty = false;  ///< the kernels are to report a fault
     graft::gpu::program made;
     const char* refused = nullptr;
+    bool decomposed = false;  // nodes are made of it
 };
 
 /// Runs a node by its reference kernel; what it says where it cannot.
@@ -61,6 +63,7 @@ inline void generate(example& x, int multiprocessors) {
     const graft::op_context c{x.n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), limit};
     const graft::gpu::generated_row row = graft::gpu::find_generated(x.n.op_type.c_str(), x.n.domain.c_str());
     x.made = {};
+    x.decomposed = graft::gpu::find_decomposition(c) != nullptr;
     x.refused = row.generate ? row.generate({c, x.in_layout.data(), x.out_layout.data(), on, {}}, x.made) : "no row";
 }
 
