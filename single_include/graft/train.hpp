@@ -24064,7 +24064,8 @@ public:
 
     /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is; where an operator refuses what it is given,
     /// such as an index that is out of range, weights and what the optimiser keeps do. Where the loss is finite and a
-    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after. With loss scaling such a
+    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after, and there they also are where
+    /// an exchange among members fails (dist.*). With loss scaling such a
     /// step changes nothing and is no error. Errors: input.shape, train.diverged (names the first bad
     /// tensor), op.*, memory.*.
     status run(const step_input& batch, executor& pool);
@@ -25341,7 +25342,7 @@ private:
         g_ = graph();
         g_.name = update_.name;
         g_.opsets = update_.opsets;
-        emitter emit(g_, ops::find_training_op, o_.limits);
+        emitter writer(g_, ops::find_training_op, o_.limits);
         for (std::size_t i = 0; i < views_.size(); ++i) {
             const value& from = update_.at(update_.inputs[i]);
             const value_id id = g_.add_value(from.name);
@@ -25353,7 +25354,7 @@ private:
         std::vector<placed_part> parts;
         for (std::int64_t k : used_) {
             parts.emplace_back();
-            GRAFT_TRY(place_part(emit, n, k, parts.back()));
+            GRAFT_TRY(place_part(writer, n, k, parts.back()));
         }
         // Each pass of a part in the stages that it has nodes in; sums of parts are joined as soon as they are there.
         count_ = count;
@@ -25364,7 +25365,7 @@ private:
             for (const node& m : any.sums.nodes)
                 for (value_id made : m.outputs)
                     if (made == any.sums.outputs[step_outputs::first_state + i] && m.place) places_[i] = m.place;
-        emit.prefix = "pipeline/sums";
+        writer.prefix = "pipeline/sums";
         for (const pipeline_turn& turn : pipeline_schedule(stages, static_cast<int>(used_.size()))) {
             placed_part& part = parts[static_cast<std::size_t>(turn.part)];
             for (node& m : turn.backward ? part.backward : part.forward)
@@ -25372,14 +25373,14 @@ private:
             const std::size_t k = static_cast<std::size_t>(turn.part);
             for (std::size_t i = 0; i < total_.size() && turn.backward; ++i)
                 if (places_[i] == turn.stage + 1)
-                    arrive(emit, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
+                    arrive(writer, i, used_[k], 1, part.values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::first_state + i])]);
         }
         std::vector<value_id> logits;
         for (std::size_t k = 0; k < parts.size(); ++k)
             logits.push_back(parts[k].values[static_cast<std::size_t>(sums_of(n, k).sums.outputs[step_outputs::logits])]);
-        emit.prefix = "pipeline";
-        g_.outputs = {no_value, logits.size() > 1 ? emit.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
-        GRAFT_TRY(std::move(emit.failure));
+        writer.prefix = "pipeline";
+        g_.outputs = {no_value, logits.size() > 1 ? writer.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
+        GRAFT_TRY(std::move(writer.failure));
         GRAFT_TRY(append_update(total_));
         drop_unread(g_);
         return std::move(g_);
@@ -25410,15 +25411,15 @@ private:
                 if (id != no_value) id = map[static_cast<std::size_t>(id)];
     }
 
-    status place_part(emitter& emit, std::int64_t n, std::int64_t k, placed_part& made) {
+    status place_part(emitter& writer, std::int64_t n, std::int64_t k, placed_part& made) {
         const std::int64_t first = parts_.first(n, k), last = parts_.last(n, k);
         part_graph& own = graphs_.at(last - first);
         const std::string ending = "/part_" + std::to_string(k);
-        emit.prefix = "pipeline" + ending;
+        writer.prefix = "pipeline" + ending;
         const auto rows = [&](int input) {
             const value_id whole = g_.inputs[static_cast<std::size_t>(input)];
             if (first == 0 && last == n) return whole;
-            return emit.apply("Slice", {whole, emit.integers({first}), emit.integers({last}), emit.integers({0})});
+            return writer.apply("Slice", {whole, writer.integers({first}), writer.integers({last}), writer.integers({0})});
         };
         made.values.assign(own.sums.values.size(), no_value);
         for (std::size_t i = 0; i < views_.size(); ++i) {
@@ -25427,11 +25428,11 @@ private:
             if (at == step_inputs::batch || at == step_inputs::targets || (at == step_inputs::teacher && o_.loss.distillation > 0))
                 id = rows(at);
             else if (at == step_inputs::counter && first > 0)
-                id = emit.add(g_.inputs[i], emit.integers({0, first}));
+                id = writer.add(g_.inputs[i], writer.integers({0, first}));
             else
                 id = g_.inputs[i];
         }
-        GRAFT_TRY(std::move(emit.failure));
+        GRAFT_TRY(std::move(writer.failure));
         copy_values(own.sums, ending, made.values, &own.constants);
         const int last_stage = static_cast<int>(o_.stages.size());
         for (std::size_t i = 0; i < own.sums.nodes.size(); ++i) {
@@ -25445,7 +25446,7 @@ private:
 
     // A sum over the parts [first, first + count) is there: where the other half of what both belong to is there, too, or has no samples, they become one, as
     // training_step::single::sum_parts joins them (an empty part counts as +0), at the place where it was made.
-    void arrive(emitter& emit, std::size_t which, std::int64_t first, std::int64_t count, value_id sum) {
+    void arrive(emitter& writer, std::size_t which, std::int64_t first, std::int64_t count, value_id sum) {
         if (count == count_) {
             total_[which] = sum;
             return;
@@ -25454,7 +25455,7 @@ private:
         const bool empty = std::none_of(used_.begin(), used_.end(), [&](std::int64_t k) { return k >= other && k < other + count; });
         value_id with = no_value;
         if (empty) {
-            with = emit.number(0, sum);
+            with = writer.number(0, sum);
         } else {
             const auto there = waiting_.find({which, other, count});
             if (there == waiting_.end()) {
@@ -25463,9 +25464,9 @@ private:
             }
             with = there->second;
         }
-        const value_id joined = first < other || empty ? emit.add(sum, with) : emit.add(with, sum);
+        const value_id joined = first < other || empty ? writer.add(sum, with) : writer.add(with, sum);
         if (!g_.nodes.empty()) g_.nodes.back().place = places_[which];
-        arrive(emit, which, whole, count * 2, joined);
+        arrive(writer, which, whole, count * 2, joined);
     }
 
     status append_update(const std::vector<value_id>& total) {

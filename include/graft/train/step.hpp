@@ -139,7 +139,8 @@ public:
 
     /// Runs one step. Where the loss is not finite, or memory is wanting, the state stays as it is; where an operator refuses what it is given,
     /// such as an index that is out of range, weights and what the optimiser keeps do. Where the loss is finite and a
-    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after. With loss scaling such a
+    /// gradient is not, the weights are spoilt: go back to a checkpoint; on a device that shows at the step after, and there they also are where
+    /// an exchange among members fails (dist.*). With loss scaling such a
     /// step changes nothing and is no error. Errors: input.shape, train.diverged (names the first bad
     /// tensor), op.*, memory.*.
     status run(const step_input& batch, executor& pool);
