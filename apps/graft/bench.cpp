@@ -13,6 +13,7 @@
 #include <cstdio>
 
 namespace program {
+namespace {
 
 // Floats in [0, 1), bytes over their whole range, other integers 0 or 1, so that they may serve as indices.
 graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::uint64_t seed, std::uint64_t stream) {
@@ -31,8 +32,6 @@ graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::
     }
     return t;
 }
-
-namespace {
 
 // The model with another first extent of its inputs, opened where it is fixed to one. What the file says about the shapes in between no longer
 // holds.
@@ -61,14 +60,20 @@ graft::result<graft::model> with_batch(const graft::model& model, std::int64_t b
 
 }  // namespace
 
-graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed) {
-    for (std::size_t i = 0, given = 0; i < model.inputs().size(); ++i) {
+graft::result<std::vector<graft::tensor>> random_inputs(const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed) {
+    std::vector<graft::tensor> made(model.inputs().size());
+    for (std::size_t i = 0, given = 0; i < made.size(); ++i) {
         if (model.inputs()[i].has_default) continue;
-        graft::tensor value;
-        GRAFT_TRY_ASSIGN(value, random_tensor(inputs[given], seed, given));
-        GRAFT_TRY(session.set_input(i, value));
+        GRAFT_TRY_ASSIGN(made[i], random_tensor(inputs[given], seed, given));
         ++given;
     }
+    return made;
+}
+graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed) {
+    std::vector<graft::tensor> made;
+    GRAFT_TRY_ASSIGN(made, random_inputs(model, inputs, seed));
+    for (std::size_t i = 0; i < made.size(); ++i)
+        if (made[i]) GRAFT_TRY(session.set_input(i, made[i]));
     return {};
 }
 

@@ -11,8 +11,8 @@
 
 namespace program {
 
-/// Random input of a shape that is known. Errors: memory.*.
-graft::result<graft::tensor> random_tensor(const graft::value_info& input, std::uint64_t seed, std::uint64_t stream);
+/// Random inputs of these shapes, by their places; empty where the model has a default. Errors: memory.*.
+graft::result<std::vector<graft::tensor>> random_inputs(const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed);
 /// Gives a session random inputs of these shapes.
 graft::status give_inputs(graft::session& session, const graft::model& model, const std::vector<graft::value_info>& inputs, std::uint64_t seed);
 /// The model with another batch. Errors: input.shape (it does not allow that), memory.*, graph.fixed_batch.

@@ -54,12 +54,7 @@ graft::result<int> bench_replicas(const common_options& common, const bench_opti
     const std::int64_t batch = found.batch ? found.batch : options.batch ? options.batch : 1;
     const std::vector<graft::value_info> given = assumed_inputs(models[0], batch);
     std::vector<graft::tensor> inputs;
-    for (std::size_t i = 0, next = 0; i < models[0].inputs().size(); ++i) {
-        inputs.emplace_back();
-        if (models[0].inputs()[i].has_default) continue;
-        GRAFT_TRY_ASSIGN(inputs.back(), random_tensor(given[next], common.seed, next));
-        ++next;
-    }
+    GRAFT_TRY_ASSIGN(inputs, random_inputs(models[0], given, common.seed));
     graft::session_pool pool;
     const int threads = thread_count(common);
     GRAFT_TRY_ASSIGN(pool, graft::session_pool::make(models, {threads, -1}));

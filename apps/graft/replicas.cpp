@@ -52,7 +52,7 @@ graft::result<std::vector<classifier_replica>> load_classifiers(const common_opt
         graft::classifier_options with;
         GRAFT_TRY_ASSIGN(with, classifier_options_of(common, on, labels, preprocess, output));
         std::unique_ptr<graft::executor> own;
-        if (count > 1) own = std::make_unique<graft::dedicated_executor>(std::max(1, threads / count + (r < threads % count)));
+        if (count > 1) own = std::make_unique<graft::dedicated_executor>(graft::detail::share_of_threads(threads, count, r));
         with.session.pool = own.get();
         const auto same = std::find(devices.begin(), devices.begin() + r, on);
         const bool there = same != devices.begin() + r;

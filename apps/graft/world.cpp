@@ -159,15 +159,15 @@ graft::status be_alone(const char* verb) {
 graft::result<std::vector<std::string>> gather_texts(const std::shared_ptr<graft::communicator>& group, const std::string& own) {
     if (!group) return std::vector<std::string>{own};
     graft::detail::run_members members(group);
-    const std::int64_t size = static_cast<std::int64_t>(own.size());
-    std::int64_t most = size;
-    GRAFT_TRY(members.largest(most));
     std::vector<std::int64_t> sizes;
-    GRAFT_TRY(members.gather(&size, 1, 1, sizes));
     std::vector<char> all;
-    if (most) GRAFT_TRY(members.gather(own.data(), size, most, all));
+    GRAFT_TRY(members.gather_all(own.data(), static_cast<std::int64_t>(own.size()), all, sizes));
     std::vector<std::string> texts;
-    for (std::size_t m = 0; m < sizes.size(); ++m) texts.emplace_back(all.data() + m * static_cast<std::size_t>(most), static_cast<std::size_t>(sizes[m]));
+    auto from = all.begin();
+    for (std::int64_t size : sizes) {
+        texts.emplace_back(from, from + size);
+        from += size;
+    }
     return texts;
 }
 
@@ -198,14 +198,13 @@ std::string device_of_world(const common_options& common, const graft::communica
 
 // The stages of a pipeline over the devices; --memory-limit is that of each.
 graft::status cut(const common_options& common, const spread_options& o, std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
-    const std::size_t count = devices.size(), stages = o.stages > 0 ? static_cast<std::size_t>(o.stages) : count;
+    const std::size_t count = devices.size(), stages = static_cast<std::size_t>(o.stages);
     if (o.replicas > 1)
         return graft::fail(graft::errc::usage, "--replicas", "a pipeline of stages is not spread over replicas yet: one of --replicas and --stages");
     if (count > 1 && count != stages)
         return graft::fail(graft::errc::usage, "--stages", "there are " + std::to_string(count) + " devices for " + std::to_string(stages) + " stages");
-    step.micro_batches = o.parts;
-    for (int most = static_cast<int>(4 * stages); o.parts == 0 && step.micro_batches * 2 <= std::min(most, step.shards);)
-        step.micro_batches = std::max(1, step.micro_batches * 2);
+    step.micro_batches = std::max(1, o.parts);
+    while (o.parts == 0 && step.micro_batches * 2 <= std::min(4 * o.stages, step.shards)) step.micro_batches *= 2;
     if (!graft::shards::legal(step.micro_batches) || step.micro_batches > step.shards)
         return graft::fail(graft::errc::usage, "--parts",
                            std::to_string(step.micro_batches) + " is no power of two up to --shards, " + std::to_string(step.shards));

@@ -5718,7 +5718,12 @@ private:
 
 namespace detail {
 class thread_pool;
+// The threads of one of several who compute beside each other: one at least.
+inline int share_of_threads(int threads, int sharers, int which) noexcept {
+    const int share = threads / sharers + (which < threads % sharers ? 1 : 0);
+    return share > 1 ? share : 1;
 }
+}  // namespace detail
 
 /// Spreads loops over threads of its own, so that several threads of an app compute beside each other, each with so many. They are started by the first
 /// loop, and end with it. For one thread at a time.
@@ -21068,7 +21073,12 @@ private:
 
 namespace detail {
 class thread_pool;
+// The threads of one of several who compute beside each other: one at least.
+inline int share_of_threads(int threads, int sharers, int which) noexcept {
+    const int share = threads / sharers + (which < threads % sharers ? 1 : 0);
+    return share > 1 ? share : 1;
 }
+}  // namespace detail
 
 /// Spreads loops over threads of its own, so that several threads of an app compute beside each other, each with so many. They are started by the first
 /// loop, and end with it. For one thread at a time.
@@ -23948,11 +23958,11 @@ private:
         std::vector<node> ordered;
         std::vector<char> moved(g.nodes.size(), 0);
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            const node& n = g.nodes[i];
+            node& n = g.nodes[i];
             const int maker = n.op == ops::transfer_ops().rows && at(n.outputs[0]).place == 0 ? position(n.inputs[0]) : -1;
             if (maker < 0) continue;
             moved[i] = 1;
-            behind[static_cast<std::size_t>(maker)].push_back(n);
+            behind[static_cast<std::size_t>(maker)].push_back(std::move(n));
         }
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             if (!moved[i]) ordered.push_back(std::move(g.nodes[i]));
@@ -45224,6 +45234,22 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+// ---- graft/core/clock.hpp
+// A clock that only goes on, whatever becomes of the time of day.
+
+
+#include <chrono>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_ORDERED_JOBS_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_ORDERED_JOBS_HPP
 // ---- graft/core/ordered_jobs.hpp
@@ -45360,7 +45386,6 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -45387,7 +45412,7 @@ public:
 
 private:
     status run(pool_job& job, const pool_job* coming) {
-        const auto begun = std::chrono::steady_clock::now();
+        const double begun = seconds_now();
         if (job.inputs.size() > inputs_.size())
             return fail(errc::input_name, "session_pool",
                         "a batch has " + std::to_string(job.inputs.size()) + " tensors, and the model " + std::to_string(inputs_.size()) + " inputs");
@@ -45401,7 +45426,7 @@ private:
         for (std::size_t i = 0; i < outputs_; ++i) job.answer.outputs.push_back(session_.output(i));
         for (std::size_t i = 0; i < inputs_.size(); ++i) GRAFT_TRY(session_.set_input(i, tensor()));  // whose memory may be used again
         job.answer.replica = number_;
-        job.answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        job.answer.seconds = seconds_now() - begun;
         return {};
     }
 
@@ -45434,7 +45459,7 @@ GRAFT_INLINE result<session_pool> session_pool::make(const std::vector<model>& r
         const model& m = replicas[static_cast<std::size_t>(i)];
         if (m.inputs().size() != replicas[0].inputs().size() || m.outputs().size() != replicas[0].outputs().size())
             return fail(errc::usage, "session_pool", "replica " + std::to_string(i) + " is another network than the first");
-        workers.push_back(std::make_unique<detail::pool_worker>(m, i, std::max(1, threads / count + (i < threads % count)), count == 1));
+        workers.push_back(std::make_unique<detail::pool_worker>(m, i, detail::share_of_threads(threads, count, i), count == 1));
         devices += workers.back()->looks_ahead();
     }
     session_pool made;

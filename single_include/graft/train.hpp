@@ -5596,6 +5596,21 @@ inline status batch_norm_training_run(run_context& c) {
     return {};
 }
 
+/// dY where the activation behind a normalisation let its result Y (input `y`) through, else 0; dY is input 0.
+class masked_gradient {
+public:
+    status read(const run_context& c, int y) {
+        GRAFT_TRY(read_norm_activation(c, act_));
+        GRAFT_TRY(widen(c, c.in[0], dy_));
+        return act_.any ? widen(c, c.in[y], y_) : status();
+    }
+    double operator()(std::int64_t i) const { return !act_.any || (y_.data[i] > act_.low && y_.data[i] < act_.high) ? dy_.data[i] : 0.0; }
+
+private:
+    norm_activation act_;
+    widened<double> dy_, y_;
+};
+
 // graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?, dscale?, dB?, n?) -> dX, dscale, dB, masked dY: g = dY where the
 // activation let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
 // dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel; the sums and n may be given.
@@ -5611,16 +5626,13 @@ inline status batch_norm_grad_infer(infer_context& c) {
 }
 inline status batch_norm_grad_run(run_context& c) {
     int count = 0;
-    norm_activation act;
     GRAFT_TRY(read_shards(c, count));
-    GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
     double total = sums.total();
-    widened<double> dy, x, y;
-    GRAFT_TRY(widen(c, c.in[0], dy));
+    masked_gradient masked;
+    widened<double> x;
+    GRAFT_TRY(masked.read(c, 5));
     GRAFT_TRY(widen(c, c.in[1], x));
-    if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
-    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
     if (c.has(6)) total = c.in[8].real(0);
     parallel_for(c.pool, c.has(6) ? 0 : sums.channels, [&](std::int64_t channel) {
@@ -5913,15 +5925,12 @@ inline status batch_norm_grad_sums_infer(infer_context& c) {
 }
 inline status batch_norm_grad_sums_run(run_context& c) {
     int count = 0;
-    norm_activation act;
     GRAFT_TRY(read_shards(c, count));
-    GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
-    widened<double> dy, x, y;
-    GRAFT_TRY(widen(c, c.in[0], dy));
+    masked_gradient masked;
+    widened<double> x;
+    GRAFT_TRY(masked.read(c, 4));
     GRAFT_TRY(widen(c, c.in[1], x));
-    if (act.any) GRAFT_TRY(widen(c, c.in[4], y));
-    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double mean = c.in[2].real(channel), inverse = c.in[3].real(channel);
         const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); }), db = sums.sum(channel, masked);
@@ -25208,7 +25217,7 @@ private:
             const std::size_t before = g_.nodes.size();
             const std::vector<value_id> made = emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate],
                                                            g_.inputs[step_inputs::step], decides, learning_[w].rate);
-            // Where the weight is read, unless the update asks what no stage knows alone.
+            // Where the weight is read.
             for (std::size_t i = before; i < g_.nodes.size() && !weight_place_.empty(); ++i) g_.nodes[i].place = weight_place_[state_.weights[w]];
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
@@ -25361,10 +25370,12 @@ private:
         const part_graph& any = sums_of(n, 0);
         total_.assign(any.sums.outputs.size() - step_outputs::first_state, no_value);
         places_.assign(total_.size(), 1);
+        std::vector<place_id> made_at(any.sums.values.size(), 0);
+        for (const node& m : any.sums.nodes)
+            for (value_id made : m.outputs)
+                if (made != no_value) made_at[static_cast<std::size_t>(made)] = m.place;
         for (std::size_t i = 0; i < total_.size(); ++i)
-            for (const node& m : any.sums.nodes)
-                for (value_id made : m.outputs)
-                    if (made == any.sums.outputs[step_outputs::first_state + i] && m.place) places_[i] = m.place;
+            if (const place_id place = made_at[static_cast<std::size_t>(any.sums.outputs[step_outputs::first_state + i])]) places_[i] = place;
         writer.prefix = "pipeline/sums";
         for (const pipeline_turn& turn : pipeline_schedule(stages, static_cast<int>(used_.size()))) {
             placed_part& part = parts[static_cast<std::size_t>(turn.part)];
@@ -25381,7 +25392,7 @@ private:
         writer.prefix = "pipeline";
         g_.outputs = {no_value, logits.size() > 1 ? writer.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
         GRAFT_TRY(std::move(writer.failure));
-        GRAFT_TRY(append_update(total_));
+        GRAFT_TRY(append_update());
         drop_unread(g_);
         return std::move(g_);
     }
@@ -25469,20 +25480,20 @@ private:
         arrive(writer, which, whole, count * 2, joined);
     }
 
-    status append_update(const std::vector<value_id>& total) {
+    status append_update() {
         std::vector<value_id> map(update_.values.size(), no_value);
-        if (views_.size() + total.size() != update_.inputs.size())
-            return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
-        for (std::size_t i = 0; i < update_.inputs.size(); ++i) {
-            const value_id given = i < views_.size() ? g_.inputs[i] : total[i - views_.size()];
+        bool fits = views_.size() + total_.size() == update_.inputs.size();
+        for (std::size_t i = 0; i < update_.inputs.size() && fits; ++i) {
+            const value_id given = i < views_.size() ? g_.inputs[i] : total_[i - views_.size()];
             map[static_cast<std::size_t>(update_.inputs[i])] = given;
-            if (i >= views_.size() && g_.at(given).extents != update_.at(update_.inputs[i]).extents)
-                return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
+            fits = i < views_.size() || g_.at(given).extents == update_.at(update_.inputs[i]).extents;
         }
+        if (!fits) return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
         copy_values(update_, "", map, nullptr);
-        std::vector<node> own = update_.nodes;
-        for (node& m : own) rename(m, map, "");
-        for (node& m : own) g_.nodes.push_back(std::move(m));
+        for (node& m : update_.nodes) {
+            rename(m, map, "");
+            g_.nodes.push_back(std::move(m));
+        }
         for (std::size_t i = 0; i < update_.outputs.size(); ++i) {
             const value_id id = map[static_cast<std::size_t>(update_.outputs[i])];
             if (i == 0)
@@ -25744,11 +25755,11 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     GRAFT_TRY(make_state());
     finite.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
-    residents.resize(2);
-    if (options.on) GRAFT_TRY_ASSIGN(residents[1], options.on->make_state());
-    if (staged()) residents.clear(), residents.resize(1 + options.stages.size());
-    for (std::size_t s = 0; s < options.stages.size(); ++s)
-        if (options.stages[s]) GRAFT_TRY_ASSIGN(residents[s + 1], options.stages[s]->make_state());
+    residents.resize(1);
+    for (const std::shared_ptr<device>& beside : staged() ? options.stages : std::vector<std::shared_ptr<device>>{options.on}) {
+        residents.emplace_back();
+        if (beside) GRAFT_TRY_ASSIGN(residents.back(), beside->make_state());
+    }
     if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, placement.device));
     return {};
 }
@@ -25769,10 +25780,10 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     std::unique_ptr<planned> made;
     GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
     // A cut by work alone may give a stage more than it has memory for.
-    for (status fits; staged();) {
+    while (staged()) {
         std::shared_ptr<const plan> cut;
         GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
-        fits = check_stages(*cut);
+        status fits = check_stages(*cut);
         if (fits.ok()) break;
         if (placement.stages_by_memory >= 1) return fits;
         made.reset();
@@ -27139,6 +27150,21 @@ public:
         all.resize(mine.size() * static_cast<std::size_t>(size()));
         return group_->all_gather(mine.data(), mine.size() * sizeof(T), all.data());
     }
+    // What every member has, however many: behind each other in the order of the ranks, and how many each gave.
+    template <class T>
+    status gather_all(const T* own, std::int64_t count, std::vector<T>& all, std::vector<std::int64_t>& counts) {
+        GRAFT_TRY(gather(&count, 1, 1, counts));
+        const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+        all.clear();
+        if (!most) return {};
+        std::vector<T> padded;
+        GRAFT_TRY(gather(own, count, most, padded));
+        for (std::size_t m = 0; m < counts.size(); ++m) {
+            const auto from = padded.begin() + static_cast<std::ptrdiff_t>(m) * most;
+            all.insert(all.end(), from, from + counts[m]);
+        }
+        return {};
+    }
     // One member's, the first's, for all.
     status share(named_texts& texts, int from = 0) {
         if (!group_) return {};
@@ -27507,19 +27533,10 @@ private:
         GRAFT_TRY(gather_bad(members_, bad_, bad));
         bad_ = std::move(bad);
         GRAFT_TRY(members_.largest(classes_));
-        const std::int64_t count = static_cast<std::int64_t>(scored_.size());
-        std::int64_t most = count;
-        GRAFT_TRY(members_.largest(most));
-        if (!most) return {};
         std::vector<std::int64_t> counts;
-        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
         std::vector<scored> all;
-        GRAFT_TRY(members_.gather(scored_.data(), count, most, all));
-        scored_.clear();
-        for (std::size_t m = 0; m < counts.size(); ++m) {
-            const auto from = all.begin() + static_cast<std::ptrdiff_t>(m) * most;
-            scored_.insert(scored_.end(), from, from + counts[m]);
-        }
+        GRAFT_TRY(members_.gather_all(scored_.data(), static_cast<std::int64_t>(scored_.size()), all, counts));
+        scored_ = std::move(all);
         return {};
     }
 
@@ -28272,22 +28289,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/training_run.hpp
 // A run of training: the loop over epochs, and what it does in each.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
-// ---- graft/core/clock.hpp
-// A clock that only goes on, whatever becomes of the time of day.
-
-
-#include <chrono>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SOURCE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SOURCE_HPP
 // ---- graft/train/batch_source.hpp
@@ -30671,19 +30672,10 @@ private:
         GRAFT_TRY(gather_bad(members_, bad_, bad));
         bad_ = std::move(bad);
         GRAFT_TRY(members_.largest(classes_));
-        const std::int64_t count = static_cast<std::int64_t>(scored_.size());
-        std::int64_t most = count;
-        GRAFT_TRY(members_.largest(most));
-        if (!most) return {};
         std::vector<std::int64_t> counts;
-        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
         std::vector<scored> all;
-        GRAFT_TRY(members_.gather(scored_.data(), count, most, all));
-        scored_.clear();
-        for (std::size_t m = 0; m < counts.size(); ++m) {
-            const auto from = all.begin() + static_cast<std::ptrdiff_t>(m) * most;
-            scored_.insert(scored_.end(), from, from + counts[m]);
-        }
+        GRAFT_TRY(members_.gather_all(scored_.data(), static_cast<std::int64_t>(scored_.size()), all, counts));
+        scored_ = std::move(all);
         return {};
     }
 

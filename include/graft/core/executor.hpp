@@ -71,7 +71,12 @@ private:
 
 namespace detail {
 class thread_pool;
+// The threads of one of several who compute beside each other: one at least.
+inline int share_of_threads(int threads, int sharers, int which) noexcept {
+    const int share = threads / sharers + (which < threads % sharers ? 1 : 0);
+    return share > 1 ? share : 1;
 }
+}  // namespace detail
 
 /// Spreads loops over threads of its own, so that several threads of an app compute beside each other, each with so many. They are started by the first
 /// loop, and end with it. For one thread at a time.

@@ -70,9 +70,10 @@ protected:
     status look_for_lost() {
         find_lost();
         for (int q = 0; q < size_ && any_left_; ++q)
-            if (!left_[std::size_t(q)].empty()) return fail(errc::dist_peer_lost, where(), mpi_members({q}) + " has left: " + left_[std::size_t(q)]);
+            if (!left_[std::size_t(q)].empty()) return lost(q);
         return {};
     }
+    GRAFT_COLD status lost(int q) const { return fail(errc::dist_peer_lost, where(), mpi_members({q}) + " has left: " + left_[std::size_t(q)]); }
     char* came(int q) { return came_.data() + std::size_t(q) * first_bytes + sizeof(mpi_call); }
     std::string where() const { return "mpi, member " + std::to_string(rank_) + " of " + std::to_string(size_); }
     std::string call_text() const { return "call " + std::to_string(call_.sequence) + " (" + call_.text() + ")"; }
@@ -225,13 +226,13 @@ protected:
             const double waited = waiting.seconds();
             if (turn % 64 == 0 || waited > 1e-3) {
                 // What a member sent before it left may still be on its way.
-                const int lost = find_lost();
-                if (lost < 0)
+                const int gone = find_lost();
+                if (gone < 0)
                     lost_since = -1;
                 else if (lost_since < 0)
                     lost_since = waited;
                 else if (waited - lost_since > 5e-3)
-                    return fail(errc::dist_peer_lost, where(), mpi_members({lost}) + " has left: " + left_[std::size_t(lost)]);
+                    return lost(gone);
             }
             if (waited > timeout_) {
                 if (last_look) return late();

@@ -59,10 +59,10 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../core/clock.hpp"
 #include "../core/ordered_jobs.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <string>
 
@@ -89,7 +89,7 @@ public:
 
 private:
     status run(pool_job& job, const pool_job* coming) {
-        const auto begun = std::chrono::steady_clock::now();
+        const double begun = seconds_now();
         if (job.inputs.size() > inputs_.size())
             return fail(errc::input_name, "session_pool",
                         "a batch has " + std::to_string(job.inputs.size()) + " tensors, and the model " + std::to_string(inputs_.size()) + " inputs");
@@ -103,7 +103,7 @@ private:
         for (std::size_t i = 0; i < outputs_; ++i) job.answer.outputs.push_back(session_.output(i));
         for (std::size_t i = 0; i < inputs_.size(); ++i) GRAFT_TRY(session_.set_input(i, tensor()));  // whose memory may be used again
         job.answer.replica = number_;
-        job.answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        job.answer.seconds = seconds_now() - begun;
         return {};
     }
 
@@ -136,7 +136,7 @@ GRAFT_INLINE result<session_pool> session_pool::make(const std::vector<model>& r
         const model& m = replicas[static_cast<std::size_t>(i)];
         if (m.inputs().size() != replicas[0].inputs().size() || m.outputs().size() != replicas[0].outputs().size())
             return fail(errc::usage, "session_pool", "replica " + std::to_string(i) + " is another network than the first");
-        workers.push_back(std::make_unique<detail::pool_worker>(m, i, std::max(1, threads / count + (i < threads % count)), count == 1));
+        workers.push_back(std::make_unique<detail::pool_worker>(m, i, detail::share_of_threads(threads, count, i), count == 1));
         devices += workers.back()->looks_ahead();
     }
     session_pool made;

@@ -76,15 +76,12 @@ inline status batch_norm_grad_sums_infer(infer_context& c) {
 }
 inline status batch_norm_grad_sums_run(run_context& c) {
     int count = 0;
-    norm_activation act;
     GRAFT_TRY(read_shards(c, count));
-    GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
-    widened<double> dy, x, y;
-    GRAFT_TRY(widen(c, c.in[0], dy));
+    masked_gradient masked;
+    widened<double> x;
+    GRAFT_TRY(masked.read(c, 4));
     GRAFT_TRY(widen(c, c.in[1], x));
-    if (act.any) GRAFT_TRY(widen(c, c.in[4], y));
-    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     parallel_for(c.pool, sums.channels, [&](std::int64_t channel) {
         const double mean = c.in[2].real(channel), inverse = c.in[3].real(channel);
         const double dscale = sums.sum(channel, [&](std::int64_t i) { return masked(i) * ((x.data[i] - mean) * inverse); }), db = sums.sum(channel, masked);

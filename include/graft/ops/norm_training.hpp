@@ -141,6 +141,21 @@ inline status batch_norm_training_run(run_context& c) {
     return {};
 }
 
+/// dY where the activation behind a normalisation let its result Y (input `y`) through, else 0; dY is input 0.
+class masked_gradient {
+public:
+    status read(const run_context& c, int y) {
+        GRAFT_TRY(read_norm_activation(c, act_));
+        GRAFT_TRY(widen(c, c.in[0], dy_));
+        return act_.any ? widen(c, c.in[y], y_) : status();
+    }
+    double operator()(std::int64_t i) const { return !act_.any || (y_.data[i] > act_.low && y_.data[i] < act_.high) ? dy_.data[i] : 0.0; }
+
+private:
+    norm_activation act_;
+    widened<double> dy_, y_;
+};
+
 // graft.BatchNormalizationGrad(dY, X, scale, saved_mean, saved_inv_std, Y?, dscale?, dB?, n?) -> dX, dscale, dB, masked dY: g = dY where the
 // activation let Y through (low < Y < high), else 0; x' = (X - mean) * inv_std; dB = sum(g), dscale = sum(g * x'),
 // dX = scale * inv_std * (g - (dB + x' * dscale) / n) with n elements a channel; the sums and n may be given.
@@ -156,16 +171,13 @@ inline status batch_norm_grad_infer(infer_context& c) {
 }
 inline status batch_norm_grad_run(run_context& c) {
     int count = 0;
-    norm_activation act;
     GRAFT_TRY(read_shards(c, count));
-    GRAFT_TRY(read_norm_activation(c, act));
     const channel_sums sums = channel_sums::of(c.in[1].extents, count);
     double total = sums.total();
-    widened<double> dy, x, y;
-    GRAFT_TRY(widen(c, c.in[0], dy));
+    masked_gradient masked;
+    widened<double> x;
+    GRAFT_TRY(masked.read(c, 5));
     GRAFT_TRY(widen(c, c.in[1], x));
-    if (act.any) GRAFT_TRY(widen(c, c.in[5], y));
-    const auto masked = [&](std::int64_t i) { return !act.any || (y.data[i] > act.low && y.data[i] < act.high) ? dy.data[i] : 0.0; };
     std::vector<double> bias(static_cast<std::size_t>(sums.channels)), factor(bias.size());
     if (c.has(6)) total = c.in[8].real(0);
     parallel_for(c.pool, c.has(6) ? 0 : sums.channels, [&](std::int64_t channel) {

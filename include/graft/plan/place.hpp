@@ -283,11 +283,11 @@ private:
         std::vector<node> ordered;
         std::vector<char> moved(g.nodes.size(), 0);
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            const node& n = g.nodes[i];
+            node& n = g.nodes[i];
             const int maker = n.op == ops::transfer_ops().rows && at(n.outputs[0]).place == 0 ? position(n.inputs[0]) : -1;
             if (maker < 0) continue;
             moved[i] = 1;
-            behind[static_cast<std::size_t>(maker)].push_back(n);
+            behind[static_cast<std::size_t>(maker)].push_back(std::move(n));
         }
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
             if (!moved[i]) ordered.push_back(std::move(g.nodes[i]));

@@ -269,19 +269,10 @@ private:
         GRAFT_TRY(gather_bad(members_, bad_, bad));
         bad_ = std::move(bad);
         GRAFT_TRY(members_.largest(classes_));
-        const std::int64_t count = static_cast<std::int64_t>(scored_.size());
-        std::int64_t most = count;
-        GRAFT_TRY(members_.largest(most));
-        if (!most) return {};
         std::vector<std::int64_t> counts;
-        GRAFT_TRY(members_.gather(&count, 1, 1, counts));
         std::vector<scored> all;
-        GRAFT_TRY(members_.gather(scored_.data(), count, most, all));
-        scored_.clear();
-        for (std::size_t m = 0; m < counts.size(); ++m) {
-            const auto from = all.begin() + static_cast<std::ptrdiff_t>(m) * most;
-            scored_.insert(scored_.end(), from, from + counts[m]);
-        }
+        GRAFT_TRY(members_.gather_all(scored_.data(), static_cast<std::int64_t>(scored_.size()), all, counts));
+        scored_ = std::move(all);
         return {};
     }
 

@@ -166,6 +166,21 @@ public:
         all.resize(mine.size() * static_cast<std::size_t>(size()));
         return group_->all_gather(mine.data(), mine.size() * sizeof(T), all.data());
     }
+    // What every member has, however many: behind each other in the order of the ranks, and how many each gave.
+    template <class T>
+    status gather_all(const T* own, std::int64_t count, std::vector<T>& all, std::vector<std::int64_t>& counts) {
+        GRAFT_TRY(gather(&count, 1, 1, counts));
+        const std::int64_t most = *std::max_element(counts.begin(), counts.end());
+        all.clear();
+        if (!most) return {};
+        std::vector<T> padded;
+        GRAFT_TRY(gather(own, count, most, padded));
+        for (std::size_t m = 0; m < counts.size(); ++m) {
+            const auto from = padded.begin() + static_cast<std::ptrdiff_t>(m) * most;
+            all.insert(all.end(), from, from + counts[m]);
+        }
+        return {};
+    }
     // One member's, the first's, for all.
     status share(named_texts& texts, int from = 0) {
         if (!group_) return {};

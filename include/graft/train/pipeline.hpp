@@ -87,10 +87,12 @@ private:
         const part_graph& any = sums_of(n, 0);
         total_.assign(any.sums.outputs.size() - step_outputs::first_state, no_value);
         places_.assign(total_.size(), 1);
+        std::vector<place_id> made_at(any.sums.values.size(), 0);
+        for (const node& m : any.sums.nodes)
+            for (value_id made : m.outputs)
+                if (made != no_value) made_at[static_cast<std::size_t>(made)] = m.place;
         for (std::size_t i = 0; i < total_.size(); ++i)
-            for (const node& m : any.sums.nodes)
-                for (value_id made : m.outputs)
-                    if (made == any.sums.outputs[step_outputs::first_state + i] && m.place) places_[i] = m.place;
+            if (const place_id place = made_at[static_cast<std::size_t>(any.sums.outputs[step_outputs::first_state + i])]) places_[i] = place;
         writer.prefix = "pipeline/sums";
         for (const pipeline_turn& turn : pipeline_schedule(stages, static_cast<int>(used_.size()))) {
             placed_part& part = parts[static_cast<std::size_t>(turn.part)];
@@ -107,7 +109,7 @@ private:
         writer.prefix = "pipeline";
         g_.outputs = {no_value, logits.size() > 1 ? writer.apply("Concat", logits, {integer_attribute("axis", 0)}) : logits[0]};
         GRAFT_TRY(std::move(writer.failure));
-        GRAFT_TRY(append_update(total_));
+        GRAFT_TRY(append_update());
         drop_unread(g_);
         return std::move(g_);
     }
@@ -195,20 +197,20 @@ private:
         arrive(writer, which, whole, count * 2, joined);
     }
 
-    status append_update(const std::vector<value_id>& total) {
+    status append_update() {
         std::vector<value_id> map(update_.values.size(), no_value);
-        if (views_.size() + total.size() != update_.inputs.size())
-            return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
-        for (std::size_t i = 0; i < update_.inputs.size(); ++i) {
-            const value_id given = i < views_.size() ? g_.inputs[i] : total[i - views_.size()];
+        bool fits = views_.size() + total_.size() == update_.inputs.size();
+        for (std::size_t i = 0; i < update_.inputs.size() && fits; ++i) {
+            const value_id given = i < views_.size() ? g_.inputs[i] : total_[i - views_.size()];
             map[static_cast<std::size_t>(update_.inputs[i])] = given;
-            if (i >= views_.size() && g_.at(given).extents != update_.at(update_.inputs[i]).extents)
-                return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
+            fits = i < views_.size() || g_.at(given).extents == update_.at(update_.inputs[i]).extents;
         }
+        if (!fits) return fail(errc::internal, g_.name, "the parts of a batch do not make what its update takes");
         copy_values(update_, "", map, nullptr);
-        std::vector<node> own = update_.nodes;
-        for (node& m : own) rename(m, map, "");
-        for (node& m : own) g_.nodes.push_back(std::move(m));
+        for (node& m : update_.nodes) {
+            rename(m, map, "");
+            g_.nodes.push_back(std::move(m));
+        }
         for (std::size_t i = 0; i < update_.outputs.size(); ++i) {
             const value_id id = map[static_cast<std::size_t>(update_.outputs[i])];
             if (i == 0)

@@ -242,11 +242,11 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     GRAFT_TRY(make_state());
     finite.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
-    residents.resize(2);
-    if (options.on) GRAFT_TRY_ASSIGN(residents[1], options.on->make_state());
-    if (staged()) residents.clear(), residents.resize(1 + options.stages.size());
-    for (std::size_t s = 0; s < options.stages.size(); ++s)
-        if (options.stages[s]) GRAFT_TRY_ASSIGN(residents[s + 1], options.stages[s]->make_state());
+    residents.resize(1);
+    for (const std::shared_ptr<device>& beside : staged() ? options.stages : std::vector<std::shared_ptr<device>>{options.on}) {
+        residents.emplace_back();
+        if (beside) GRAFT_TRY_ASSIGN(residents.back(), beside->make_state());
+    }
     if (options.on && options.group) GRAFT_TRY(options.on->exchanges(*options.group, placement.device));
     return {};
 }
@@ -267,10 +267,10 @@ GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan
     std::unique_ptr<planned> made;
     GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
     // A cut by work alone may give a stage more than it has memory for.
-    for (status fits; staged();) {
+    while (staged()) {
         std::shared_ptr<const plan> cut;
         GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
-        fits = check_stages(*cut);
+        status fits = check_stages(*cut);
         if (fits.ok()) break;
         if (placement.stages_by_memory >= 1) return fits;
         made.reset();

@@ -319,7 +319,7 @@ private:
             const std::size_t before = g_.nodes.size();
             const std::vector<value_id> made = emit_update(emit_, o_.optimizer, state_.weights[w], gradients_[w], kept, g_.inputs[step_inputs::learning_rate],
                                                            g_.inputs[step_inputs::step], decides, learning_[w].rate);
-            // Where the weight is read, unless the update asks what no stage knows alone.
+            // Where the weight is read.
             for (std::size_t i = before; i < g_.nodes.size() && !weight_place_.empty(); ++i) g_.nodes[i].place = weight_place_[state_.weights[w]];
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];

@@ -61,8 +61,10 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#include "../../core/clock.hpp"
 #include "../runtime/driver_status.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -92,18 +94,16 @@ GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) 
 // Until poll() says that it is done (a status that is no error, and `done`). Short waits are spent awake: a step has hundreds.
 template <class Poll>
 status nccl_member::wait(const char* what, const Poll& poll) {
-    using clock = std::chrono::steady_clock;
-    double waited = 0;
-    clock::time_point last = clock::now();
+    double waited = 0, last = graft::detail::seconds_now();
     for (std::int64_t turn = 0;; ++turn) {
         bool done = false;
         GRAFT_TRY(poll(done));
         if (done) return {};
         if (turn % 64 == 0) {
             GRAFT_TRY(group_.look());
-            const clock::time_point now = clock::now();
+            const double now = graft::detail::seconds_now();
             // A process that was stopped and goes on does not take that for waiting.
-            waited += std::min(1.0, std::chrono::duration<double>(now - last).count());
+            waited += std::min(1.0, now - last);
             last = now;
             if (waited > group_.timeout_seconds())
                 return fail(errc::dist_timeout, device_,
