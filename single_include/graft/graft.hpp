@@ -44921,7 +44921,7 @@ protected:
         }
         for (value_id id : n.outputs)
             if (id != no_value) at(id).layout = lies;
-        if (lies == layout::blocked && is(n, "Concat")) become(n, "Concat", "graft");
+        if (lies == layout::blocked) be_on_blocks(n);
         if (is(n, "MatMul", "graft")) GRAFT_TRY(pack_product(n));
         // What bodies capture is read row-major.
         for (attribute& a : n.attributes)
@@ -44967,8 +44967,13 @@ protected:
         if (!any || y.rank() != 4 || !is_float32(n.outputs[0])) return false;
         return may_take_blocks(n) && kernel_on_blocks(n);
     }
+    // Images put together are another operator where they lie in blocks.
+    void be_on_blocks(node& n) {
+        if (is(n, "Concat")) become(n, "Concat", "graft");
+    }
     // Whether there is a kernel for it then: what else keeps one away, such as an attribute of an older operator set, the kernel itself knows.
-    bool kernel_on_blocks(const node& n) {
+    bool kernel_on_blocks(node n) {
+        be_on_blocks(n);
         std::vector<tensor_view> in;
         std::vector<layout> lie;
         for (std::size_t i = 0; i < n.inputs.size(); ++i) {

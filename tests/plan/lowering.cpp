@@ -254,6 +254,23 @@ TEST_CASE("exact models agree with the reference more closely and use no algorit
     CHECK(fast);
 }
 
+TEST_CASE("images in blocks are put together in blocks, and pooled so") {
+    builder b;
+    nets::numbers random{7};
+    const auto x = b.input("x", dtype::float32, {1, 8, 12, 12});
+    const auto conv = [&](const char* name) { return b.apply("Conv", {x, b.constant(name, nets::random_tensor({32, 8, 1, 1}, random))}); };
+    const auto joined = b.apply("Concat", {conv("left"), conv("right")}, {graft::integer_attribute("axis", 1)});
+    b.output(b.apply("MaxPool", {joined}, {graft::integers_attribute("kernel_shape", {3, 3}), graft::integers_attribute("strides", {2, 2})}), "y");
+    auto m = graft::load(b.finish());
+    REQUIRE(m.ok());
+    std::string operators;
+    const auto placed = m->placements(m->inputs());
+    REQUIRE(placed.ok());
+    for (const graft::placement& p : *placed) operators += p.op_type + " (" + p.kernel + ") ";
+    CHECK(operators == "graft.Reorder (to blocks) graft.Conv (one tap, no border) graft.Conv (one tap, no border) graft.Concat (copies of whole blocks) "
+                       "MaxPool (pool on blocks) graft.Reorder (to planes) ");
+}
+
 TEST_CASE("what every node gets is told, and why no faster kernel took it") {
     builder b;
     const auto x = b.input("x", dtype::float64, {1, 2, 4, 4});
