@@ -245,6 +245,7 @@ void tell_data(watcher& watch, const common_options& common, const training_opti
     std::string spread_over;
     if (with.step.replicas) spread_over = ", " + plural(with.step.replicas->members(), "replica", "replicas");
     if (with.step.replicas && common.device.find(',') != std::string::npos) spread_over += " on " + common.device;
+    if (with.step.central_variables && graft::members_of(with.step) > 1) spread_over += ", central variables";
     if (!with.step.stages.empty()) {
         spread_over = ", a pipeline of";
         for (std::size_t s = 0; s < with.step.stages.size(); ++s) spread_over += (s ? ", " : " ") + device_name(with.step.stages[s]);

@@ -178,6 +178,7 @@ void declare_replicas(option_list& list, spread_options& o) {
 void declare_spread(option_list& list, spread_options& o) {
     list.add("--replicas", o.replicas, "Spread each batch over N replicas in this process, which share its --threads (default: one a device)", "N")
         .within(1, 256);
+    list.add("--central-variables", o.central, "The first replica or process updates the weights for all (a parameter server); else all do, alike");
     list.add("--stages", o.stages, "Cut the network into N stages, one on each device, through which a batch goes in parts (pipeline)", "N").within(2, 64);
     list.add("--parts", o.parts, "Parts of a batch in a pipeline, a power of two (default: four a stage, --shards at most)", "N").within(1, 256);
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
@@ -201,6 +202,7 @@ graft::status cut(const common_options& common, const spread_options& o, std::ve
     const std::size_t count = devices.size(), stages = static_cast<std::size_t>(o.stages);
     if (o.replicas > 1)
         return graft::fail(graft::errc::usage, "--replicas", "a pipeline of stages is not spread over replicas yet: one of --replicas and --stages");
+    if (o.central) return graft::fail(graft::errc::usage, "--central-variables", "in a pipeline each weight is where its stage is: one of it and --stages");
     if (count > 1 && count != stages)
         return graft::fail(graft::errc::usage, "--stages", "there are " + std::to_string(count) + " devices for " + std::to_string(stages) + " stages");
     step.micro_batches = std::max(1, o.parts);
@@ -241,6 +243,7 @@ graft::status spread(const common_options& common, const spread_options& o, std:
     int replicas = 1;
     GRAFT_TRY_ASSIGN(replicas, replica_count(o, group.get(), static_cast<int>(devices.size())));
     step.on = devices[0];
+    step.central_variables = o.central;
     if (replicas > 1) {
         graft::replica_options how;
         how.replicas = replicas;

@@ -12,10 +12,11 @@ namespace program {
 
 /// How a run is spread: over the processes that were started together, and over replicas in this one.
 struct spread_options {
-    int replicas = 0;     ///< 0: one a device
-    int stages = 0;       ///< of a pipeline; 0: none
-    int parts = 0;        ///< of a batch in a pipeline; 0: four a stage
-    double timeout = 60;  ///< seconds that one waits for another
+    int replicas = 0;      ///< 0: one a device
+    int stages = 0;        ///< of a pipeline; 0: none
+    int parts = 0;         ///< of a batch in a pipeline; 0: four a stage
+    bool central = false;  ///< variables: the first keeps and updates the weights
+    double timeout = 60;   ///< seconds that one waits for another
 };
 
 /// Joins the processes that were started with this one; null where it is alone. Errors: dist.no_mpi (this build has no MPI, or nothing that it knows started

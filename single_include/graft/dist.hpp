@@ -77,12 +77,13 @@ namespace detail {
 // What the members share: where each of them is, and what it brought.
 class thread_meeting {
 public:
-    enum class call : std::uint8_t { all_gather, broadcast, all_reduce, reduce_scatter, barrier };
+    enum class call : std::uint8_t { all_gather, broadcast, all_reduce, reduce, reduce_scatter, barrier };
     struct place {
         alignas(64) call what = call::barrier;
         std::int64_t size = 0;  // bytes or elements
         const void* in = nullptr;
         const reduction* arrays = nullptr;
+        int other = -1;                      // the member that it names
         std::atomic<std::uint64_t> came{0};  // how often
         double waited = 0;                   // seconds; the member's own thread writes and reads it
     };
@@ -112,14 +113,16 @@ public:
         return met;
     }
     // All here, and all for the same.
-    status meet_for(int rank, call what, std::int64_t size) {
-        at(rank).what = what, at(rank).size = size;
+    status meet_for(int rank, call what, std::int64_t size, int other = -1) {
+        at(rank).what = what, at(rank).size = size, at(rank).other = other;
         GRAFT_TRY(meet(rank));
         for (int r = 0; r < this->size(); ++r)
-            if (at(r).what != what || at(r).size != size)
+            if (at(r).what != what || at(r).size != size || at(r).other != other)
                 return fail(errc::dist_mismatch, "member " + std::to_string(rank),
                             "it asks for " + std::to_string(size) + " of one call, and member " + std::to_string(r) + " for " + std::to_string(at(r).size) +
-                                (at(r).what == what ? "" : " of another"));
+                                (at(r).what != what     ? " of another"
+                                 : at(r).other != other ? ", and names another member"
+                                                        : ""));
         return {};
     }
     void leave(int rank, const error& why) noexcept {
@@ -197,27 +200,14 @@ public:
     }
     inline status broadcast(void* data, std::size_t bytes, int from) override {
         all_->at(rank_).in = data;
-        GRAFT_TRY(all_->meet_for(rank_, call::broadcast, static_cast<std::int64_t>(bytes)));
-        if (rank_ != from && bytes) std::memcpy(data, all_->at(from).in, bytes);
+        GRAFT_TRY(all_->meet_for(rank_, call::broadcast, static_cast<std::int64_t>(bytes), from));
+        if (all_->at(from).in != data && bytes) std::memcpy(data, all_->at(from).in, bytes);
         return all_->meet(rank_);
     }
-    // Each adds its part of the elements, for everybody.
-    inline status all_reduce(const reduction& arrays) override {
-        const std::int64_t count = arrays.elements();
-        all_->at(rank_).arrays = &arrays;
-        GRAFT_TRY(all_->meet_for(rank_, call::all_reduce, count));
-        for (int r = 0; r < size(); ++r) {
-            const reduction& other = *all_->at(r).arrays;
-            if (other.arrays != arrays.arrays || !std::equal(arrays.counts, arrays.counts + arrays.arrays, other.counts))
-                return fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r));
-        }
-        const std::int64_t first = first_of(count, rank_, size()), last = first_of(count, rank_ + 1, size());
-        std::int64_t begin = 0;  // of the array, among all elements
-        for (int i = 0; i < arrays.arrays; begin += arrays.counts[i++]) {
-            const std::int64_t from = std::max(first, begin) - begin, n = std::min(last, begin + arrays.counts[i]) - begin - from;
-            if (n > 0) add(i, from, n);
-        }
-        return all_->meet(rank_);
+    inline status all_reduce(const reduction& arrays) override { return reduce_for(call::all_reduce, arrays, 0, size()); }
+    inline status reduce(const reduction& arrays, int to) override {
+        if (to < 0 || to >= size()) return fail(errc::usage, "reduce", "there is no member " + std::to_string(to));
+        return reduce_for(call::reduce, arrays, to, to + 1);
     }
     inline status reduce_scatter(float* data, std::int64_t count) override {
         all_->at(rank_).in = data;
@@ -240,18 +230,36 @@ public:
 private:
     using call = thread_meeting::call;
 
-    void add(int array, std::int64_t from, std::int64_t n) {
+    // Each adds its part of the elements, for the members [first_to, last_to).
+    status reduce_for(call what, const reduction& arrays, int first_to, int last_to) {
+        const std::int64_t count = arrays.elements();
+        all_->at(rank_).arrays = &arrays;
+        GRAFT_TRY(all_->meet_for(rank_, what, count, what == call::reduce ? first_to : -1));
+        for (int r = 0; r < size(); ++r) {
+            const reduction& other = *all_->at(r).arrays;
+            if (other.arrays != arrays.arrays || !std::equal(arrays.counts, arrays.counts + arrays.arrays, other.counts))
+                return fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r));
+        }
+        const std::int64_t first = first_of(count, rank_, size()), last = first_of(count, rank_ + 1, size());
+        std::int64_t begin = 0;  // of the array, among all elements
+        for (int i = 0; i < arrays.arrays; begin += arrays.counts[i++]) {
+            const std::int64_t from = std::max(first, begin) - begin, n = std::min(last, begin + arrays.counts[i]) - begin - from;
+            if (n > 0) add(i, from, n, first_to, last_to);
+        }
+        return all_->meet(rank_);
+    }
+    void add(int array, std::int64_t from, std::int64_t n, int first_to, int last_to) {
         for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = all_->at(r).arrays->in[array] + from;
         // In pieces that are still in the first cache when they are copied to the others.
         constexpr std::int64_t piece = 2048;
         for (std::int64_t at = 0; at < n; at += piece) {
             const std::int64_t some = std::min(piece, n - at);
-            float* own = all_->at(rank_).arrays->out[array] + from + at;
-            sum_members(parts_.data(), size(), some, own);
-            for (int r = 0; r < size(); ++r) {
-                if (r != rank_) std::memcpy(all_->at(r).arrays->out[array] + from + at, own, static_cast<std::size_t>(some) * sizeof(float));
-                parts_[static_cast<std::size_t>(r)] += some;
-            }
+            const int own = first_to <= rank_ && rank_ < last_to ? rank_ : first_to;
+            float* sums = all_->at(own).arrays->out[array] + from + at;
+            sum_members(parts_.data(), size(), some, sums);
+            for (int r = first_to; r < last_to; ++r)
+                if (r != own) std::memcpy(all_->at(r).arrays->out[array] + from + at, sums, static_cast<std::size_t>(some) * sizeof(float));
+            for (const float*& part : parts_) part += some;
         }
     }
 
@@ -303,6 +311,7 @@ GRAFT_END_NAMESPACE
 #include <cstring>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -399,7 +408,10 @@ public:
                 c.self->ended(r, or_out_of_memory<status>("a step", [&] { return c.make(r); }));
             },
             &all));
-        return first_error();
+        GRAFT_TRY(first_error());
+        central_ = options.central_variables;
+        if (central_) share_variables(parameters, optimizer_states(options.optimizer));
+        return {};
     }
 
     // Memory of all replicas. The first has the smallest part or the largest one; both are asked.
@@ -411,7 +423,8 @@ public:
             if (part.rank()) part[0] = own.end(batch[0], shards_) - own.begin(batch[0], shards_);
             step_memory m;
             GRAFT_TRY_ASSIGN(m, steps_[static_cast<std::size_t>(r)].prepare(part, pool));
-            all.activations += m.activations, all.state += m.state, all.constants += m.constants, all.device += m.device;
+            if (r == 0 || !central_) all.state += m.state;
+            all.activations += m.activations, all.constants += m.constants, all.device += m.device;
         }
         return all;
     }
@@ -448,7 +461,8 @@ public:
         const std::vector<training_state>& from = steps_[0].state();
         for (std::size_t r = 1; r < steps_.size(); ++r)
             for (std::size_t s = 0; s < from.size(); ++s)
-                if (from[s].value.bytes()) std::memcpy(steps_[r].state()[s].value.raw(), from[s].value.raw(), from[s].value.bytes());
+                if (from[s].value.bytes() && steps_[r].state()[s].value.raw() != from[s].value.raw())
+                    std::memcpy(steps_[r].state()[s].value.raw(), from[s].value.raw(), from[s].value.bytes());
         for (training_step& step : steps_) step.state_changed();
     }
     inline result<graph> network(bool averaged) const override { return steps_[0].network(averaged); }
@@ -456,6 +470,19 @@ public:
 
 private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
+
+    // Central variables are there once: weights, and what the optimiser keeps for them. Running statistics are each replica's own.
+    void share_variables(const std::vector<parameter>& parameters, const std::vector<std::string>& kept) {
+        std::set<std::string> names;
+        for (const parameter& p : parameters) {
+            if (!p.learns) continue;
+            names.insert(p.name);
+            for (const std::string& ending : kept) names.insert(p.name + "." + ending);
+        }
+        const std::vector<training_state>& first = steps_[0].state();
+        for (std::size_t s = 0; s < first.size(); ++s)
+            for (std::size_t r = 1; r < steps_.size() && names.count(first[s].name); ++r) steps_[r].state()[s].value = first[s].value;
+    }
 
     void run_timed(int r) {
         const communicator& group = *groups_[static_cast<std::size_t>(r)];
@@ -515,6 +542,7 @@ private:
 
     replica_options how_;
     int shards_;
+    bool central_ = false;
     std::vector<replica_work> work_ = std::vector<replica_work>(static_cast<std::size_t>(how_.replicas));
     std::vector<std::shared_ptr<communicator>> groups_;
     std::vector<training_step> steps_;

@@ -5573,6 +5573,8 @@ public:
     inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
     /// Everybody gets the sums.
     inline virtual status all_reduce(const reduction& arrays) = 0;
+    /// Member `to` gets the sums, and what the others' `out` holds is undefined.
+    inline virtual status reduce(const reduction& arrays, int to) = 0;
     /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
     inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
     /// Returns when all members have called it.
@@ -21609,6 +21611,8 @@ public:
     inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
     /// Everybody gets the sums.
     inline virtual status all_reduce(const reduction& arrays) = 0;
+    /// Member `to` gets the sums, and what the others' `out` holds is undefined.
+    inline virtual status reduce(const reduction& arrays, int to) = 0;
     /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
     inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
     /// Returns when all members have called it.

@@ -23984,6 +23984,8 @@ struct step_options {
     op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
     std::shared_ptr<communicator> group;  ///< who computes each batch together with this step, `shards` members at most; null: nobody. Each member is given its
                                           ///< samples alone (member_shards), and all have the same state
+    bool central_variables = false;  ///< among members: the first alone keeps what the optimiser keeps, adds up the gradients and updates the weights, on the
+                                     ///< host, and hands them out (a parameter server; Li et al. 2014); else all update their own, alike. The bits are the same
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 
@@ -24968,17 +24970,19 @@ public:
             found = sums_of_batch().behind(wanted, plain, &made_of_sums_);
             for (value_id id : found) summed_.push_back(g_.at(id).name);
         }
-        if (part == step_part::sums || part == step_part::update) {
-            if (part == step_part::sums) {
-                g_.outputs = {loss_, logits_};
-                g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
-                if (o_.recompute) g_ = recompute(g_, forward_);
-                for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
-                return std::move(g_);
-            }
-            start_from(found, wanted);
+        std::vector<value_id> cut = found;
+        if (o_.group && (part == step_part::sums || part == step_part::update)) add_complete(wanted, cut);
+        if (part == step_part::sums) {
+            g_.outputs = {loss_, logits_};
+            g_.outputs.insert(g_.outputs.end(), cut.begin(), cut.end());
+            for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
+            if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
+            g_.outputs.resize(step_outputs::first_state + cut.size());
+            keep_states(updated_statistics(running_));
+        } else if (part == step_part::update) {
+            start_from(cut, wanted);
             g_.outputs = {loss_};
-            if (o_.group) GRAFT_TRY(reduce(found));
+            if (o_.group && !o_.central_variables) GRAFT_TRY(reduce(found));
             finish_updates({});
         } else {
             g_.outputs = {loss_, logits_};
@@ -25004,6 +25008,29 @@ private:
         for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
             samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
         return {g_, samples};
+    }
+    // Behind the sums over this member's samples, those that a layer has taken over all members' already, where the update takes them.
+    void add_complete(const std::vector<value_id>& wanted, std::vector<value_id>& cut) const {
+        std::vector<char> of_samples(g_.values.size(), 0), taken(g_.values.size(), 0), made = made_of_sums_;
+        made.resize(g_.values.size(), 0);
+        for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
+            of_samples[g_.inputs[static_cast<std::size_t>(i)]] = 1;
+        for (value_id id : cut) taken[id] = 1;
+        for (const node& n : g_.nodes) {
+            bool any = false;
+            for (value_id id : n.inputs) any |= id != no_value && of_samples[id] && !taken[id];
+            for (value_id id : n.outputs)
+                if (id != no_value) of_samples[id] = any;
+        }
+        const auto add = [&](value_id id) {
+            if (id == no_value || taken[id] || made[id] || !of_samples[id]) return;
+            taken[id] = 1;
+            cut.push_back(id);
+        };
+        for (const node& n : g_.nodes)
+            if (std::any_of(n.outputs.begin(), n.outputs.end(), [&](value_id id) { return id != no_value && made[id]; }))
+                for (value_id id : n.inputs) add(id);
+        for (value_id id : wanted) add(id);
     }
     // Whether layers sum over the samples of all members: computed again by each of them for as many segments as suit it, they would not meet.
     bool asks_members() const {
@@ -25075,14 +25102,15 @@ private:
         const int own = o_.group ? member_shards::of(o_.group->rank(), o_.group->size(), o_.shards).count : o_.shards;
         mode.shards = shards_ = !parts ? own : o_.fixed_batch > 0 ? 1 : own / o_.micro_batches;
         GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
-        if (parts && !running_.empty()) return across("a layer of BatchNormalization");
+        const bool apart = parts && (o_.micro_batches > 1 || o_.fixed_batch > 0 || !o_.stages.empty());
+        if (apart && !running_.empty()) return across("a layer of BatchNormalization");
         // The logits stay a value of their own, and so do the new statistics.
         g_.outputs = {logits_};
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
         const reference_options with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
         GRAFT_TRY(rows_of_logits());
-        if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
+        if (apart && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
         if (!o_.stages.empty()) GRAFT_TRY(place_stages());
         loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
                           o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
@@ -25211,7 +25239,7 @@ private:
             g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
         }
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
-        std::vector<value_id> updated(state_.count(), no_value);
+        std::vector<value_id> updated = updated_statistics(running);
         if (o_.optimizer.clip_norm > 0) {
             const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
             for (value_id& id : gradients_)
@@ -25228,17 +25256,26 @@ private:
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
+        if (!emit_.failure.ok()) return;
+        keep_states(updated);
+        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
+        schedule(first_update);
+    }
+
+    // By state: its new value; none where it stays as it is.
+    std::vector<value_id> updated_statistics(const std::vector<running_statistic>& running) const {
+        std::vector<value_id> updated(state_.count(), no_value);
         for (const running_statistic& r : running)
             for (std::size_t s = 0; s < state_.statistics.size(); ++s)
                 if (state_.statistics[s] == r.current) updated[state_.weights.size() + s] = r.updated;
-        if (!emit_.failure.ok()) return;
+        return updated;
+    }
+    void keep_states(const std::vector<value_id>& updated) {
         for (std::size_t s = 0; s < updated.size(); ++s) {
             const bool changes = updated[s] != no_value;
             g_.states.push_back({step_inputs::first_state + static_cast<int>(s), changes ? static_cast<int>(g_.outputs.size()) : -1});
             if (changes) g_.outputs.push_back(updated[s]);
         }
-        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
-        schedule(first_update);
     }
 
     // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up.
@@ -25554,6 +25591,7 @@ public:
         shape batch;
         detail::step_part part = detail::step_part::whole;
         bool plain = false;
+        std::size_t summed = 0;  // how many sums there are over this member's samples
         detail::executable what;
         std::unique_ptr<detail::context> runner;
         std::vector<tensor_view> inputs;  // their types and shapes
@@ -25599,6 +25637,10 @@ public:
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    status update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool);
+    status hand_out_variables();
+    // Whether the first of several members keeps the weights for all.
+    bool central() const { return options.central_variables && options.group && options.group->size() > 1; }
     detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
     bool staged() const { return !options.stages.empty(); }
     bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
@@ -25611,6 +25653,15 @@ public:
         return {};
     }
     status check_stages(const plan& p) const;
+    detail::step_part whole_part() const { return central() ? detail::step_part::sums : detail::step_part::whole; }
+    // What a graph of sums has made; its statistics are state, and stand behind them.
+    static sums sums_in(const planned& p) {
+        std::size_t last = p.what.graph.outputs.size();
+        for (const state_pair& s : p.what.graph.states) last -= s.output >= 0;
+        sums found;
+        for (std::size_t i = detail::step_outputs::first_state; i < last; ++i) found.push_back(p.runner->output(i));
+        return found;
+    }
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
@@ -25813,15 +25864,19 @@ GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_st
     if (staged() && part == detail::step_part::whole) {
         const std::function<detail::step_builder()> new_builder = [this] { return builder(); };
         GRAFT_TRY_ASSIGN(made->what.graph, detail::pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
-    } else
-        GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
+    } else {
+        detail::step_builder building = builder();
+        GRAFT_TRY_ASSIGN(made->what.graph, building.build(made->inputs, part, plain, pool));
+        made->summed = building.summed().size();
+    }
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
     std::shared_ptr<device> host;
     GRAFT_TRY_ASSIGN(host, detail::training_host());
-    made->what.how = execution_of(options, std::move(host), options.on);
+    const bool at_home = central() && part == detail::step_part::update;
+    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
     made->what.how.group = options.group;
     for (const std::shared_ptr<device>& stage : options.stages) {
         made->what.how.places.push_back(stage);
@@ -25829,7 +25884,7 @@ GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_st
     }
     made->what.how.in_order = staged();
     std::vector<device_state*> states_of;
-    for (const auto& resident : residents) states_of.push_back(resident.get());
+    for (const auto& resident : residents) states_of.push_back(at_home ? nullptr : resident.get());
     made->runner.reset(new detail::context(made->what, pool, std::move(states_of)));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
@@ -25867,17 +25922,15 @@ GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& ba
     if (by_parts) part[0] = parts().largest(part[0]);
     planned* p = nullptr;
     std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : whole_part(), false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
     m.activations = host_arena_bytes(*found);
     m.constants = found->constant_bytes;
     m.device = device_bytes(*found);
     for (const training_state& s : states) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!by_parts) {
-        m.device += state_on_device(*found);
-        return m;
-    }
+    m.device += state_on_device(*found);
+    if (!by_parts && !central()) return m;
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
@@ -25886,7 +25939,7 @@ GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& ba
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += host_arena_bytes(*found) + levels * of_sums;
     m.constants += found->constant_bytes;
-    m.device += device_bytes(*found) + state_on_device(*found);
+    m.device += device_bytes(*found);
     return m;
 }
 
@@ -25914,14 +25967,15 @@ GRAFT_INLINE status training_step::single::run_whole(const step_input& in, execu
     bool plain = false;
     if (options.group || staged()) GRAFT_TRY(choose_sums(in, plain, pool));
     if (in.inputs->shape()[0] == 0) return run_idle(in, pool);
-    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, plain, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), whole_part(), plain, pool));
     give_back_others(*p);
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
     const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
     GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
+    if (central()) return update_by(sums_in(*p), in.inputs->shape(), in, plain, pool);
+    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     read_norm(*p);
     return {};
 }
@@ -26067,9 +26121,7 @@ GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_part
     if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
     const tensor& logits = p->runner->output(detail::step_outputs::logits);
     std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
-    sums found;
-    for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
-    return found;
+    return sums_in(*p);
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
@@ -26135,25 +26187,54 @@ GRAFT_INLINE status training_step::single::run_parts(parted& q, executor& pool) 
     q.part[0] = n > 0 ? q.cut.largest(n) : std::min<std::int64_t>(2, most_samples);
     sums total;
     GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
+    return update_by(std::move(total), q.part, q.in, q.plain, pool);
+}
+
+// The update by the sums over the batch, of which `total` holds this member's. Of a graph for parts like `part`.
+GRAFT_INLINE status training_step::single::update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool) {
     planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, in.inputs->type(), detail::step_part::update, plain, pool));
     const std::size_t own = detail::step_inputs::first_state + states.size();
     // A member without samples has nothing to add.
-    for (std::size_t i = own; total.size() + own < p->inputs.size() && options.group && n == 0; ++i) {
-        total.emplace_back();
-        GRAFT_TRY_ASSIGN(total.back(), tensor::zeros(p->inputs[i].type, p->inputs[i].extents));
+    const bool idle = options.group && (in.inputs->shape()[0] == 0 || options.group->idle());
+    if (idle) total.resize(std::max(total.size(), p->summed));
+    for (std::size_t i = 0; idle && i < p->summed; ++i) GRAFT_TRY_ASSIGN(total[i], tensor::zeros(p->inputs[own + i].type, p->inputs[own + i].extents));
+    bool same = own + total.size() == p->inputs.size();
+    for (std::size_t i = 0; same && i < total.size(); ++i) same = total[i].shape() == p->inputs[own + i].extents;
+    if (!same) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
+    if (central()) {
+        std::vector<float*> sums_of;
+        std::vector<std::int64_t> counts;
+        for (std::size_t i = 0; i < p->summed; ++i) sums_of.push_back(total[i].data<float>()), counts.push_back(total[i].elements());
+        GRAFT_TRY(options.group->reduce({sums_of.data(), sums_of.data(), counts.data(), static_cast<int>(counts.size())}, 0));
     }
-    if (own + total.size() != p->inputs.size()) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
-    std::vector<tensor_view> all = p->inputs;
-    const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
-    std::copy(now.begin(), now.end(), all.begin());
-    for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
-        all[own + i] = view(total[i]);
+    if (!central() || options.group->rank() == 0) {
+        std::vector<tensor_view> all = p->inputs;
+        const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
+        std::copy(now.begin(), now.end(), all.begin());
+        for (std::size_t i = 0; i < total.size(); ++i) all[own + i] = view(total[i]);
+        GRAFT_TRY(p->runner->run(all.data()));
+        last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
+        read_norm(*p);
     }
-    GRAFT_TRY(p->runner->run(all.data()));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
-    read_norm(*p);
+    return central() ? hand_out_variables() : status();
+}
+
+// What the first member has updated, for all: the weights, their running averages, and what the step came to.
+GRAFT_INLINE status training_step::single::hand_out_variables() {
+    double told[] = {last_loss, last_norm};
+    GRAFT_TRY(options.group->broadcast(told, sizeof told, 0));
+    last_loss = told[0], last_norm = told[1];
+    const auto hand_out = [&](tensor& variable) -> status {
+        GRAFT_TRY(options.group->broadcast(variable.raw(), variable.bytes(), 0));
+        for (const auto& resident : residents)
+            if (resident) resident->host_changed(variable.raw());
+        return {};
+    };
+    for (std::size_t w = 0; w < layout.weights.size(); ++w) {
+        GRAFT_TRY(hand_out(states[w].value));
+        if (options.optimizer.ema_decay > 0) GRAFT_TRY(hand_out(states[layout.kept_of(w, layout.kept.size() - 1)].value));
+    }
     return {};
 }
 
@@ -28116,15 +28197,15 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what
-    // the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `replicas`, `threads`, `out`, `command`), the weights that `freeze`
+    // names (`frozen`), what the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
            bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, replicas] = step;
+           stage_bytes, limits, on, operators, group, central_variables, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -29083,7 +29164,9 @@ private:
             GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
         }
         // Before anything that members who were told different things would do differently.
-        GRAFT_TRY(members_.agree(settings()));
+        named_texts told = settings();
+        told.emplace_back("variables", o_.step.central_variables ? "central" : "mirrored");
+        GRAFT_TRY(members_.agree(told));
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
@@ -33796,15 +33879,15 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `replicas`, `threads`, `out`, `command`), the weights that `freeze` names (`frozen`), what
-    // the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `replicas`, `threads`, `out`, `command`), the weights that `freeze`
+    // names (`frozen`), what the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
            bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, replicas] = step;
+           stage_bytes, limits, on, operators, group, central_variables, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;

@@ -9,7 +9,8 @@ using small_steps::architecture;
 using small_steps::trained;
 
 // Steps over batches of these sizes; empty where one failed.
-std::string bits_after(const graft::graph& g, graft::step_options o, int replicas, const std::vector<std::int64_t>& batches) {
+std::string bits_after(const graft::graph& g, graft::step_options o, int replicas, const std::vector<std::int64_t>& batches, bool central = false) {
+    o.central_variables = central;
     graft::replica_options how;
     how.replicas = replicas;
     if (replicas) o.replicas = graft::make_replicas(how);
@@ -26,6 +27,7 @@ void check_equal(const graft::graph& g, const graft::step_options& o, const std:
         if (replicas > o.shards) continue;
         INFO(replicas << " replicas");
         CHECK(bits_after(g, o, replicas, batches) == alone);
+        CHECK_MESSAGE(bits_after(g, o, replicas, batches, true) == alone, "central variables");
     }
 }
 
@@ -65,8 +67,33 @@ TEST_CASE("replicas give the bits of one, whatever the batch is cut into") {
         const std::string alone = bits_after(small_steps::group_norm_dropout(), o, 0, ragged);
         o.micro_batches = 2;
         o.recompute = true;
-        for (int replicas : {2, 4}) CHECK(bits_after(small_steps::group_norm_dropout(), o, replicas, ragged) == alone);
+        for (int replicas : {2, 4})
+            for (bool central : {false, true}) CHECK(bits_after(small_steps::group_norm_dropout(), o, replicas, ragged, central) == alone);
     }
+    SUBCASE("a loss that is scaled, AdamW") {
+        o.loss_scaling = true;
+        o.optimizer.kind = graft::optimizer_kind::adamw;
+        o.optimizer.weight_decay = 0.05;
+        check_equal(architecture("resnet20", 32), o, {16, 3});
+    }
+}
+
+TEST_CASE("central variables are there once") {
+    const graft::graph g = architecture("lenet", 28);
+    const auto state_bytes = [&](bool central) {
+        graft::step_options o;
+        o.central_variables = central;
+        graft::replica_options how;
+        how.replicas = 4;
+        o.replicas = graft::make_replicas(how);
+        auto made = graft::training_step::make(g, graft::logits_of(g), graft::parameters_of(g), o);
+        REQUIRE(made.ok());
+        graft::executor pool;
+        auto memory = made->prepare({16, 1, 28, 28}, pool);
+        REQUIRE(memory.ok());
+        return memory->state;
+    };
+    CHECK(state_bytes(false) == 4 * state_bytes(true));
 }
 
 TEST_CASE("replicas that are too many are refused") {

@@ -55,6 +55,34 @@ TEST_CASE("sums of members are added by the tree of their shards") {
     }
 }
 
+TEST_CASE("sums for one member are those for all, and the others keep what they gave") {
+    const members all = graft::make_thread_group(3);
+    const std::int64_t count = 5000;
+    std::vector<std::vector<float>> given(3), sums(3, std::vector<float>(static_cast<std::size_t>(count), 7.0f)), one = sums;
+    for (int m = 0; m < 3; ++m)
+        for (std::int64_t i = 0; i < count; ++i) given[static_cast<std::size_t>(m)].push_back(number(m, i));
+    each(all, [&](graft::communicator& me) {
+        const auto r = static_cast<std::size_t>(me.rank());
+        const float* in = given[r].data();
+        float *everybody = sums[r].data(), *single = one[r].data();
+        CHECK(me.all_reduce({&in, &everybody, &count, 1}).ok());
+        CHECK(me.reduce({&in, &single, &count, 1}, 1).ok());
+    });
+    CHECK(one[1] == sums[0]);
+    for (std::size_t r : {0u, 2u}) CHECK(one[r] == std::vector<float>(static_cast<std::size_t>(count), 7.0f));
+    const float* in = given[0].data();
+    float* out = one[0].data();
+    CHECK(all[0]->reduce({&in, &out, &count, 1}, 3).error().code() == graft::errc::usage);
+    std::vector<std::string> texts(3);
+    each(all, [&](graft::communicator& me) {
+        const auto r = static_cast<std::size_t>(me.rank());
+        const float* mine = given[r].data();
+        float* to = one[r].data();
+        texts[r] = me.reduce({&mine, &to, &count, 1}, me.rank() == 2 ? 0 : 1).error().what();
+    });
+    for (const std::string& text : texts) CHECK(text.find("names another member") != std::string::npos);
+}
+
 TEST_CASE("members' shares of a batch are branches of the tree of shards, and all of it") {
     for (int shards : {1, 2, 8, 32})
         for (int size = 1; size <= shards; ++size) {

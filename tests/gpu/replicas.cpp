@@ -58,6 +58,28 @@ TEST_CASE("replicas on 2 and 4 devices of the CUDA simulator learn what one CPU 
     SUBCASE("depthwise convolutions, clip") { expect_alike(small_steps::architecture("mobilenet_v2", 64), o, 2, {8}, 5e-3); }
 }
 
+TEST_CASE("central variables of devices of the CUDA simulator are updated on the host") {
+    simulated::prepare();
+    const graft::graph g = small_steps::architecture("resnet20", 16);
+    const graft::step_options o = with(graft::optimizer_kind::adamw, nullptr);
+    graft::step_options central = o;
+    central.central_variables = true;
+    simulated::reset();
+    {
+        trained host(g, o), device(g, spread(central, 3, devices(3)));
+        for (std::int64_t i = 0; i < 4; ++i) {
+            const std::int64_t n = i == 1 ? 5 : i == 2 ? 1 : 8;  // of one, two have nothing
+            REQUIRE(host.run(i, n));
+            const bool ran = device.run(i, n);
+            REQUIRE_MESSAGE(ran, device.error());
+            CHECK(device.step.loss() == doctest::Approx(host.step.loss()).epsilon(2e-3));
+        }
+        CHECK(distance(numbers_of(device), numbers_of(host)) <= 1e-3);
+    }
+    const std::string report = simulated::report();
+    CHECK_MESSAGE(simulated::count("problems") == 0, report);
+}
+
 TEST_CASE("replicas that share a device of the CUDA simulator exchange by the host") {
     simulated::prepare();
     const graft::graph g = small_steps::architecture("resnet20", 16);

@@ -70,20 +70,19 @@ public:
         });
     }
 
-    status all_reduce(const reduction& arrays) override {
-        return or_out_of_memory<status>("all_reduce", [&]() -> status {
-            row_.open(arrays);
-            call_.arrays = arrays.arrays, call_.lengths = 14695981039346656037u;
-            for (int i = 0; i < arrays.arrays; ++i) call_.lengths = (call_.lengths ^ std::uint64_t(arrays.counts[i])) * 1099511628211u;
-            return run(mpi_call::reduce, std::uint64_t(row_.elements()), [&] { return reduce_row(true); });
-        });
+    status all_reduce(const reduction& arrays) override { return reduce_for(mpi_call::reduce, arrays, everybody); }
+
+    status reduce(const reduction& arrays, int to) override {
+        if (to < 0 || to >= size_) return fail(errc::usage, where(), "there is no member " + std::to_string(to) + " to reduce to");
+        call_.from = to;
+        return reduce_for(mpi_call::reduce_one, arrays, to);
     }
 
     status reduce_scatter(float* data, std::int64_t count) override {
         return or_out_of_memory<status>("reduce_scatter", [&]() -> status {
             const float* const in = data;
             row_.open({&in, &data, &count, 1});
-            return run(mpi_call::scatter, std::uint64_t(count), [&] { return reduce_row(false); });
+            return run(mpi_call::scatter, std::uint64_t(count), [&] { return reduce_row(nobody); });
         });
     }
 
@@ -92,7 +91,7 @@ public:
     }
 
 private:
-    static constexpr int slots = 4;
+    static constexpr int slots = 4, everybody = -1, nobody = -2;
     static constexpr std::int64_t piece_floats = 65536;
     struct span {
         std::int64_t at, n;
@@ -103,7 +102,18 @@ private:
         bool sent = false;
     };
 
-    status reduce_row(bool spread) {
+    status reduce_for(mpi_call::kinds kind, const reduction& arrays, int to) {
+        return or_out_of_memory<status>("reduce", [&]() -> status {
+            row_.open(arrays);
+            call_.arrays = arrays.arrays, call_.lengths = 14695981039346656037u;
+            for (int i = 0; i < arrays.arrays; ++i) call_.lengths = (call_.lengths ^ std::uint64_t(arrays.counts[i])) * 1099511628211u;
+            return run(kind, std::uint64_t(row_.elements()), [&] { return reduce_row(to); });
+        });
+    }
+
+    // Besides the member that has added it up, a part of the sums goes to `to`: a member, everybody or nobody.
+    bool gets_all(int q) const { return to_ == everybody || to_ == q; }
+    status reduce_row(int to) {
         const std::int64_t n = row_.elements();
         if (size_ == 1) {
             row_.copy_through();
@@ -111,7 +121,7 @@ private:
         }
         if (std::size_t(n) * sizeof(float) > few_bytes) {
             GRAFT_TRY(meet(0));
-            return reduce_parts(spread);
+            return reduce_parts(to);
         }
         // Each member adds up everything.
         float* const own = reinterpret_cast<float*>(own_first());
@@ -127,8 +137,8 @@ private:
     // Each member adds up its part of the row, in pieces, `slots` of which are under way at once; members get the sums of a piece (where they are
     // to be spread) when all have sent theirs. A slot s has requests for the pieces that arrive, those for the sums that leave, and those that are
     // both in turn: a piece of another's part leaves, then its sums arrive in its place.
-    status reduce_parts(bool spread) {
-        spread_ = spread;
+    status reduce_parts(int to) {
+        to_ = to;
         piece_ = std::max<std::int64_t>(4096, std::min<std::int64_t>(piece_floats, (std::int64_t(1) << 21) / size_));
         const std::size_t per_slot = std::size_t(size_) * 2 + 1;
         stage_.resize(std::max(stage_.size(), per_slot * slots * std::size_t(piece_)));
@@ -180,13 +190,13 @@ private:
         float* const out = row_.out(p.at, p.n);
         float* const sums = out ? out : own_part(s);
         sum_members(addends_.data(), size_, p.n, sums);
-        for (int q = 0; q < size_ && spread_; ++q) {
-            if (q == rank_) continue;
+        for (int q = 0; q < size_; ++q) {
+            if (q == rank_ || !gets_all(q)) continue;
             GRAFT_TRY(send_at(request(s, 1, q), sums, std::size_t(p.n) * sizeof(float), q, slot_tag + slots + s));
             ++own_[s].open;
         }
         if (!out) row_.copy_out(sums, p.at, p.n);
-        return spread_ ? status() : start_own(s, own_[s].piece + slots);
+        return own_[s].open ? status() : start_own(s, own_[s].piece + slots);
     }
     status start_theirs(int s, int q, std::int64_t piece) {
         const span p = piece_of(q, piece);
@@ -201,11 +211,11 @@ private:
         step& now = theirs_[s][std::size_t(q)];
         const span p = piece_of(q, now.piece);
         float* const out = row_.out(p.at, p.n);
-        if (spread_ && !now.sent) {
+        if (gets_all(rank_) && !now.sent) {
             now.sent = true;
             return receive_at(request(s, 2, q), out ? out : part_of(s, q), std::size_t(p.n) * sizeof(float), q, slot_tag + slots + s);
         }
-        if (spread_ && !out) row_.copy_out(part_of(s, q), p.at, p.n);
+        if (gets_all(rank_) && !out) row_.copy_out(part_of(s, q), p.at, p.n);
         return start_theirs(s, q, now.piece + slots);
     }
 
@@ -213,7 +223,7 @@ private:
     std::vector<const float*> addends_;
     std::vector<float> stage_;
     std::int64_t piece_ = 0;
-    bool spread_ = false;
+    int to_ = everybody;
     step own_[slots];
     std::vector<step> theirs_[slots];
 };

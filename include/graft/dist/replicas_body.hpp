@@ -12,6 +12,7 @@
 #include <cstring>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -108,7 +109,10 @@ public:
                 c.self->ended(r, or_out_of_memory<status>("a step", [&] { return c.make(r); }));
             },
             &all));
-        return first_error();
+        GRAFT_TRY(first_error());
+        central_ = options.central_variables;
+        if (central_) share_variables(parameters, optimizer_states(options.optimizer));
+        return {};
     }
 
     // Memory of all replicas. The first has the smallest part or the largest one; both are asked.
@@ -120,7 +124,8 @@ public:
             if (part.rank()) part[0] = own.end(batch[0], shards_) - own.begin(batch[0], shards_);
             step_memory m;
             GRAFT_TRY_ASSIGN(m, steps_[static_cast<std::size_t>(r)].prepare(part, pool));
-            all.activations += m.activations, all.state += m.state, all.constants += m.constants, all.device += m.device;
+            if (r == 0 || !central_) all.state += m.state;
+            all.activations += m.activations, all.constants += m.constants, all.device += m.device;
         }
         return all;
     }
@@ -157,7 +162,8 @@ public:
         const std::vector<training_state>& from = steps_[0].state();
         for (std::size_t r = 1; r < steps_.size(); ++r)
             for (std::size_t s = 0; s < from.size(); ++s)
-                if (from[s].value.bytes()) std::memcpy(steps_[r].state()[s].value.raw(), from[s].value.raw(), from[s].value.bytes());
+                if (from[s].value.bytes() && steps_[r].state()[s].value.raw() != from[s].value.raw())
+                    std::memcpy(steps_[r].state()[s].value.raw(), from[s].value.raw(), from[s].value.bytes());
         for (training_step& step : steps_) step.state_changed();
     }
     inline result<graph> network(bool averaged) const override { return steps_[0].network(averaged); }
@@ -165,6 +171,19 @@ public:
 
 private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
+
+    // Central variables are there once: weights, and what the optimiser keeps for them. Running statistics are each replica's own.
+    void share_variables(const std::vector<parameter>& parameters, const std::vector<std::string>& kept) {
+        std::set<std::string> names;
+        for (const parameter& p : parameters) {
+            if (!p.learns) continue;
+            names.insert(p.name);
+            for (const std::string& ending : kept) names.insert(p.name + "." + ending);
+        }
+        const std::vector<training_state>& first = steps_[0].state();
+        for (std::size_t s = 0; s < first.size(); ++s)
+            for (std::size_t r = 1; r < steps_.size() && names.count(first[s].name); ++r) steps_[r].state()[s].value = first[s].value;
+    }
 
     void run_timed(int r) {
         const communicator& group = *groups_[static_cast<std::size_t>(r)];
@@ -224,6 +243,7 @@ private:
 
     replica_options how_;
     int shards_;
+    bool central_ = false;
     std::vector<replica_work> work_ = std::vector<replica_work>(static_cast<std::size_t>(how_.replicas));
     std::vector<std::shared_ptr<communicator>> groups_;
     std::vector<training_step> steps_;

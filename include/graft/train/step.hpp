@@ -50,6 +50,8 @@ struct step_options {
     op_table operators;                   ///< operators of the app's own, as load_options has them; those with a gradient learn
     std::shared_ptr<communicator> group;  ///< who computes each batch together with this step, `shards` members at most; null: nobody. Each member is given its
                                           ///< samples alone (member_shards), and all have the same state
+    bool central_variables = false;  ///< among members: the first alone keeps what the optimiser keeps, adds up the gradients and updates the weights, on the
+                                     ///< host, and hands them out (a parameter server; Li et al. 2014); else all update their own, alike. The bits are the same
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 

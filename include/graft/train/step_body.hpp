@@ -35,6 +35,7 @@ public:
         shape batch;
         detail::step_part part = detail::step_part::whole;
         bool plain = false;
+        std::size_t summed = 0;  // how many sums there are over this member's samples
         detail::executable what;
         std::unique_ptr<detail::context> runner;
         std::vector<tensor_view> inputs;  // their types and shapes
@@ -80,6 +81,10 @@ public:
     status run_parts(parted& p, executor& pool);
     result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    status update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool);
+    status hand_out_variables();
+    // Whether the first of several members keeps the weights for all.
+    bool central() const { return options.central_variables && options.group && options.group->size() > 1; }
     detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
     bool staged() const { return !options.stages.empty(); }
     bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
@@ -92,6 +97,15 @@ public:
         return {};
     }
     status check_stages(const plan& p) const;
+    detail::step_part whole_part() const { return central() ? detail::step_part::sums : detail::step_part::whole; }
+    // What a graph of sums has made; its statistics are state, and stand behind them.
+    static sums sums_in(const planned& p) {
+        std::size_t last = p.what.graph.outputs.size();
+        for (const state_pair& s : p.what.graph.states) last -= s.output >= 0;
+        sums found;
+        for (std::size_t i = detail::step_outputs::first_state; i < last; ++i) found.push_back(p.runner->output(i));
+        return found;
+    }
     detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
     status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
@@ -294,15 +308,19 @@ GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_st
     if (staged() && part == detail::step_part::whole) {
         const std::function<detail::step_builder()> new_builder = [this] { return builder(); };
         GRAFT_TRY_ASSIGN(made->what.graph, detail::pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
-    } else
-        GRAFT_TRY_ASSIGN(made->what.graph, builder().build(made->inputs, part, plain, pool));
+    } else {
+        detail::step_builder building = builder();
+        GRAFT_TRY_ASSIGN(made->what.graph, building.build(made->inputs, part, plain, pool));
+        made->summed = building.summed().size();
+    }
     for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
         const value& v = made->what.graph.at(made->what.graph.inputs[i]);
         made->inputs.push_back({v.type, v.extents, nullptr});
     }
     std::shared_ptr<device> host;
     GRAFT_TRY_ASSIGN(host, detail::training_host());
-    made->what.how = execution_of(options, std::move(host), options.on);
+    const bool at_home = central() && part == detail::step_part::update;
+    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
     made->what.how.group = options.group;
     for (const std::shared_ptr<device>& stage : options.stages) {
         made->what.how.places.push_back(stage);
@@ -310,7 +328,7 @@ GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_st
     }
     made->what.how.in_order = staged();
     std::vector<device_state*> states_of;
-    for (const auto& resident : residents) states_of.push_back(resident.get());
+    for (const auto& resident : residents) states_of.push_back(at_home ? nullptr : resident.get());
     made->runner.reset(new detail::context(made->what, pool, std::move(states_of)));
     std::shared_ptr<const plan> planned_step;
     GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
@@ -348,17 +366,15 @@ GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& ba
     if (by_parts) part[0] = parts().largest(part[0]);
     planned* p = nullptr;
     std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : detail::step_part::whole, false, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : whole_part(), false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     step_memory m;
     m.activations = host_arena_bytes(*found);
     m.constants = found->constant_bytes;
     m.device = device_bytes(*found);
     for (const training_state& s : states) m.state += static_cast<std::int64_t>(s.value.bytes());
-    if (!by_parts) {
-        m.device += state_on_device(*found);
-        return m;
-    }
+    m.device += state_on_device(*found);
+    if (!by_parts && !central()) return m;
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
@@ -367,7 +383,7 @@ GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& ba
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += host_arena_bytes(*found) + levels * of_sums;
     m.constants += found->constant_bytes;
-    m.device += device_bytes(*found) + state_on_device(*found);
+    m.device += device_bytes(*found);
     return m;
 }
 
@@ -395,14 +411,15 @@ GRAFT_INLINE status training_step::single::run_whole(const step_input& in, execu
     bool plain = false;
     if (options.group || staged()) GRAFT_TRY(choose_sums(in, plain, pool));
     if (in.inputs->shape()[0] == 0) return run_idle(in, pool);
-    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), detail::step_part::whole, plain, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(in.inputs->shape(), in.inputs->type(), whole_part(), plain, pool));
     give_back_others(*p);
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
     const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
     GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     last_logits = p->runner->output(detail::step_outputs::logits);
+    if (central()) return update_by(sums_in(*p), in.inputs->shape(), in, plain, pool);
+    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     read_norm(*p);
     return {};
 }

@@ -64,17 +64,19 @@ public:
             found = sums_of_batch().behind(wanted, plain, &made_of_sums_);
             for (value_id id : found) summed_.push_back(g_.at(id).name);
         }
-        if (part == step_part::sums || part == step_part::update) {
-            if (part == step_part::sums) {
-                g_.outputs = {loss_, logits_};
-                g_.outputs.insert(g_.outputs.end(), found.begin(), found.end());
-                if (o_.recompute) g_ = recompute(g_, forward_);
-                for (std::size_t s = 0; s < state_.count(); ++s) g_.states.push_back({step_inputs::first_state + static_cast<int>(s), -1});
-                return std::move(g_);
-            }
-            start_from(found, wanted);
+        std::vector<value_id> cut = found;
+        if (o_.group && (part == step_part::sums || part == step_part::update)) add_complete(wanted, cut);
+        if (part == step_part::sums) {
+            g_.outputs = {loss_, logits_};
+            g_.outputs.insert(g_.outputs.end(), cut.begin(), cut.end());
+            for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
+            if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
+            g_.outputs.resize(step_outputs::first_state + cut.size());
+            keep_states(updated_statistics(running_));
+        } else if (part == step_part::update) {
+            start_from(cut, wanted);
             g_.outputs = {loss_};
-            if (o_.group) GRAFT_TRY(reduce(found));
+            if (o_.group && !o_.central_variables) GRAFT_TRY(reduce(found));
             finish_updates({});
         } else {
             g_.outputs = {loss_, logits_};
@@ -100,6 +102,29 @@ private:
         for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
             samples.push_back(g_.inputs[static_cast<std::size_t>(i)]);
         return {g_, samples};
+    }
+    // Behind the sums over this member's samples, those that a layer has taken over all members' already, where the update takes them.
+    void add_complete(const std::vector<value_id>& wanted, std::vector<value_id>& cut) const {
+        std::vector<char> of_samples(g_.values.size(), 0), taken(g_.values.size(), 0), made = made_of_sums_;
+        made.resize(g_.values.size(), 0);
+        for (int i : {step_inputs::batch, step_inputs::targets, step_inputs::counter, step_inputs::teacher})
+            of_samples[g_.inputs[static_cast<std::size_t>(i)]] = 1;
+        for (value_id id : cut) taken[id] = 1;
+        for (const node& n : g_.nodes) {
+            bool any = false;
+            for (value_id id : n.inputs) any |= id != no_value && of_samples[id] && !taken[id];
+            for (value_id id : n.outputs)
+                if (id != no_value) of_samples[id] = any;
+        }
+        const auto add = [&](value_id id) {
+            if (id == no_value || taken[id] || made[id] || !of_samples[id]) return;
+            taken[id] = 1;
+            cut.push_back(id);
+        };
+        for (const node& n : g_.nodes)
+            if (std::any_of(n.outputs.begin(), n.outputs.end(), [&](value_id id) { return id != no_value && made[id]; }))
+                for (value_id id : n.inputs) add(id);
+        for (value_id id : wanted) add(id);
     }
     // Whether layers sum over the samples of all members: computed again by each of them for as many segments as suit it, they would not meet.
     bool asks_members() const {
@@ -171,14 +196,15 @@ private:
         const int own = o_.group ? member_shards::of(o_.group->rank(), o_.group->size(), o_.shards).count : o_.shards;
         mode.shards = shards_ = !parts ? own : o_.fixed_batch > 0 ? 1 : own / o_.micro_batches;
         GRAFT_TRY_ASSIGN(running_, training_mode(g_, mode));
-        if (parts && !running_.empty()) return across("a layer of BatchNormalization");
+        const bool apart = parts && (o_.micro_batches > 1 || o_.fixed_batch > 0 || !o_.stages.empty());
+        if (apart && !running_.empty()) return across("a layer of BatchNormalization");
         // The logits stay a value of their own, and so do the new statistics.
         g_.outputs = {logits_};
         for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
         const reference_options with{o_.limits, pool, nullptr, o_.seed};
         GRAFT_TRY_ASSIGN(g_, specialize(std::move(g_), views.data(), with));
         GRAFT_TRY(rows_of_logits());
-        if (parts && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
+        if (apart && o_.fixed_batch == 0) GRAFT_TRY(check_samples_apart());
         if (!o_.stages.empty()) GRAFT_TRY(place_stages());
         loss_ = emit_loss(emit_, o_.loss, logits_, g_.inputs[step_inputs::targets], g_.inputs[step_inputs::scale],
                           o_.loss.distillation > 0 ? g_.inputs[step_inputs::teacher] : no_value, shards_);
@@ -307,7 +333,7 @@ private:
             g_.outputs[step_outputs::loss] = emit_.mul(loss_, inverse);
         }
         const auto input = [&](std::size_t state) { return g_.inputs[static_cast<std::size_t>(step_inputs::first_state) + state]; };
-        std::vector<value_id> updated(state_.count(), no_value);
+        std::vector<value_id> updated = updated_statistics(running);
         if (o_.optimizer.clip_norm > 0) {
             const value_id norm = emit_.apply_graft("GlobalNorm", gradients_);
             for (value_id& id : gradients_)
@@ -324,17 +350,26 @@ private:
             updated[w] = made[0];
             for (std::size_t k = 0; k < state_.kept.size(); ++k) updated[state_.kept_of(w, k)] = made[k + 1];
         }
+        if (!emit_.failure.ok()) return;
+        keep_states(updated);
+        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
+        schedule(first_update);
+    }
+
+    // By state: its new value; none where it stays as it is.
+    std::vector<value_id> updated_statistics(const std::vector<running_statistic>& running) const {
+        std::vector<value_id> updated(state_.count(), no_value);
         for (const running_statistic& r : running)
             for (std::size_t s = 0; s < state_.statistics.size(); ++s)
                 if (state_.statistics[s] == r.current) updated[state_.weights.size() + s] = r.updated;
-        if (!emit_.failure.ok()) return;
+        return updated;
+    }
+    void keep_states(const std::vector<value_id>& updated) {
         for (std::size_t s = 0; s < updated.size(); ++s) {
             const bool changes = updated[s] != no_value;
             g_.states.push_back({step_inputs::first_state + static_cast<int>(s), changes ? static_cast<int>(g_.outputs.size()) : -1});
             if (changes) g_.outputs.push_back(updated[s]);
         }
-        if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
-        schedule(first_update);
     }
 
     // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up.

@@ -26,9 +26,7 @@ GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_part
     if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
     const tensor& logits = p->runner->output(detail::step_outputs::logits);
     std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
-    sums found;
-    for (std::size_t i = detail::step_outputs::first_state; i < p->what.graph.outputs.size(); ++i) found.push_back(p->runner->output(i));
-    return found;
+    return sums_in(*p);
 }
 
 // The parts [first, first + count) added as the tree of shards has it.
@@ -94,25 +92,54 @@ GRAFT_INLINE status training_step::single::run_parts(parted& q, executor& pool) 
     q.part[0] = n > 0 ? q.cut.largest(n) : std::min<std::int64_t>(2, most_samples);
     sums total;
     GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
+    return update_by(std::move(total), q.part, q.in, q.plain, pool);
+}
+
+// The update by the sums over the batch, of which `total` holds this member's. Of a graph for parts like `part`.
+GRAFT_INLINE status training_step::single::update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool) {
     planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(q.part, q.in.inputs->type(), detail::step_part::update, q.plain, pool));
+    GRAFT_TRY_ASSIGN(p, plan_for(part, in.inputs->type(), detail::step_part::update, plain, pool));
     const std::size_t own = detail::step_inputs::first_state + states.size();
     // A member without samples has nothing to add.
-    for (std::size_t i = own; total.size() + own < p->inputs.size() && options.group && n == 0; ++i) {
-        total.emplace_back();
-        GRAFT_TRY_ASSIGN(total.back(), tensor::zeros(p->inputs[i].type, p->inputs[i].extents));
+    const bool idle = options.group && (in.inputs->shape()[0] == 0 || options.group->idle());
+    if (idle) total.resize(std::max(total.size(), p->summed));
+    for (std::size_t i = 0; idle && i < p->summed; ++i) GRAFT_TRY_ASSIGN(total[i], tensor::zeros(p->inputs[own + i].type, p->inputs[own + i].extents));
+    bool same = own + total.size() == p->inputs.size();
+    for (std::size_t i = 0; same && i < total.size(); ++i) same = total[i].shape() == p->inputs[own + i].extents;
+    if (!same) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
+    if (central()) {
+        std::vector<float*> sums_of;
+        std::vector<std::int64_t> counts;
+        for (std::size_t i = 0; i < p->summed; ++i) sums_of.push_back(total[i].data<float>()), counts.push_back(total[i].elements());
+        GRAFT_TRY(options.group->reduce({sums_of.data(), sums_of.data(), counts.data(), static_cast<int>(counts.size())}, 0));
     }
-    if (own + total.size() != p->inputs.size()) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
-    std::vector<tensor_view> all = p->inputs;
-    const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
-    std::copy(now.begin(), now.end(), all.begin());
-    for (std::size_t i = 0; i < total.size(); ++i) {
-        if (total[i].shape() != all[own + i].extents) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
-        all[own + i] = view(total[i]);
+    if (!central() || options.group->rank() == 0) {
+        std::vector<tensor_view> all = p->inputs;
+        const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
+        std::copy(now.begin(), now.end(), all.begin());
+        for (std::size_t i = 0; i < total.size(); ++i) all[own + i] = view(total[i]);
+        GRAFT_TRY(p->runner->run(all.data()));
+        last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
+        read_norm(*p);
     }
-    GRAFT_TRY(p->runner->run(all.data()));
-    last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
-    read_norm(*p);
+    return central() ? hand_out_variables() : status();
+}
+
+// What the first member has updated, for all: the weights, their running averages, and what the step came to.
+GRAFT_INLINE status training_step::single::hand_out_variables() {
+    double told[] = {last_loss, last_norm};
+    GRAFT_TRY(options.group->broadcast(told, sizeof told, 0));
+    last_loss = told[0], last_norm = told[1];
+    const auto hand_out = [&](tensor& variable) -> status {
+        GRAFT_TRY(options.group->broadcast(variable.raw(), variable.bytes(), 0));
+        for (const auto& resident : residents)
+            if (resident) resident->host_changed(variable.raw());
+        return {};
+    };
+    for (std::size_t w = 0; w < layout.weights.size(); ++w) {
+        GRAFT_TRY(hand_out(states[w].value));
+        if (options.optimizer.ema_decay > 0) GRAFT_TRY(hand_out(states[layout.kept_of(w, layout.kept.size() - 1)].value));
+    }
     return {};
 }
 

@@ -93,7 +93,9 @@ private:
             GRAFT_TRY_ASSIGN(validation_contents_, contents_fingerprint(data_.validation, pool_));
         }
         // Before anything that members who were told different things would do differently.
-        GRAFT_TRY(members_.agree(settings()));
+        named_texts told = settings();
+        told.emplace_back("variables", o_.step.central_variables ? "central" : "mirrored");
+        GRAFT_TRY(members_.agree(told));
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);

@@ -80,6 +80,29 @@ void reduces(communicator& c, const std::vector<std::int64_t>& counts, bool in_p
            static_cast<long long>(wrong));
 }
 
+// Sums for one member alone: the others' outputs may be anything, but nothing beside them changes.
+void reduces_to(communicator& c, const std::vector<std::int64_t>& counts, int root, std::uint64_t seed) {
+    std::vector<std::vector<float>> data;
+    std::vector<float*> to;
+    for (std::size_t a = 0; a < counts.size(); ++a) {
+        data.emplace_back(std::size_t(counts[a]) + 1, 77.0f);
+        for (std::int64_t i = 0; i < counts[a]; ++i) data[a][std::size_t(i)] = value(rank, seed + a, i);
+    }
+    for (std::vector<float>& array : data) to.push_back(array.data());
+    expect_ok(c.reduce({to.data(), to.data(), counts.data(), int(counts.size())}, root), "reduce");
+    std::int64_t wrong = 0, total = 0;
+    for (std::size_t a = 0; a < counts.size(); ++a) {
+        total += counts[a];
+        for (std::int64_t i = 0; i < counts[a] && rank == root; ++i) {
+            const float wanted = sum(seed + a, i);
+            wrong += std::memcmp(&to[a][i], &wanted, 4) != 0;
+        }
+        wrong += data[a].back() != 77.0f;
+    }
+    expect(wrong == 0, "reduce of %lld elements in %zu arrays to %d: %lld are wrong", static_cast<long long>(total), counts.size(), root,
+           static_cast<long long>(wrong));
+}
+
 void scatters(communicator& c, std::int64_t count, std::uint64_t seed) {
     std::vector<float> data(std::size_t(count) + 1, 77.0f);
     for (std::int64_t i = 0; i < count; ++i) data[std::size_t(i)] = value(rank, seed, i);
@@ -136,6 +159,7 @@ void any_calls(communicator& c, std::uint64_t seed, int calls) {
         case 2: scatters(c, n, own); break;
         case 3: expect_ok(c.barrier(), "barrier"); break;
         case 4: reduces(c, {n}, dice & 1, own); break;
+        case 5: reduces_to(c, {n, n / 2, 3}, int(dice % unsigned(size)), own); break;
         default: {
             std::vector<std::int64_t> counts;
             for (std::uint32_t a = 0; a < (dice >> 12) % 40; ++a) counts.push_back(mix(own + 20 + a) % std::uint32_t(a % 4 ? 20 : n / 4 + 1));
@@ -154,6 +178,8 @@ void sums() {
             reduces(*c, {n}, in_place, seed += 100), scatters(*c, n, seed += 100);
             reduces(*c, {n / 3, 0, 1, n - n / 3, 7, n / 2, 0}, in_place, seed += 100);
         }
+    for (int root = 0; root < size; ++root)
+        for (const std::int64_t n : {1, 5000, 16387, 300001}) reduces_to(*c, {n, 7, n / 3}, root, seed += 100);
     reduces(*c, {}, true, seed += 100);
     std::vector<std::int64_t> many;
     for (int a = 0; a < 700; ++a) many.push_back(mix(std::uint64_t(a)) % (a % 50 ? 300u : 70000u));
@@ -230,6 +256,8 @@ void mismatch() {
                  {"all_reduce of 300000", "all_gather of 15000"});
     c = join();
     expect_error(c->broadcast(data.data(), 8000, odd ? 1 : 0), errc::dist_mismatch, {"from member 0", "from member 1"});
+    c = join();
+    expect_error(c->reduce({&from, &to, &many, 1}, odd ? 1 : 0), errc::dist_mismatch, {"reduce of 300000", "to member 0", "to member 1"});
     c = join();
     for (int i = 0; i < 50; ++i) expect_ok(c->barrier(), "barrier");
     expect_error(odd ? c->reduce_scatter(to, many) : c->all_reduce({&from, &to, &many, 1}), errc::dist_mismatch, {"call 51", "reduce_scatter of 300000"});
