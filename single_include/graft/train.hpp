@@ -24113,6 +24113,11 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/step_body.hpp
 // Bodies of train/step.hpp.
 
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
+// ---- graft/train/step_parts.hpp
+// Bodies of train/step.hpp: what a batch is summed to, as a whole or in parts, the update by that, and the search for what made a loss infinite.
+
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_DIVERGENCE_HPP
 // ---- graft/train/divergence.hpp
@@ -24291,6 +24296,11 @@ inline result<std::string> first_not_finite(const graph& forward, const std::vec
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_PLANS_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_PLANS_HPP
+// ---- graft/train/step_plans.hpp
+// The plans of a step, one for each shape of batch, and what they are made of: the network, what of it learns, and the state that runs change.
+
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_PIPELINE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_PIPELINE_HPP
 // ---- graft/train/pipeline.hpp
@@ -25565,49 +25575,451 @@ private:
 GRAFT_END_NAMESPACE
 #endif
 
-#include <cmath>
+#include <algorithm>
 
 GRAFT_BEGIN_NAMESPACE
+namespace detail {
 
-class training_step::single final : public step_engine {
-public:
+class step_plans {
+protected:
+    // A graph planned for one shape of batch.
+    struct planned {
+        shape batch;
+        step_part part = step_part::whole;
+        bool plain = false;
+        std::size_t summed = 0;  // how many sums there are over this member's samples
+        executable what;
+        std::unique_ptr<context> runner;
+        std::vector<tensor_view> inputs;  // their types and shapes
+    };
+
+    result<step_memory> prepared(const shape& batch, executor& pool);
+    std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
+    result<planned*> plan_for(const shape& batch, dtype type, step_part part, bool plain, executor& pool);
+    void give_back_others(const planned& p);
+    status find_classes(const shape& batch, executor& pool);
+    step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
+
+    bool staged() const { return !options.stages.empty(); }
+    bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
+    batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
+    // Whether the first of several members keeps the weights for all.
+    bool central() const { return options.central_variables && options.group && options.group->size() > 1; }
+    step_part whole_part() const { return central() ? step_part::sums : step_part::whole; }
+    // The shards that this member of a run computes.
+    int own_shards() const { return options.group ? member_shards::of(options.group->rank(), options.group->size(), options.shards).count : options.shards; }
+    bool on_device() const {
+        return std::any_of(residents.begin(), residents.end(), [](const auto& resident) { return resident != nullptr; });
+    }
+    status read_residents() const {
+        for (const auto& resident : residents)
+            if (resident) GRAFT_TRY(resident->read_back(nullptr));
+        return {};
+    }
+
     graph trained;
     value_id logits_value = no_value, input_value = no_value;
     std::vector<parameter> learning;
     step_options options;
-    detail::step_placement placement;
-    detail::step_state layout;
+    step_placement placement;
+    step_state layout;
     std::vector<training_state> states;
-    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
     std::vector<std::unique_ptr<device_state>> residents;  // what devices hold of it, by place; null: nothing
-    double last_loss = 0, last_norm = 0;
-    tensor last_logits;
-    // The small inputs of a step, in the order of detail::step_inputs.
+    // The small inputs of a step, in the order of step_inputs.
     tensor scale, learning_rate, step, counter, inverse_scale, nothing;
-    loss_scale scale_now;
-
-    // A graph planned for one shape of batch.
-    struct planned {
-        shape batch;
-        detail::step_part part = detail::step_part::whole;
-        bool plain = false;
-        std::size_t summed = 0;  // how many sums there are over this member's samples
-        detail::executable what;
-        std::unique_ptr<detail::context> runner;
-        std::vector<tensor_view> inputs;  // their types and shapes
-    };
+    std::int64_t classes = 0;  // numbers in a row of the logits
     std::vector<std::unique_ptr<planned>> plans;
+
+private:
+    result<std::unique_ptr<planned>> make_plan_for(const shape& batch, dtype type, step_part part, bool plain, executor& pool);
+    result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
+    status check_stages(const plan& p) const;
+    std::int64_t state_on_device(const plan& p) const {
+        std::int64_t bytes = 0;
+        for (const state_pair& s : p.lowered.states)
+            if (p.lowered.at(p.lowered.inputs[s.input]).place)
+                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(s.input - step_inputs::first_state)].value.bytes());
+        return bytes;
+    }
+};
+
+GRAFT_INLINE std::vector<tensor_view> step_plans::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
+    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
+    for (const training_state& s : states) all.push_back(view(s.value));
+    return all;
+}
+
+GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batch, dtype type, step_part part, bool plain,
+                                                                                     executor& pool) {
+    for (const auto& p : plans)
+        if (p->batch == batch && p->part == part && p->plain == plain) {
+            p->runner->use(pool);
+            return p.get();
+        }
+    std::unique_ptr<planned> made;
+    GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
+    // A cut by work alone may give a stage more than it has memory for.
+    while (staged()) {
+        std::shared_ptr<const plan> cut;
+        GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
+        status fits = check_stages(*cut);
+        if (fits.ok()) break;
+        if (placement.stages_by_memory >= 1) return fits;
+        made.reset();
+        placement.stages_by_memory += 0.5;
+        GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
+    }
+    if (plans.size() >= 8) plans.erase(plans.begin());
+    plans.push_back(std::move(made));
+    return plans.back().get();
+}
+
+GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_for(const shape& batch, dtype type,
+                                                                                                          step_part part, bool plain, executor& pool) {
+    std::unique_ptr<planned> made(new planned);
+    made->batch = batch;
+    made->part = part;
+    made->plain = plain;
+    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
+    made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
+    for (tensor_view& v : made->inputs) v.data = nullptr;
+    if (staged() && part == step_part::whole) {
+        const std::function<step_builder()> new_builder = [this] { return builder(); };
+        GRAFT_TRY_ASSIGN(made->what.graph, pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
+    } else {
+        step_builder building = builder();
+        GRAFT_TRY_ASSIGN(made->what.graph, building.build(made->inputs, part, plain, pool));
+        made->summed = building.summed().size();
+    }
+    for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
+        const value& v = made->what.graph.at(made->what.graph.inputs[i]);
+        made->inputs.push_back({v.type, v.extents, nullptr});
+    }
+    std::shared_ptr<device> host;
+    GRAFT_TRY_ASSIGN(host, training_host());
+    const bool at_home = central() && part == step_part::update;
+    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
+    made->what.how.group = options.group;
+    for (const std::shared_ptr<device>& stage : options.stages) {
+        made->what.how.places.push_back(stage);
+        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), training_host());
+    }
+    made->what.how.in_order = staged();
+    std::vector<device_state*> states_of;
+    for (const auto& resident : residents) states_of.push_back(at_home ? nullptr : resident.get());
+    made->runner.reset(new context(made->what, pool, std::move(states_of)));
+    std::shared_ptr<const plan> planned_step;
+    GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
+    return made;
+}
+
+// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
+GRAFT_INLINE status step_plans::check_stages(const plan& p) const {
+    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
+        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
+        for (const state_pair& pair : p.lowered.states)
+            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
+                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - step_inputs::first_state)].value.bytes());
+        if (bytes > options.stage_bytes)
+            return fail(errc::memory_budget, "stage " + std::to_string(s),
+                        "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
+                            ": take more stages or parts, or a smaller batch");
+    }
+    return {};
+}
+
+// Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
+GRAFT_INLINE void step_plans::give_back_others(const planned& p) {
+    for (const auto& other : plans)
+        if (other.get() != &p && (other->part == step_part::update) == (p.part == step_part::update)) other->runner->trim();
+}
+
+GRAFT_INLINE result<step_memory> step_plans::prepared(const shape& batch, executor& pool) {
+    const bool by_parts = in_parts();
+    const dtype type = trained.at(input_value).type;
+    GRAFT_TRY(find_classes(batch, pool));
+    shape part = batch;
+    if (by_parts) part[0] = parts().largest(part[0]);
+    planned* p = nullptr;
+    std::shared_ptr<const plan> found;
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? step_part::sums : whole_part(), false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
+    step_memory m;
+    m.activations = host_arena_bytes(*found);
+    m.constants = found->constant_bytes;
+    m.device = device_bytes(*found);
+    for (const training_state& s : states) m.state += static_cast<std::int64_t>(s.value.bytes());
+    m.device += state_on_device(*found);
+    if (!by_parts && !central()) return m;
+    GRAFT_TRY_ASSIGN(p, plan_for(part, type, step_part::update, false, pool));
+    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
+    std::int64_t of_sums = 0, levels = 1;
+    for (std::size_t i = step_inputs::first_state + states.size(); i < p->inputs.size(); ++i)
+        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
+    m.activations += host_arena_bytes(*found) + levels * of_sums;
+    m.constants += found->constant_bytes;
+    m.device += device_bytes(*found);
+    return m;
+}
+
+// How many classes there are, where the network does not say: by its shapes for this batch.
+GRAFT_INLINE status step_plans::find_classes(const shape& batch, executor& pool) {
+    if (classes > 0) return {};
+    const value& declared = trained.at(logits_value);
+    if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
+        classes = declared.extents[1];
+        return {};
+    }
+    shape part = batch;
+    if (part.rank()) part[0] = options.fixed_batch > 0 ? options.fixed_batch : std::max<std::int64_t>(1, part[0]);
+    graph known;
+    GRAFT_TRY_ASSIGN(known, specialize_first_input(trained, part, pool, options.limits));
+    const value& v = known.at(logits_value);
+    if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
+        return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
+    classes = v.extents.elements() / v.extents[0];
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class step_parts : public step_plans {
+protected:
     // Of a batch, or of a part of it: what its samples are summed to; nothing where there are none.
     using sums = std::vector<tensor>;
     // A batch in parts while it runs.
     struct parted {
         const step_input& in;
-        detail::batch_parts cut;
+        batch_parts cut;
         shape part;                  // of the largest part
         bool plain = false;          // whether the gradients are added, and not what they are made of
         std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
     };
 
+    status choose_sums(const step_input& in, bool& plain, executor& pool);
+    status run_parts(parted& p, executor& pool);
+    status update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool);
+    status diverged(const step_input& in, std::int64_t first, executor& pool);
+    // What a graph of sums has made; its statistics are state, and stand behind them.
+    static sums sums_in(const planned& p) {
+        std::size_t last = p.what.graph.outputs.size();
+        for (const state_pair& s : p.what.graph.states) last -= s.output >= 0;
+        sums found;
+        for (std::size_t i = step_outputs::first_state; i < last; ++i) found.push_back(p.runner->output(i));
+        return found;
+    }
+    void read_norm(const planned& p) {
+        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
+    }
+
+    double last_loss = 0, last_norm = 0;
+    tensor last_logits;
+    std::int64_t most_samples = 0;  // of the largest part of the batch that choose_sums was asked about last
+
+private:
+    result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
+    result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
+    status hand_out_variables();
+
+    std::int64_t chosen_for = -1;  // the samples of that batch,
+    bool chosen = false;           // and the answer
+};
+
+// One part: the sums over its samples, and its logits into their place.
+GRAFT_INLINE result<step_parts::sums> step_parts::sum_part(parted& q, std::int64_t part, executor& pool) {
+    const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
+    if (first == last) return sums();
+    tensor_view x = rows_of(*q.in.inputs, first, last), t = rows_of(*q.in.targets, first, last);
+    tensor more_inputs, more_targets;
+    if (q.cut.each > last - first) {
+        // Samples without a target cost nothing.
+        GRAFT_TRY(filled_up(x, q.cut.each, true, more_inputs));
+        GRAFT_TRY(filled_up(t, q.cut.each, false, more_targets));
+        x = view(more_inputs), t = view(more_targets);
+    }
+    planned* p = nullptr;
+    GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, step_part::sums, q.plain, pool));
+    give_back_others(*p);
+    counter.data<std::int64_t>()[1] = q.in.first + first;
+    const std::vector<tensor_view> all = views(x, t, q.in.teacher ? rows_of(*q.in.teacher, first, last) : view(nothing));
+    GRAFT_TRY(p->runner->run(all.data()));
+    if (q.diverged < 0 && !std::isfinite(p->runner->output(step_outputs::loss).data<float>()[0])) q.diverged = first;
+    const tensor& logits = p->runner->output(step_outputs::logits);
+    std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
+    return sums_in(*p);
+}
+
+// The parts [first, first + count) added as the tree of shards has it.
+GRAFT_INLINE result<step_parts::sums> step_parts::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
+    if (count == 1) return sum_part(q, first, pool);
+    sums left, right;
+    GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
+    GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
+    if (left.empty() && right.empty()) return left;
+    sums& into = left.empty() ? right : left;
+    if (!left.empty() && !right.empty() && !same_shapes(left, right)) return fail(errc::internal, trained.name, "the parts of a batch make different sums");
+    for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
+    return std::move(into);
+}
+
+// A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
+GRAFT_INLINE status step_parts::choose_sums(const step_input& in, bool& plain, executor& pool) {
+    const std::int64_t n = options.group ? in.samples : in.inputs->shape()[0];
+    plain = chosen;
+    if (n == chosen_for) return {};
+    plain = false;
+    bool single_sample = false;
+    std::int64_t largest = 0;
+    const int members = options.group ? options.group->size() : 1;
+    for (int m = 0; m < members; ++m) {
+        const member_shards share = member_shards::of(m, members, options.shards);
+        const std::int64_t own = members > 1 ? share.end(n, options.shards) - share.begin(n, options.shards) : n;
+        const batch_parts cut = parts();
+        for (std::int64_t s = 0; s < cut.count(own); ++s) {
+            const std::int64_t size = cut.last(own, s) - cut.first(own, s);
+            single_sample |= size == 1;
+            largest = std::max(largest, size);
+        }
+    }
+    most_samples = largest;
+    if (single_sample && largest > 1 && options.fixed_batch == 0) {
+        std::vector<std::string> names[2];
+        for (std::vector<std::string>& of : names) {
+            shape x = in.inputs->shape();
+            x[0] = &of == names ? 1 : largest;
+            const tensor_view targets{dtype::float32, {x[0], classes}, nullptr};
+            std::vector<tensor_view> shapes = views({in.inputs->type(), x, nullptr}, targets, in.teacher ? targets : view(nothing));
+            for (tensor_view& v : shapes) v.data = nullptr;
+            step_builder summing = builder();
+            graph unused;
+            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() || staged() ? step_part::sums : step_part::whole, false, pool));
+            of = summing.summed();
+        }
+        plain = names[0] != names[1];
+    }
+    chosen_for = n;
+    chosen = plain;
+    return {};
+}
+
+GRAFT_INLINE status step_parts::run_parts(parted& q, executor& pool) {
+    const std::int64_t n = q.in.inputs->shape()[0];
+    last_logits = tensor();
+    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
+    q.part = q.in.inputs->shape();
+    GRAFT_TRY(choose_sums(q.in, q.plain, pool));
+    q.part[0] = n > 0 ? q.cut.largest(n) : std::min<std::int64_t>(2, most_samples);
+    sums total;
+    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
+    return update_by(std::move(total), q.part, q.in, q.plain, pool);
+}
+
+// The update by the sums over the batch, of which `total` holds this member's. Of a graph for parts like `part`.
+GRAFT_INLINE status step_parts::update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool) {
+    planned* p = nullptr;
+    GRAFT_TRY_ASSIGN(p, plan_for(part, in.inputs->type(), step_part::update, plain, pool));
+    const std::size_t own = step_inputs::first_state + states.size();
+    // A member without samples has nothing to add.
+    const bool idle = options.group && (in.inputs->shape()[0] == 0 || options.group->idle());
+    if (idle) total.resize(std::max(total.size(), p->summed));
+    for (std::size_t i = 0; idle && i < p->summed; ++i) GRAFT_TRY_ASSIGN(total[i], tensor::zeros(p->inputs[own + i].type, p->inputs[own + i].extents));
+    bool same = own + total.size() == p->inputs.size();
+    for (std::size_t i = 0; same && i < total.size(); ++i) same = total[i].shape() == p->inputs[own + i].extents;
+    if (!same) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
+    if (central()) {
+        std::vector<float*> sums_of;
+        std::vector<std::int64_t> counts;
+        for (std::size_t i = 0; i < p->summed; ++i) sums_of.push_back(total[i].data<float>()), counts.push_back(total[i].elements());
+        GRAFT_TRY(options.group->reduce({sums_of.data(), sums_of.data(), counts.data(), static_cast<int>(counts.size())}, 0));
+    }
+    if (!central() || options.group->rank() == 0) {
+        std::vector<tensor_view> all = p->inputs;
+        const std::vector<tensor_view> now = views(all[step_inputs::batch], all[step_inputs::targets], all[step_inputs::teacher]);
+        std::copy(now.begin(), now.end(), all.begin());
+        for (std::size_t i = 0; i < total.size(); ++i) all[own + i] = view(total[i]);
+        GRAFT_TRY(p->runner->run(all.data()));
+        last_loss = static_cast<double>(p->runner->output(step_outputs::loss).data<float>()[0]);
+        read_norm(*p);
+    }
+    return central() ? hand_out_variables() : status();
+}
+
+// What the first member has updated, for all: the weights, their running averages, and what the step came to.
+GRAFT_INLINE status step_parts::hand_out_variables() {
+    double told[] = {last_loss, last_norm};
+    GRAFT_TRY(options.group->broadcast(told, sizeof told, 0));
+    last_loss = told[0], last_norm = told[1];
+    const auto hand_out = [&](tensor& variable) -> status {
+        GRAFT_TRY(options.group->broadcast(variable.raw(), variable.bytes(), 0));
+        for (const auto& resident : residents)
+            if (resident) resident->host_changed(variable.raw());
+        return {};
+    };
+    for (std::size_t w = 0; w < layout.weights.size(); ++w) {
+        GRAFT_TRY(hand_out(states[w].value));
+        if (options.optimizer.ema_decay > 0) GRAFT_TRY(hand_out(states[layout.kept_of(w, layout.kept.size() - 1)].value));
+    }
+    return {};
+}
+
+// Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
+GRAFT_INLINE status step_parts::diverged(const step_input& in, std::int64_t first, executor& pool) {
+    const auto stop = [&](const std::string& what) {
+        const std::string where = "step " + std::to_string(in.step);
+        return fail(errc::train_diverged, where,
+                    "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
+    };
+    if (!all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
+    if (!all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
+    if (in.teacher && !all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
+    GRAFT_TRY(read_residents());
+    for (const training_state& s : states)
+        if (!all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
+    const std::int64_t n = in.inputs->shape()[0];
+    std::int64_t last = n;
+    if (first < 0) first = 0;
+    const batch_parts cut = parts();
+    for (std::int64_t s = 0; s < cut.count(n); ++s)
+        if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
+    counter.data<std::int64_t>()[1] = in.first + first;
+    const tensor_view teacher = in.teacher ? rows_of(*in.teacher, first, last) : view(nothing);
+    tensor_view x = rows_of(*in.inputs, first, last), t = rows_of(*in.targets, first, last);
+    tensor more_inputs, more_targets;
+    if (cut.each > last - first) {
+        GRAFT_TRY(filled_up(x, cut.each, true, more_inputs));
+        GRAFT_TRY(filled_up(t, cut.each, false, more_targets));
+        x = view(more_inputs), t = view(more_targets);
+    }
+    const std::vector<tensor_view> all = views(x, t, teacher);
+    std::vector<tensor_view> shapes = all;
+    for (tensor_view& v : shapes) v.data = nullptr;
+    graph forward;
+    GRAFT_TRY_ASSIGN(forward, builder().build(shapes, step_part::forward, false, pool));
+    for (const auto& p : plans) p->runner->trim();
+    std::string name;
+    GRAFT_TRY_ASSIGN(name, first_not_finite(forward, all, options.limits, options.seed, pool));
+    return stop(name.empty() ? "the sum over the batch overflows" : "the first of its values is the output " + name);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cmath>
+
+GRAFT_BEGIN_NAMESPACE
+
+// The usual engine: a place of its own, or the stages of a pipeline.
+class training_step::single final : public step_engine, private detail::step_parts {
+public:
     inline result<step_memory> prepare(const shape& batch, executor& pool) override {
         return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return prepared(batch, pool); });
     }
@@ -25624,66 +26036,17 @@ public:
     inline result<graph> network(bool averaged) const override;
 
     status make(graph of, value_id logits, std::vector<parameter> parameters, const step_options& given);
+
+private:
     status make_state();
-    result<step_memory> prepared(const shape& batch, executor& pool);
-    std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
-    result<std::unique_ptr<planned>> make_plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
-    result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
-    status choose_sums(const step_input& in, bool& plain, executor& pool);
-    result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
-    void give_back_others(const planned& p);
     status run_whole(const step_input& in, executor& pool);
     status run_idle(const step_input& in, executor& pool);
-    status run_parts(parted& p, executor& pool);
-    result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
-    result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
-    status update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool);
-    status hand_out_variables();
-    // Whether the first of several members keeps the weights for all.
-    bool central() const { return options.central_variables && options.group && options.group->size() > 1; }
-    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
-    bool staged() const { return !options.stages.empty(); }
-    bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
-    bool on_device() const {
-        return std::any_of(residents.begin(), residents.end(), [](const auto& resident) { return resident != nullptr; });
-    }
-    status read_residents() const {
-        for (const auto& resident : residents)
-            if (resident) GRAFT_TRY(resident->read_back(nullptr));
-        return {};
-    }
-    status check_stages(const plan& p) const;
-    detail::step_part whole_part() const { return central() ? detail::step_part::sums : detail::step_part::whole; }
-    // What a graph of sums has made; its statistics are state, and stand behind them.
-    static sums sums_in(const planned& p) {
-        std::size_t last = p.what.graph.outputs.size();
-        for (const state_pair& s : p.what.graph.states) last -= s.output >= 0;
-        sums found;
-        for (std::size_t i = detail::step_outputs::first_state; i < last; ++i) found.push_back(p.runner->output(i));
-        return found;
-    }
-    detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
-    status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
-    void read_norm(const planned& p) {
-        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
-    }
-    status diverged(const step_input& in, std::int64_t first, executor& pool);
-    std::int64_t state_on_device(const plan& p) const {
-        std::int64_t bytes = 0;
-        for (const state_pair& s : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[s.input]).place)
-                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
-        return bytes;
-    }
-    std::int64_t chosen_for = -1;   // the samples that choose_sums was asked about last,
-    bool chosen = false;            // its answer,
-    std::int64_t most_samples = 0;  // and what the largest part of it has
-    std::int64_t classes = 0;       // numbers in a row of the logits
-    // The shards that this member of a run computes.
-    int own_shards() const { return options.group ? member_shards::of(options.group->rank(), options.group->size(), options.shards).count : options.shards; }
+
+    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
+    loss_scale scale_now;
 };
 
 // What a step that was made and given nothing answers.
@@ -25821,146 +26184,7 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     return {};
 }
 
-GRAFT_INLINE std::vector<tensor_view> training_step::single::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
-    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
-    for (const training_state& s : states) all.push_back(view(s.value));
-    return all;
-}
-
-GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
-                                                                                     executor& pool) {
-    for (const auto& p : plans)
-        if (p->batch == batch && p->part == part && p->plain == plain) {
-            p->runner->use(pool);
-            return p.get();
-        }
-    std::unique_ptr<planned> made;
-    GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
-    // A cut by work alone may give a stage more than it has memory for.
-    while (staged()) {
-        std::shared_ptr<const plan> cut;
-        GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
-        status fits = check_stages(*cut);
-        if (fits.ok()) break;
-        if (placement.stages_by_memory >= 1) return fits;
-        made.reset();
-        placement.stages_by_memory += 0.5;
-        GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
-    }
-    if (plans.size() >= 8) plans.erase(plans.begin());
-    plans.push_back(std::move(made));
-    return plans.back().get();
-}
-
-GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_step::single::make_plan_for(const shape& batch, dtype type,
-                                                                                                          detail::step_part part, bool plain, executor& pool) {
-    std::unique_ptr<planned> made(new planned);
-    made->batch = batch;
-    made->part = part;
-    made->plain = plain;
-    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
-    made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
-    for (tensor_view& v : made->inputs) v.data = nullptr;
-    if (staged() && part == detail::step_part::whole) {
-        const std::function<detail::step_builder()> new_builder = [this] { return builder(); };
-        GRAFT_TRY_ASSIGN(made->what.graph, detail::pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
-    } else {
-        detail::step_builder building = builder();
-        GRAFT_TRY_ASSIGN(made->what.graph, building.build(made->inputs, part, plain, pool));
-        made->summed = building.summed().size();
-    }
-    for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
-        const value& v = made->what.graph.at(made->what.graph.inputs[i]);
-        made->inputs.push_back({v.type, v.extents, nullptr});
-    }
-    std::shared_ptr<device> host;
-    GRAFT_TRY_ASSIGN(host, detail::training_host());
-    const bool at_home = central() && part == detail::step_part::update;
-    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
-    made->what.how.group = options.group;
-    for (const std::shared_ptr<device>& stage : options.stages) {
-        made->what.how.places.push_back(stage);
-        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), detail::training_host());
-    }
-    made->what.how.in_order = staged();
-    std::vector<device_state*> states_of;
-    for (const auto& resident : residents) states_of.push_back(at_home ? nullptr : resident.get());
-    made->runner.reset(new detail::context(made->what, pool, std::move(states_of)));
-    std::shared_ptr<const plan> planned_step;
-    GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
-    return made;
-}
-
-// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
-GRAFT_INLINE status training_step::single::check_stages(const plan& p) const {
-    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
-        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
-        for (const state_pair& pair : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
-                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - detail::step_inputs::first_state)].value.bytes());
-        if (bytes > options.stage_bytes)
-            return fail(errc::memory_budget, "stage " + std::to_string(s),
-                        "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
-                            ": take more stages or parts, or a smaller batch");
-    }
-    return {};
-}
-
-// Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
-GRAFT_INLINE void training_step::single::give_back_others(const planned& p) {
-    for (const auto& other : plans)
-        if (other.get() != &p && (other->part == detail::step_part::update) == (p.part == detail::step_part::update)) other->runner->trim();
-}
-
 GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) { return self_->prepare(batch, pool); }
-
-GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& batch, executor& pool) {
-    const bool by_parts = in_parts();
-    const dtype type = trained.at(input_value).type;
-    GRAFT_TRY(find_classes(batch, pool));
-    shape part = batch;
-    if (by_parts) part[0] = parts().largest(part[0]);
-    planned* p = nullptr;
-    std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : whole_part(), false, pool));
-    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
-    step_memory m;
-    m.activations = host_arena_bytes(*found);
-    m.constants = found->constant_bytes;
-    m.device = device_bytes(*found);
-    for (const training_state& s : states) m.state += static_cast<std::int64_t>(s.value.bytes());
-    m.device += state_on_device(*found);
-    if (!by_parts && !central()) return m;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
-    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
-    std::int64_t of_sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + states.size(); i < p->inputs.size(); ++i)
-        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
-    m.activations += host_arena_bytes(*found) + levels * of_sums;
-    m.constants += found->constant_bytes;
-    m.device += device_bytes(*found);
-    return m;
-}
-
-// How many classes there are, where the network does not say: by its shapes for this batch.
-GRAFT_INLINE status training_step::single::find_classes(const shape& batch, executor& pool) {
-    if (classes > 0) return {};
-    const value& declared = trained.at(logits_value);
-    if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
-        classes = declared.extents[1];
-        return {};
-    }
-    shape part = batch;
-    if (part.rank()) part[0] = options.fixed_batch > 0 ? options.fixed_batch : std::max<std::int64_t>(1, part[0]);
-    graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(trained, part, pool, options.limits));
-    const value& v = known.at(logits_value);
-    if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
-        return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
-    classes = v.extents.elements() / v.extents[0];
-    return {};
-}
 
 GRAFT_INLINE status training_step::single::run_whole(const step_input& in, executor& pool) {
     planned* p = nullptr;
@@ -26088,193 +26312,6 @@ GRAFT_INLINE result<graph> training_step::single::network(bool averaged) const {
     for (std::size_t w = 0; w < weights; ++w) GRAFT_TRY(put(layout.weights[w], states[ema ? layout.kept_of(w, layout.kept.size() - 1) : w].value));
     for (std::size_t s = 0; s < layout.statistics.size(); ++s) GRAFT_TRY(put(layout.statistics[s], states[weights + s].value));
     return g;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
-#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_PARTS_HPP
-// ---- graft/train/step_parts.hpp
-// Bodies of train/step.hpp: batches in parts, and the search for what made a loss infinite.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-// One part: the sums over its samples, and its logits into their place.
-GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_part(parted& q, std::int64_t part, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0], first = q.cut.first(n, part), last = q.cut.last(n, part);
-    if (first == last) return sums();
-    tensor_view x = detail::rows_of(*q.in.inputs, first, last), t = detail::rows_of(*q.in.targets, first, last);
-    tensor more_inputs, more_targets;
-    if (q.cut.each > last - first) {
-        // Samples without a target cost nothing.
-        GRAFT_TRY(detail::filled_up(x, q.cut.each, true, more_inputs));
-        GRAFT_TRY(detail::filled_up(t, q.cut.each, false, more_targets));
-        x = view(more_inputs), t = view(more_targets);
-    }
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(x.extents, x.type, detail::step_part::sums, q.plain, pool));
-    give_back_others(*p);
-    counter.data<std::int64_t>()[1] = q.in.first + first;
-    const std::vector<tensor_view> all = views(x, t, q.in.teacher ? detail::rows_of(*q.in.teacher, first, last) : view(nothing));
-    GRAFT_TRY(p->runner->run(all.data()));
-    if (q.diverged < 0 && !std::isfinite(p->runner->output(detail::step_outputs::loss).data<float>()[0])) q.diverged = first;
-    const tensor& logits = p->runner->output(detail::step_outputs::logits);
-    std::memcpy(last_logits.data<float>() + first * classes, logits.raw(), static_cast<std::size_t>((last - first) * classes) * sizeof(float));
-    return sums_in(*p);
-}
-
-// The parts [first, first + count) added as the tree of shards has it.
-GRAFT_INLINE result<training_step::single::sums> training_step::single::sum_parts(parted& q, std::int64_t first, std::int64_t count, executor& pool) {
-    if (count == 1) return sum_part(q, first, pool);
-    sums left, right;
-    GRAFT_TRY_ASSIGN(left, sum_parts(q, first, count / 2, pool));
-    GRAFT_TRY_ASSIGN(right, sum_parts(q, first + count / 2, count / 2, pool));
-    if (left.empty() && right.empty()) return left;
-    sums& into = left.empty() ? right : left;
-    if (!left.empty() && !right.empty() && !detail::same_shapes(left, right))
-        return fail(errc::internal, trained.name, "the parts of a batch make different sums");
-    for (std::size_t i = 0; i < into.size(); ++i) GRAFT_TRY(detail::add_into(into[i], left.empty() || right.empty() ? tensor() : right[i], pool));
-    return std::move(into);
-}
-
-// A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
-GRAFT_INLINE status training_step::single::choose_sums(const step_input& in, bool& plain, executor& pool) {
-    const std::int64_t n = options.group ? in.samples : in.inputs->shape()[0];
-    plain = chosen;
-    if (n == chosen_for) return {};
-    plain = false;
-    bool single_sample = false;
-    std::int64_t largest = 0;
-    const int members = options.group ? options.group->size() : 1;
-    for (int m = 0; m < members; ++m) {
-        const member_shards share = member_shards::of(m, members, options.shards);
-        const std::int64_t own = members > 1 ? share.end(n, options.shards) - share.begin(n, options.shards) : n;
-        const detail::batch_parts cut = parts();
-        for (std::int64_t s = 0; s < cut.count(own); ++s) {
-            const std::int64_t size = cut.last(own, s) - cut.first(own, s);
-            single_sample |= size == 1;
-            largest = std::max(largest, size);
-        }
-    }
-    most_samples = largest;
-    if (single_sample && largest > 1 && options.fixed_batch == 0) {
-        std::vector<std::string> names[2];
-        for (std::vector<std::string>& of : names) {
-            shape x = in.inputs->shape();
-            x[0] = &of == names ? 1 : largest;
-            const tensor_view targets{dtype::float32, {x[0], classes}, nullptr};
-            std::vector<tensor_view> shapes = views({in.inputs->type(), x, nullptr}, targets, in.teacher ? targets : view(nothing));
-            for (tensor_view& v : shapes) v.data = nullptr;
-            detail::step_builder summing = builder();
-            graph unused;
-            GRAFT_TRY_ASSIGN(unused, summing.build(shapes, in_parts() || staged() ? detail::step_part::sums : detail::step_part::whole, false, pool));
-            of = summing.summed();
-        }
-        plain = names[0] != names[1];
-    }
-    chosen_for = n;
-    chosen = plain;
-    return {};
-}
-
-GRAFT_INLINE status training_step::single::run_parts(parted& q, executor& pool) {
-    const std::int64_t n = q.in.inputs->shape()[0];
-    last_logits = tensor();
-    GRAFT_TRY_ASSIGN(last_logits, tensor::make(dtype::float32, {n, classes}));
-    q.part = q.in.inputs->shape();
-    GRAFT_TRY(choose_sums(q.in, q.plain, pool));
-    q.part[0] = n > 0 ? q.cut.largest(n) : std::min<std::int64_t>(2, most_samples);
-    sums total;
-    GRAFT_TRY_ASSIGN(total, sum_parts(q, 0, q.cut.count(n), pool));
-    return update_by(std::move(total), q.part, q.in, q.plain, pool);
-}
-
-// The update by the sums over the batch, of which `total` holds this member's. Of a graph for parts like `part`.
-GRAFT_INLINE status training_step::single::update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool) {
-    planned* p = nullptr;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, in.inputs->type(), detail::step_part::update, plain, pool));
-    const std::size_t own = detail::step_inputs::first_state + states.size();
-    // A member without samples has nothing to add.
-    const bool idle = options.group && (in.inputs->shape()[0] == 0 || options.group->idle());
-    if (idle) total.resize(std::max(total.size(), p->summed));
-    for (std::size_t i = 0; idle && i < p->summed; ++i) GRAFT_TRY_ASSIGN(total[i], tensor::zeros(p->inputs[own + i].type, p->inputs[own + i].extents));
-    bool same = own + total.size() == p->inputs.size();
-    for (std::size_t i = 0; same && i < total.size(); ++i) same = total[i].shape() == p->inputs[own + i].extents;
-    if (!same) return fail(errc::internal, trained.name, "the parts of a batch do not make what its update takes");
-    if (central()) {
-        std::vector<float*> sums_of;
-        std::vector<std::int64_t> counts;
-        for (std::size_t i = 0; i < p->summed; ++i) sums_of.push_back(total[i].data<float>()), counts.push_back(total[i].elements());
-        GRAFT_TRY(options.group->reduce({sums_of.data(), sums_of.data(), counts.data(), static_cast<int>(counts.size())}, 0));
-    }
-    if (!central() || options.group->rank() == 0) {
-        std::vector<tensor_view> all = p->inputs;
-        const std::vector<tensor_view> now = views(all[detail::step_inputs::batch], all[detail::step_inputs::targets], all[detail::step_inputs::teacher]);
-        std::copy(now.begin(), now.end(), all.begin());
-        for (std::size_t i = 0; i < total.size(); ++i) all[own + i] = view(total[i]);
-        GRAFT_TRY(p->runner->run(all.data()));
-        last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
-        read_norm(*p);
-    }
-    return central() ? hand_out_variables() : status();
-}
-
-// What the first member has updated, for all: the weights, their running averages, and what the step came to.
-GRAFT_INLINE status training_step::single::hand_out_variables() {
-    double told[] = {last_loss, last_norm};
-    GRAFT_TRY(options.group->broadcast(told, sizeof told, 0));
-    last_loss = told[0], last_norm = told[1];
-    const auto hand_out = [&](tensor& variable) -> status {
-        GRAFT_TRY(options.group->broadcast(variable.raw(), variable.bytes(), 0));
-        for (const auto& resident : residents)
-            if (resident) resident->host_changed(variable.raw());
-        return {};
-    };
-    for (std::size_t w = 0; w < layout.weights.size(); ++w) {
-        GRAFT_TRY(hand_out(states[w].value));
-        if (options.optimizer.ema_decay > 0) GRAFT_TRY(hand_out(states[layout.kept_of(w, layout.kept.size() - 1)].value));
-    }
-    return {};
-}
-
-// Names what is not finite: of the samples, of the state, or the first value that the forward part makes. In parts, of the part.
-GRAFT_INLINE status training_step::single::diverged(const step_input& in, std::int64_t first, executor& pool) {
-    const auto stop = [&](const std::string& what) {
-        const std::string where = "step " + std::to_string(in.step);
-        return fail(errc::train_diverged, where,
-                    "the loss is no longer finite: " + what + "; the weights are those before this step. A smaller --lr or clipping of gradients may help");
-    };
-    if (!detail::all_finite(view(*in.inputs))) return stop("the batch's pictures hold NaN or infinity");
-    if (!detail::all_finite(view(*in.targets))) return stop("the batch's targets hold NaN or infinity");
-    if (in.teacher && !detail::all_finite(view(*in.teacher))) return stop("the teacher's logits hold NaN or infinity");
-    GRAFT_TRY(read_residents());
-    for (const training_state& s : states)
-        if (!detail::all_finite(view(s.value))) return stop("'" + s.name + "' holds NaN or infinity");
-    const std::int64_t n = in.inputs->shape()[0];
-    std::int64_t last = n;
-    if (first < 0) first = 0;
-    const detail::batch_parts cut = parts();
-    for (std::int64_t s = 0; s < cut.count(n); ++s)
-        if (cut.first(n, s) <= first && first < cut.last(n, s)) last = cut.last(n, s);
-    counter.data<std::int64_t>()[1] = in.first + first;
-    const tensor_view teacher = in.teacher ? detail::rows_of(*in.teacher, first, last) : view(nothing);
-    tensor_view x = detail::rows_of(*in.inputs, first, last), t = detail::rows_of(*in.targets, first, last);
-    tensor more_inputs, more_targets;
-    if (cut.each > last - first) {
-        GRAFT_TRY(detail::filled_up(x, cut.each, true, more_inputs));
-        GRAFT_TRY(detail::filled_up(t, cut.each, false, more_targets));
-        x = view(more_inputs), t = view(more_targets);
-    }
-    const std::vector<tensor_view> all = views(x, t, teacher);
-    std::vector<tensor_view> shapes = all;
-    for (tensor_view& v : shapes) v.data = nullptr;
-    graph forward;
-    GRAFT_TRY_ASSIGN(forward, builder().build(shapes, detail::step_part::forward, false, pool));
-    for (const auto& p : plans) p->runner->trim();
-    std::string name;
-    GRAFT_TRY_ASSIGN(name, detail::first_not_finite(forward, all, options.limits, options.seed, pool));
-    return stop(name.empty() ? "the sum over the batch overflows" : "the first of its values is the output " + name);
 }
 
 GRAFT_END_NAMESPACE

@@ -175,5 +175,4 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "step_body.hpp"
-#include "step_parts.hpp"
 #endif

@@ -1,57 +1,17 @@
 // Bodies of train/step.hpp.
 #pragma once
 
-#include "../exec/context.hpp"
 #include "../graph/verify.hpp"
-#include "divergence.hpp"
-#include "execution.hpp"
 #include "step.hpp"
-#include "pipeline.hpp"
-#include "step_graph.hpp"
+#include "step_parts.hpp"
 
 #include <cmath>
 
 GRAFT_BEGIN_NAMESPACE
 
-class training_step::single final : public step_engine {
+// The usual engine: a place of its own, or the stages of a pipeline.
+class training_step::single final : public step_engine, private detail::step_parts {
 public:
-    graph trained;
-    value_id logits_value = no_value, input_value = no_value;
-    std::vector<parameter> learning;
-    step_options options;
-    detail::step_placement placement;
-    detail::step_state layout;
-    std::vector<training_state> states;
-    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
-    std::vector<std::unique_ptr<device_state>> residents;  // what devices hold of it, by place; null: nothing
-    double last_loss = 0, last_norm = 0;
-    tensor last_logits;
-    // The small inputs of a step, in the order of detail::step_inputs.
-    tensor scale, learning_rate, step, counter, inverse_scale, nothing;
-    loss_scale scale_now;
-
-    // A graph planned for one shape of batch.
-    struct planned {
-        shape batch;
-        detail::step_part part = detail::step_part::whole;
-        bool plain = false;
-        std::size_t summed = 0;  // how many sums there are over this member's samples
-        detail::executable what;
-        std::unique_ptr<detail::context> runner;
-        std::vector<tensor_view> inputs;  // their types and shapes
-    };
-    std::vector<std::unique_ptr<planned>> plans;
-    // Of a batch, or of a part of it: what its samples are summed to; nothing where there are none.
-    using sums = std::vector<tensor>;
-    // A batch in parts while it runs.
-    struct parted {
-        const step_input& in;
-        detail::batch_parts cut;
-        shape part;                  // of the largest part
-        bool plain = false;          // whether the gradients are added, and not what they are made of
-        std::int64_t diverged = -1;  // the first sample of the first part whose loss is not finite
-    };
-
     inline result<step_memory> prepare(const shape& batch, executor& pool) override {
         return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return prepared(batch, pool); });
     }
@@ -68,66 +28,17 @@ public:
     inline result<graph> network(bool averaged) const override;
 
     status make(graph of, value_id logits, std::vector<parameter> parameters, const step_options& given);
+
+private:
     status make_state();
-    result<step_memory> prepared(const shape& batch, executor& pool);
-    std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
-    result<std::unique_ptr<planned>> make_plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
-    result<planned*> plan_for(const shape& batch, dtype type, detail::step_part part, bool plain, executor& pool);
-    status choose_sums(const step_input& in, bool& plain, executor& pool);
-    result<std::shared_ptr<const plan>> plan_of(const planned& p, executor& pool) const { return p.what.plan_for(p.inputs.data(), pool); }
-    void give_back_others(const planned& p);
     status run_whole(const step_input& in, executor& pool);
     status run_idle(const step_input& in, executor& pool);
-    status run_parts(parted& p, executor& pool);
-    result<sums> sum_part(parted& p, std::int64_t part, executor& pool);
-    result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
-    status update_by(sums total, const shape& part, const step_input& in, bool plain, executor& pool);
-    status hand_out_variables();
-    // Whether the first of several members keeps the weights for all.
-    bool central() const { return options.central_variables && options.group && options.group->size() > 1; }
-    detail::step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
-    bool staged() const { return !options.stages.empty(); }
-    bool in_parts() const { return !staged() && (options.micro_batches > 1 || options.fixed_batch > 0); }
-    bool on_device() const {
-        return std::any_of(residents.begin(), residents.end(), [](const auto& resident) { return resident != nullptr; });
-    }
-    status read_residents() const {
-        for (const auto& resident : residents)
-            if (resident) GRAFT_TRY(resident->read_back(nullptr));
-        return {};
-    }
-    status check_stages(const plan& p) const;
-    detail::step_part whole_part() const { return central() ? detail::step_part::sums : detail::step_part::whole; }
-    // What a graph of sums has made; its statistics are state, and stand behind them.
-    static sums sums_in(const planned& p) {
-        std::size_t last = p.what.graph.outputs.size();
-        for (const state_pair& s : p.what.graph.states) last -= s.output >= 0;
-        sums found;
-        for (std::size_t i = detail::step_outputs::first_state; i < last; ++i) found.push_back(p.runner->output(i));
-        return found;
-    }
-    detail::batch_parts parts() const { return {{options.micro_batches}, options.fixed_batch}; }
-    status find_classes(const shape& batch, executor& pool);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
-    void read_norm(const planned& p) {
-        if (options.loss_scaling) last_norm = static_cast<double>(p.runner->output(p.what.graph.outputs.size() - 1).data<float>()[0]);
-    }
-    status diverged(const step_input& in, std::int64_t first, executor& pool);
-    std::int64_t state_on_device(const plan& p) const {
-        std::int64_t bytes = 0;
-        for (const state_pair& s : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[s.input]).place)
-                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(s.input - detail::step_inputs::first_state)].value.bytes());
-        return bytes;
-    }
-    std::int64_t chosen_for = -1;   // the samples that choose_sums was asked about last,
-    bool chosen = false;            // its answer,
-    std::int64_t most_samples = 0;  // and what the largest part of it has
-    std::int64_t classes = 0;       // numbers in a row of the logits
-    // The shards that this member of a run computes.
-    int own_shards() const { return options.group ? member_shards::of(options.group->rank(), options.group->size(), options.shards).count : options.shards; }
+
+    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
+    loss_scale scale_now;
 };
 
 // What a step that was made and given nothing answers.
@@ -265,146 +176,7 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     return {};
 }
 
-GRAFT_INLINE std::vector<tensor_view> training_step::single::views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const {
-    std::vector<tensor_view> all{batch, targets, view(scale), view(learning_rate), view(step), view(counter), teacher, view(inverse_scale)};
-    for (const training_state& s : states) all.push_back(view(s.value));
-    return all;
-}
-
-GRAFT_INLINE result<training_step::single::planned*> training_step::single::plan_for(const shape& batch, dtype type, detail::step_part part, bool plain,
-                                                                                     executor& pool) {
-    for (const auto& p : plans)
-        if (p->batch == batch && p->part == part && p->plain == plain) {
-            p->runner->use(pool);
-            return p.get();
-        }
-    std::unique_ptr<planned> made;
-    GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
-    // A cut by work alone may give a stage more than it has memory for.
-    while (staged()) {
-        std::shared_ptr<const plan> cut;
-        GRAFT_TRY_ASSIGN(cut, plan_of(*made, pool));
-        status fits = check_stages(*cut);
-        if (fits.ok()) break;
-        if (placement.stages_by_memory >= 1) return fits;
-        made.reset();
-        placement.stages_by_memory += 0.5;
-        GRAFT_TRY_ASSIGN(made, make_plan_for(batch, type, part, plain, pool));
-    }
-    if (plans.size() >= 8) plans.erase(plans.begin());
-    plans.push_back(std::move(made));
-    return plans.back().get();
-}
-
-GRAFT_INLINE result<std::unique_ptr<training_step::single::planned>> training_step::single::make_plan_for(const shape& batch, dtype type,
-                                                                                                          detail::step_part part, bool plain, executor& pool) {
-    std::unique_ptr<planned> made(new planned);
-    made->batch = batch;
-    made->part = part;
-    made->plain = plain;
-    const tensor_view targets{dtype::float32, {batch.rank() ? batch[0] : 1, classes}, nullptr};
-    made->inputs = views({type, batch, nullptr}, targets, options.loss.distillation > 0 ? targets : view(nothing));
-    for (tensor_view& v : made->inputs) v.data = nullptr;
-    if (staged() && part == detail::step_part::whole) {
-        const std::function<detail::step_builder()> new_builder = [this] { return builder(); };
-        GRAFT_TRY_ASSIGN(made->what.graph, detail::pipeline_builder(new_builder, options, parts()).build(made->inputs, plain, pool));
-    } else {
-        detail::step_builder building = builder();
-        GRAFT_TRY_ASSIGN(made->what.graph, building.build(made->inputs, part, plain, pool));
-        made->summed = building.summed().size();
-    }
-    for (std::size_t i = made->inputs.size(); i < made->what.graph.inputs.size(); ++i) {
-        const value& v = made->what.graph.at(made->what.graph.inputs[i]);
-        made->inputs.push_back({v.type, v.extents, nullptr});
-    }
-    std::shared_ptr<device> host;
-    GRAFT_TRY_ASSIGN(host, detail::training_host());
-    const bool at_home = central() && part == detail::step_part::update;
-    made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
-    made->what.how.group = options.group;
-    for (const std::shared_ptr<device>& stage : options.stages) {
-        made->what.how.places.push_back(stage);
-        if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), detail::training_host());
-    }
-    made->what.how.in_order = staged();
-    std::vector<device_state*> states_of;
-    for (const auto& resident : residents) states_of.push_back(at_home ? nullptr : resident.get());
-    made->runner.reset(new detail::context(made->what, pool, std::move(states_of)));
-    std::shared_ptr<const plan> planned_step;
-    GRAFT_TRY_ASSIGN(planned_step, plan_of(*made, pool));
-    return made;
-}
-
-// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
-GRAFT_INLINE status training_step::single::check_stages(const plan& p) const {
-    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
-        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
-        for (const state_pair& pair : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
-                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - detail::step_inputs::first_state)].value.bytes());
-        if (bytes > options.stage_bytes)
-            return fail(errc::memory_budget, "stage " + std::to_string(s),
-                        "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
-                            ": take more stages or parts, or a smaller batch");
-    }
-    return {};
-}
-
-// Batches of another size leave their memory to this one; the update of parts, which is small and runs between them, keeps its own.
-GRAFT_INLINE void training_step::single::give_back_others(const planned& p) {
-    for (const auto& other : plans)
-        if (other.get() != &p && (other->part == detail::step_part::update) == (p.part == detail::step_part::update)) other->runner->trim();
-}
-
 GRAFT_INLINE result<step_memory> training_step::prepare(const shape& batch, executor& pool) { return self_->prepare(batch, pool); }
-
-GRAFT_INLINE result<step_memory> training_step::single::prepared(const shape& batch, executor& pool) {
-    const bool by_parts = in_parts();
-    const dtype type = trained.at(input_value).type;
-    GRAFT_TRY(find_classes(batch, pool));
-    shape part = batch;
-    if (by_parts) part[0] = parts().largest(part[0]);
-    planned* p = nullptr;
-    std::shared_ptr<const plan> found;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, by_parts ? detail::step_part::sums : whole_part(), false, pool));
-    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
-    step_memory m;
-    m.activations = host_arena_bytes(*found);
-    m.constants = found->constant_bytes;
-    m.device = device_bytes(*found);
-    for (const training_state& s : states) m.state += static_cast<std::int64_t>(s.value.bytes());
-    m.device += state_on_device(*found);
-    if (!by_parts && !central()) return m;
-    GRAFT_TRY_ASSIGN(p, plan_for(part, type, detail::step_part::update, false, pool));
-    GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
-    std::int64_t of_sums = 0, levels = 1;
-    for (std::size_t i = detail::step_inputs::first_state + states.size(); i < p->inputs.size(); ++i)
-        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
-    while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
-    m.activations += host_arena_bytes(*found) + levels * of_sums;
-    m.constants += found->constant_bytes;
-    m.device += device_bytes(*found);
-    return m;
-}
-
-// How many classes there are, where the network does not say: by its shapes for this batch.
-GRAFT_INLINE status training_step::single::find_classes(const shape& batch, executor& pool) {
-    if (classes > 0) return {};
-    const value& declared = trained.at(logits_value);
-    if (declared.has_shape && declared.extents.rank() == 2 && declared.extents[1] > 0) {
-        classes = declared.extents[1];
-        return {};
-    }
-    shape part = batch;
-    if (part.rank()) part[0] = options.fixed_batch > 0 ? options.fixed_batch : std::max<std::int64_t>(1, part[0]);
-    graph known;
-    GRAFT_TRY_ASSIGN(known, specialize_first_input(trained, part, pool, options.limits));
-    const value& v = known.at(logits_value);
-    if (!v.has_shape || !v.extents.known() || v.extents.rank() < 1 || v.extents[0] < 1)
-        return fail(errc::train_head, v.name, "how many classes it tells apart can only be told by running");
-    classes = v.extents.elements() / v.extents[0];
-    return {};
-}
 
 GRAFT_INLINE status training_step::single::run_whole(const step_input& in, executor& pool) {
     planned* p = nullptr;
