@@ -26,6 +26,15 @@ struct reduction {
     }
 };
 
+/// A sum over all members that goes on while a member computes.
+struct started_sum {
+    float* data = nullptr;  ///< what this member gives, and then the sums
+    std::int64_t count = 0;
+    const char* name = nullptr;  ///< for a trace; lives as long as the sum goes on
+};
+
+class trace_recorder;
+
 /// The members of a run, as one of them sees them. All members make the same calls in the same order, each on one thread; a call returns when
 /// the member has what it asked for. Sums are added in one order, which depends on the number of members alone (`join_members`), so that all
 /// get the same bits. Errors of all calls: dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time
@@ -54,6 +63,20 @@ public:
     inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
     /// Returns when all members have called it.
     inline virtual status barrier() = 0;
+
+    /// Begins to add up an array over all members, which is `finish`ed behind it. Where `overlaps`, this returns at once, and the sum goes on beside what the
+    /// member does, its other calls too; members start the same sums in the same order. Else it is all_reduce, and over when this returns.
+    inline virtual status start(const started_sum& array) {
+        const float* const in = array.data;
+        return all_reduce({&in, &array.data, &array.count, 1});
+    }
+    /// Returns when the sums of the array that begins at `data` are there.
+    inline virtual status finish(const float*) { return {}; }
+    /// Returns when nothing that was started goes on, and tells the first error of it: to be called at the end of a step, with the error that it ends with, if
+    /// any. Where something goes on behind an error this member leaves, as the others would wait for what it no longer does.
+    inline virtual status settle(const error*) { return {}; }
+    /// Whether what is started goes on beside other calls.
+    inline virtual bool overlaps() const noexcept { return false; }
     /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
     inline virtual void leave(const error& why) noexcept = 0;
     /// For who waits for the others in another way: whether all are still there. Does not wait itself.
@@ -67,12 +90,16 @@ public:
     /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
     void set_idle(bool idle) noexcept { idle_ = idle; }
     bool idle() const noexcept { return idle_; }
+    /// Who is told when what is started went on; null: nobody. It outlives the step.
+    void set_trace(trace_recorder* trace) noexcept { trace_ = trace; }
+    trace_recorder* trace() const noexcept { return trace_; }
 
     /// A member's part of `count` elements: [first, last).
     static std::int64_t first_of(std::int64_t count, int rank, int size) noexcept { return count / size * rank + std::min<std::int64_t>(rank, count % size); }
 
 private:
     bool idle_ = false;
+    trace_recorder* trace_ = nullptr;
 };
 
 namespace detail {

@@ -17,7 +17,8 @@ struct mpi_options {
 /// gives a communicator of its own, which another thread may use at the same time where MPI grants MPI_THREAD_MULTIPLE or _SERIALIZED. The first
 /// call initialises MPI where nobody did; then the last communicator finalises it when it goes, once all processes have come to that, but not
 /// after an error: MPI would wait for ever. Ends with dist.timeout where processes do not come, dist.peer_lost with MPI's text.
-/// The arrays of a call that failed may still be read by others until the process ends.
+/// The arrays of a call that failed may still be read by others until the process ends. What members start goes on beside their other calls
+/// (communicator::overlaps) where MPI grants one of those two to all processes.
 result<std::shared_ptr<communicator>> join_mpi(const mpi_options& options = {});
 
 /// Ends all processes of the run at once, with this code (of this process alone where MPI is not up): what a program does after an error.
@@ -56,6 +57,7 @@ inline status mpi_begin(mpi_process& process) {
     }
     MPI_Query_thread(&level);
     process.one_at_a_time = level < MPI_THREAD_MULTIPLE;
+    process.any_thread = level >= MPI_THREAD_SERIALIZED;
     return {};
 }
 
@@ -81,6 +83,18 @@ inline status mpi_copy_world(mpi_process& process, double seconds, MPI_Comm& cop
     }
 }
 
+// A second way for what goes on beside other calls, where every process may use MPI by another thread.
+inline status mpi_second_channel(mpi_process& process, mpi_communicator& one, double seconds) {
+    const char own = process.any_thread ? 1 : 0;
+    std::vector<char> all(std::size_t(one.size()));
+    status agreed = one.all_gather(&own, 1, all.data());
+    MPI_Comm comm = MPI_COMM_NULL;
+    if (agreed.ok() && std::count(all.begin(), all.end(), 0) == 0) agreed = mpi_copy_world(process, seconds, comm);
+    if (!agreed.ok()) process.failed = true;
+    if (agreed.ok() && comm != MPI_COMM_NULL) one.exchange_beside(comm);
+    return agreed;
+}
+
 }  // namespace detail
 
 inline result<std::shared_ptr<communicator>> join_mpi(const mpi_options& options) GRAFT_MEMORY_TRY {
@@ -97,6 +111,10 @@ inline result<std::shared_ptr<communicator>> join_mpi(const mpi_options& options
     int rank = 0, size = 1;
     MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
     auto one = std::make_unique<detail::mpi_communicator>(comm, rank, size, options.timeout_seconds);
+    if (status s = detail::mpi_second_channel(process, *one, options.timeout_seconds); !s.ok()) {
+        (void)one.release();  // MPI may still write to it
+        return s;
+    }
     process.gone.reserve(process.gone.size() + std::size_t(process.owners) + 1);
     ++process.owners;
     return made(std::shared_ptr<communicator>(one.release(), [](communicator* c) { detail::mpi_release(static_cast<detail::mpi_communicator*>(c)); }));

@@ -224,6 +224,8 @@ protected:
             GRAFT_TRY(look());
             if (ended_count_) return {};
             const double waited = waiting.seconds();
+            // Another thread of this member may say that it goes.
+            if (gone_) return fail(errc::dist_peer_lost, where(), "this member has left");
             if (turn % 64 == 0 || waited > 1e-3) {
                 // What a member sent before it left may still be on its way.
                 const int gone = find_lost();

@@ -44,6 +44,7 @@ struct mpi_process {
     std::mutex one_call;              // around each call where MPI wants one at a time
     bool ours = false;                // initialised by us, so finalised by us
     bool one_at_a_time = false;       // no MPI_THREAD_MULTIPLE
+    bool any_thread = false;          // calls may come from more than one thread: MPI_THREAD_SERIALIZED at least
     std::atomic<bool> failed{false};  // somewhere: nothing is tidied up any more
     int owners = 0;
     std::vector<mpi_communicator*> gone;  // said goodbye, and wait for that of the others

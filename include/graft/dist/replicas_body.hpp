@@ -224,7 +224,7 @@ private:
         for (status& s : runs_)
             if (!s.ok() && (!told || told->error().code() == errc::dist_peer_lost)) told = &s;
         if (!told) return {};
-        static_cast<thread_member&>(*groups_[0]).meeting().mend();
+        static_cast<thread_member&>(*groups_[0]).mend();
         for (const std::shared_ptr<communicator>& member : groups_) member->of_device.reset();
         return std::move(*told);
     }

@@ -9,13 +9,15 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The members of a group of `size` threads, by rank; each is for one thread at a time. A member that waits longer than `timeout_seconds` for the
-/// others gives up for all of them with dist.timeout. The group lives as long as one of its members.
+/// others gives up for all of them with dist.timeout. What members start goes on beside their other calls (communicator::start). The group lives as long as one
+/// of its members.
 std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double timeout_seconds = 60);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "../core/clock.hpp"
+#include "../core/exchange_thread.hpp"
 #include "../core/thread_pool.hpp"
 
 #include <atomic>
@@ -24,6 +26,7 @@ GRAFT_END_NAMESPACE
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -66,18 +69,36 @@ public:
         at(rank).waited += seconds_now() - began;
         return met;
     }
-    // All here, and all for the same.
+    // All here, and all for the same. From here on members read and write each other's memory, until they `part`.
     status meet_for(int rank, call what, std::int64_t size, int other = -1) {
         at(rank).what = what, at(rank).size = size, at(rank).other = other;
-        GRAFT_TRY(meet(rank));
+        inside_.fetch_add(1);
+        if (status met = meet(rank); !met.ok()) {
+            inside_.fetch_sub(1);
+            return met;
+        }
         for (int r = 0; r < this->size(); ++r)
             if (at(r).what != what || at(r).size != size || at(r).other != other)
-                return fail(errc::dist_mismatch, "member " + std::to_string(rank),
-                            "it asks for " + std::to_string(size) + " of one call, and member " + std::to_string(r) + " for " + std::to_string(at(r).size) +
-                                (at(r).what != what     ? " of another"
-                                 : at(r).other != other ? ", and names another member"
-                                                        : ""));
+                return part_by(fail(errc::dist_mismatch, "member " + std::to_string(rank),
+                                    "it asks for " + std::to_string(size) + " of one call, and member " + std::to_string(r) + " for " +
+                                        std::to_string(at(r).size) +
+                                        (at(r).what != what     ? " of another"
+                                         : at(r).other != other ? ", and names another member"
+                                                                : "")));
         return {};
+    }
+    // This member touches nothing of the others any more; returns when they do not touch what is its own.
+    status part(int rank) {
+        inside_.fetch_sub(1);
+        status met = meet(rank);
+        while (!met.ok() && inside_.load() > 0) std::this_thread::yield();
+        return met;
+    }
+    // The same behind an error, which all find.
+    status part_by(status failed) {
+        inside_.fetch_sub(1);
+        while (inside_.load() > 0) std::this_thread::yield();
+        return failed;
     }
     void leave(int rank, const error& why) noexcept {
         {
@@ -95,6 +116,7 @@ public:
     void mend() noexcept {
         broken_.store(false);
         arrived_.store(0);
+        inside_.store(0);
         failed_ = status();
     }
 
@@ -131,6 +153,7 @@ private:
     double seconds_;
     std::atomic<std::uint64_t> round_{0};
     std::atomic<int> arrived_{0};
+    std::atomic<int> inside_{0};  // members that may touch what is another's
     std::atomic<bool> broken_{false};
     std::mutex lock_;
     std::condition_variable changed_;
@@ -139,24 +162,29 @@ private:
 
 class thread_member final : public communicator {
 public:
-    thread_member(std::shared_ptr<thread_meeting> all, int rank) : all_(std::move(all)), rank_(rank) {}
+    // `beside`: where what is started meets; null: this member is such a place itself.
+    thread_member(std::shared_ptr<thread_meeting> all, std::shared_ptr<thread_meeting> beside, int rank) : all_(std::move(all)), rank_(rank) {
+        if (!beside) return;
+        channel_ = std::make_unique<thread_member>(std::move(beside), nullptr, rank);
+        exchange_ = std::make_unique<exchange_thread>(*channel_);
+    }
 
     inline int rank() const noexcept override { return rank_; }
     inline int size() const noexcept override { return all_->size(); }
     inline const char* name() const noexcept override { return "threads"; }
-    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited; }
+    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited + (exchange_ ? exchange_->waited_seconds() : 0); }
 
     inline status all_gather(const void* own, std::size_t bytes, void* all) override {
         all_->at(rank_).in = own;
         GRAFT_TRY(all_->meet_for(rank_, call::all_gather, static_cast<std::int64_t>(bytes)));
         for (int r = 0; r < size() && bytes; ++r) std::memcpy(static_cast<std::byte*>(all) + static_cast<std::size_t>(r) * bytes, all_->at(r).in, bytes);
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     inline status broadcast(void* data, std::size_t bytes, int from) override {
         all_->at(rank_).in = data;
         GRAFT_TRY(all_->meet_for(rank_, call::broadcast, static_cast<std::int64_t>(bytes), from));
         if (all_->at(from).in != data && bytes) std::memcpy(data, all_->at(from).in, bytes);
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     inline status all_reduce(const reduction& arrays) override { return reduce_for(call::all_reduce, arrays, 0, size()); }
     inline status reduce(const reduction& arrays, int to) override {
@@ -169,17 +197,32 @@ public:
         const std::int64_t first = first_of(count, rank_, size()), n = first_of(count, rank_ + 1, size()) - first;
         for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = static_cast<const float*>(all_->at(r).in) + first;
         sum_members(parts_.data(), size(), n, data + first);
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     inline status barrier() override {
         GRAFT_TRY(all_->meet_for(rank_, call::barrier, 0));
-        return all_->meet(rank_);  // until then others look at what it asked for
+        return all_->part(rank_);
     }
-    inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
+    inline status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
+    inline status finish(const float* data) override { return exchange_ ? exchange_->finish(data) : status(); }
+    inline status settle(const error* why) override {
+        if (!exchange_) return {};
+        if (why && exchange_->busy()) leave(*why);
+        return exchange_->settle();
+    }
+    inline bool overlaps() const noexcept override { return exchange_ != nullptr; }
+    inline void leave(const error& why) noexcept override {
+        all_->leave(rank_, why);
+        if (channel_) channel_->leave(why);
+    }
     inline status look() override { return all_->look(); }
     inline double timeout_seconds() const noexcept override { return all_->seconds(); }
 
-    thread_meeting& meeting() noexcept { return *all_; }
+    // For another run of the same threads, none of which is in a call.
+    void mend() noexcept {
+        all_->mend();
+        if (channel_) channel_->mend();
+    }
 
 private:
     using call = thread_meeting::call;
@@ -192,7 +235,7 @@ private:
         for (int r = 0; r < size(); ++r) {
             const reduction& other = *all_->at(r).arrays;
             if (other.arrays != arrays.arrays || !std::equal(arrays.counts, arrays.counts + arrays.arrays, other.counts))
-                return fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r));
+                return all_->part_by(fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r)));
         }
         const std::int64_t first = first_of(count, rank_, size()), last = first_of(count, rank_ + 1, size());
         std::int64_t begin = 0;  // of the array, among all elements
@@ -200,7 +243,7 @@ private:
             const std::int64_t from = std::max(first, begin) - begin, n = std::min(last, begin + arrays.counts[i]) - begin - from;
             if (n > 0) add(i, from, n, first_to, last_to);
         }
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     void add(int array, std::int64_t from, std::int64_t n, int first_to, int last_to) {
         for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = all_->at(r).arrays->in[array] + from;
@@ -220,14 +263,16 @@ private:
     std::shared_ptr<thread_meeting> all_;
     int rank_;
     std::vector<const float*> parts_ = std::vector<const float*>(static_cast<std::size_t>(all_->size()));
+    std::unique_ptr<thread_member> channel_;
+    std::unique_ptr<exchange_thread> exchange_;
 };
 
 }  // namespace detail
 
 GRAFT_INLINE std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double timeout_seconds) {
-    const auto all = std::make_shared<detail::thread_meeting>(size, timeout_seconds);
+    const auto all = std::make_shared<detail::thread_meeting>(size, timeout_seconds), beside = std::make_shared<detail::thread_meeting>(size, timeout_seconds);
     std::vector<std::shared_ptr<communicator>> members;
-    for (int r = 0; r < size; ++r) members.push_back(std::make_shared<detail::thread_member>(all, r));
+    for (int r = 0; r < size; ++r) members.push_back(std::make_shared<detail::thread_member>(all, beside, r));
     return members;
 }
 

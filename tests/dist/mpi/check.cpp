@@ -232,6 +232,66 @@ void guest() {
     MPI_Finalize();
 }
 
+// What was started is added up while other calls go on.
+void started(communicator& c, std::uint64_t seed) {
+    const std::int64_t counts[] = {1, 5000, 0, 300001, 70000};
+    for (int round = 0; round < 4; ++round) {
+        std::vector<std::vector<float>> data;
+        for (const std::int64_t n : counts) {
+            data.emplace_back(std::size_t(n) + 1, -7.0f);
+            for (std::int64_t i = 0; i < n; ++i) data.back()[std::size_t(i)] = value(rank, seed + data.size(), i);
+        }
+        for (std::size_t a = 0; a < data.size(); ++a) {
+            if (rank == round) usleep(2000);
+            expect_ok(c.start({data[a].data(), counts[a], "sum"}), "start");
+            any_calls(c, seed + 50 + a, 7);
+        }
+        for (const std::size_t a : {3, 0, 1, 4, 2}) {
+            expect_ok(c.finish(data[a].data()), "finish");
+            for (std::int64_t i = 0; i < counts[a]; ++i)
+                if (data[a][std::size_t(i)] != sum(seed + a + 1, i)) return expect(false, "element %lld of sum %zu is another", (long long)(i), a);
+            expect(data[a].back() == -7.0f, "what lies behind sum %zu was written", a);
+        }
+        expect_ok(c.settle(nullptr), "settle");
+        seed += 1000;
+    }
+}
+
+void beside() {
+    auto c = join();
+    expect(c->overlaps(), "nothing goes on beside other calls");
+    started(*c, 11);
+    // Who computes while it goes on does not wait for who comes late.
+    std::vector<float> data(70000, 1.0f);
+    for (const bool computes : {false, true}) {
+        expect_ok(c->barrier(), "barrier");
+        const double before = c->waited_seconds();
+        if (rank == size - 1) usleep(300000);
+        expect_ok(c->start({data.data(), 70000, "sum"}), "start");
+        if (computes) usleep(rank == size - 1 ? 100000 : 500000);
+        expect_ok(c->finish(data.data()), "finish");
+        const double waited = c->waited_seconds() - before;
+        if (size > 1) expect(rank == size - 1 || computes ? waited < 0.15 : waited > 0.15, "%g s of waiting", waited);
+        expect_ok(c->settle(nullptr), "settle");
+    }
+}
+
+// Where one process may use MPI by one thread alone, all do without the other thread.
+void funneled() {
+    const char* const own = std::getenv("OMPI_COMM_WORLD_RANK") ? std::getenv("OMPI_COMM_WORLD_RANK") : std::getenv("PMI_RANK");
+    const bool odd = own && std::strcmp(own, "0") == 0;
+    int level = 0, least = 0;
+    MPI_Init_thread(nullptr, nullptr, odd ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
+    MPI_Allreduce(&level, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    {
+        auto c = join();
+        expect(c->overlaps() == (least >= MPI_THREAD_SERIALIZED), "with level %d it %s on beside other calls", least, c->overlaps() ? "goes" : "does not go");
+        if (rank == 0) std::printf("    MPI grants level %d, and %d of all\n", level, least);
+        started(*c, 12);
+    }
+    MPI_Finalize();
+}
+
 void mismatch() {
     std::vector<float> data(300000, 1.0f);
     float* const to = data.data();
@@ -299,6 +359,43 @@ void leaves() {
     }
 }
 
+// The same of what was started, which would go on for ever.
+void leaves_beside() {
+    auto c = join();
+    expect_ok(c->barrier(), "barrier");
+    std::vector<float> data(300000, 1.0f), more = data;
+    const double start = seconds();
+    if (rank == size - 1) {
+        expect_ok(c->start({data.data(), 300000, "first"}), "start");
+        usleep(100000);
+        const graft::error why(errc::op_value, "node 'last'", "it refuses what it is given");
+        expect_error(c->settle(&why), errc::dist_peer_lost, {"this member has left"});
+    } else {
+        usleep(300000);
+        expect_ok(c->start({data.data(), 300000, "first"}), "start");
+        expect_ok(c->start({more.data(), 300000, "second"}), "start");
+        const status failed = c->finish(more.data());
+        expect_error(failed, errc::dist_peer_lost, {"has left", "it refuses what it is given"});
+        expect_error(c->settle(&failed.error()), errc::dist_peer_lost, {"has left"});
+        expect_error(c->barrier(), errc::dist_peer_lost, {"has left"});
+    }
+    expect(seconds() - start < 1.5, "the end came after %.3f s", seconds() - start);
+}
+
+void silent_beside() {
+    auto c = join(0.5);
+    expect_ok(c->barrier(), "barrier");
+    std::vector<float> data(300000, 1.0f);
+    if (rank == size - 1) return void(usleep(1500000));
+    const std::string last = "member " + std::to_string(size - 1) + " did not come to call 1 (all_reduce of 300000 elements";
+    const double start = seconds();
+    expect_ok(c->start({data.data(), 300000, "sum"}), "start");
+    const status failed = c->finish(data.data());
+    expect_error(failed, errc::dist_timeout, {last.c_str(), "within 0.5 s"});
+    (void)c->settle(failed.ok() ? nullptr : &failed.error());
+    expect(seconds() - start > 0.45 && seconds() - start < 1.4, "the end came after %.3f s", seconds() - start);
+}
+
 // A member comes to its end while others go on.
 void ends() {
     auto c = join();
@@ -356,9 +453,20 @@ int main(int count, char** arguments) {
         const char* name;
         void (*check)();
         bool together;  // all processes get to the end, though MPI is not finalised by then
-    } const modes[] = {{"sums", sums, false},        {"large", large, false},  {"threads", threads, false}, {"guest", guest, false},
-                       {"mismatch", mismatch, true}, {"leaves", leaves, true}, {"ends", ends, true},        {"silent", silent, true},
-                       {"stopped", stopped, false},  {"killed", killed, false}};
+    } const modes[] = {{"sums", sums, false},
+                       {"large", large, false},
+                       {"threads", threads, false},
+                       {"guest", guest, false},
+                       {"mismatch", mismatch, true},
+                       {"leaves", leaves, true},
+                       {"ends", ends, true},
+                       {"silent", silent, true},
+                       {"stopped", stopped, false},
+                       {"killed", killed, false},
+                       {"beside", beside, false},
+                       {"funneled", funneled, false},
+                       {"leaves_beside", leaves_beside, true},
+                       {"silent_beside", silent_beside, true}};
     for (const auto& each : modes) {
         if (mode != each.name) continue;
         each.check();
