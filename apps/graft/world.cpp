@@ -173,6 +173,7 @@ graft::result<std::vector<std::string>> gather_texts(const std::shared_ptr<graft
 
 void declare_replicas(option_list& list, spread_options& o) {
     list.add("--replicas", o.replicas, "Spread batches over N replicas in this process, which share its --threads (default: one a device)", "N").within(1, 256);
+    list.add("--no-overlap", o.no_overlap, "Exchange gradients between the nodes of the backward pass, and not beside it");
     list.add("--timeout", o.timeout, "Seconds that processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 void declare_spread(option_list& list, spread_options& o) {
@@ -181,6 +182,7 @@ void declare_spread(option_list& list, spread_options& o) {
     list.add("--central-variables", o.central, "The first replica or process updates the weights for all (a parameter server); else all do, alike");
     list.add("--stages", o.stages, "Cut the network into N stages, one on each device, through which a batch goes in parts (pipeline)", "N").within(2, 64);
     list.add("--parts", o.parts, "Parts of a batch in a pipeline, a power of two (default: four a stage, --shards at most)", "N").within(1, 256);
+    list.add("--no-overlap", o.no_overlap, "Exchange gradients between the nodes of the backward pass, and not beside it");
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 
@@ -252,6 +254,7 @@ graft::status spread(const common_options& common, const spread_options& o, std:
         step.replicas = graft::make_replicas(how);
     }
     step.group = std::move(group);
+    step.overlap = !o.no_overlap;
     return {};
 }
 

@@ -17,6 +17,7 @@ struct spread_options {
     int parts = 0;         ///< of a batch in a pipeline; 0: four a stage
     bool central = false;  ///< variables: the first keeps and updates the weights
     double timeout = 60;   ///< seconds that one waits for another
+    bool no_overlap = false;
 };
 
 /// Joins the processes that were started with this one; null where it is alone. Errors: dist.no_mpi (this build has no MPI, or nothing that it knows started

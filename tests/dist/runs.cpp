@@ -67,6 +67,13 @@ public:
     }
     graft::status reduce_scatter(float* data, std::int64_t count) override { return of_->reduce_scatter(data, count); }
     graft::status barrier() override { return of_->barrier(); }
+    graft::status start(const graft::started_sum& array) override {
+        std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds_));
+        return of_->start(array);
+    }
+    graft::status finish(const float* data) override { return of_->finish(data); }
+    graft::status settle(const graft::error* why) override { return of_->settle(why); }
+    bool overlaps() const noexcept override { return of_->overlaps(); }
     void leave(const graft::error& why) noexcept override { of_->leave(why); }
     graft::status look() override { return of_->look(); }
     double timeout_seconds() const noexcept override { return of_->timeout_seconds(); }

@@ -162,10 +162,10 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
     o.augmentation = graft::default_augmentation();
     // Who adds an option comes by here: it belongs to one of the lists below.
     auto& [epochs, batch, batch_per_device, learning_rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience,
-           max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+           max_ram, bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, trace, teacher] =
         static_cast<graft::trainer_options&>(o);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, central_variables, replicas] = step;
+           stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_kind, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -225,7 +225,8 @@ TEST_CASE("Every option that changes what is learnt is kept, and those that do n
               changed(operators, graft::op_table{nullptr, 0}) ==
           "");
     CHECK(changed(step_seed, 77u) + changed(reference, true) + changed(strict_placement, true) + changed(micro_batches, 77) + changed(loss_scaling, true) +
-              changed(recompute, true) + changed(fixed_batch, 77) + changed(central_variables, true) ==
+              changed(recompute, true) + changed(fixed_batch, 77) + changed(trace, "t.json") + changed(overlap, false) + changed(central_variables, true) +
+              changed(recorder, std::make_shared<graft::trace_recorder>()) ==
           "");
 }
 

@@ -247,7 +247,8 @@ private:
         return {};
     }
     run_environment environment() {
-        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get()};
+        trace_recorder* const trace = what_.how.trace && what_.how.trace->recording() ? what_.how.trace.get() : nullptr;
+        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get(), trace};
     }
 
     status run_steps() {

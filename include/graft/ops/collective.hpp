@@ -43,6 +43,64 @@ inline status all_reduce_run(run_context& c) {
     return {};
 }
 
+// graft.AllReduceStart(X...) -> bucket [n]: what the members' X hold, behind each other, begins to be added up there, while the nodes behind it run.
+inline status all_reduce_start_infer(infer_context& c) {
+    std::int64_t all = 0;
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "sums over the members of a run are taken of float32 alone");
+        if ((all = checked_add(all, c.in[i].elements())) < 0) return c.fail(errc::op_shape, "its inputs are too large to be exchanged at once");
+    }
+    return c.set(0, dtype::float32, {all});
+}
+inline status all_reduce_start_run(run_context& c) {
+    float* to = c.out[0].as<float>();
+    const bool nothing = c.group && c.group->idle();
+    for (int i = 0; i < c.inputs; ++i) {
+        const std::int64_t n = c.in[i].elements();
+        if (nothing)
+            std::fill_n(to, n, 0.0f);
+        else if (n)
+            std::memcpy(to, c.in[i].data, static_cast<std::size_t>(n) * sizeof(float));
+        to += n;
+    }
+    return c.group ? c.group->start({c.out[0].as<float>(), c.out[0].elements(), c.n.name.c_str()}) : status();
+}
+
+// graft.AllReduceEnd(bucket) -> Y...: waits for the sums, and hands them out. Attributes: `ranks` of the outputs, and their `extents` behind each other.
+inline status all_reduce_end_infer(infer_context& c) {
+    const integer_list ranks = c.integers("ranks"), extents = c.integers("extents");
+    if (c.in[0].type != dtype::float32 || ranks.size != c.outputs)
+        return c.fail(errc::op_attribute, "it hands out sums in float32, and has to be told the rank of each of its %d outputs", c.outputs);
+    std::int64_t all = 0;
+    int at = 0;
+    for (int i = 0; i < c.outputs; ++i) {
+        if (ranks[i] < 0 || ranks[i] > shape::max_rank || ranks[i] > extents.size - at)
+            return c.fail(errc::op_attribute, "output %lld has the rank %lld, which does not fit its extents", i, ranks[i]);
+        shape own;
+        for (std::int64_t d = 0; d < ranks[i]; ++d) {
+            if (extents[at] < 0) return c.fail(errc::op_attribute, "an extent of %lld is no extent", extents[at]);
+            own.push_back(extents[at++]);
+        }
+        if ((all = checked_add(all, own.elements())) < 0) return c.fail(errc::op_shape, "its outputs are too large");
+        GRAFT_TRY(c.set(i, dtype::float32, own));
+    }
+    if (at != extents.size || all != c.in[0].elements())
+        return c.fail(errc::op_shape, "its outputs hold %lld elements, and the bucket %lld", all, c.in[0].elements());
+    return {};
+}
+inline status all_reduce_end_run(run_context& c) {
+    if (c.group) GRAFT_TRY(c.group->finish(c.in[0].as<const float>()));
+    const float* from = c.in[0].as<const float>();
+    const integer_list ranks = c.integers("ranks"), extents = c.integers("extents");
+    for (int i = 0, at = 0; i < c.outputs; ++i) {
+        std::int64_t n = 1;
+        for (std::int64_t d = 0; d < ranks[i]; ++d) n *= extents[at++];
+        if (n && c.wants(i)) std::memcpy(c.out[i].data, from, static_cast<std::size_t>(n) * sizeof(float));
+        from += n;
+    }
+    return {};
+}
+
 // graft.AllGather(X...) -> Y...: each Y [members, ...] holds the members' X, in the order of their ranks. A member without samples gives zeros.
 inline status all_gather_infer(infer_context& c) {
     const std::int64_t members = c.integer("members", 1);
@@ -127,6 +185,22 @@ inline op_table collective_ops() {
             .reads_bits()
             .attributes("by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllReduceStart")
+            .inputs_from(1)
+            .functions(all_reduce_start_infer, all_reduce_start_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .reads_bits()
+            .problems("f32[7]; f32[3,4] f32[2] f32[]; f32[0,2]"),
+        own("AllReduceEnd")
+            .inputs(1)
+            .outputs_from(1)
+            .functions(all_reduce_end_infer, all_reduce_end_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .reads_bits()
+            .attributes("ranks:is extents:is")
+            .problems("f32[7] ranks=1 extents=7; f32[12] ranks=2 extents=3,4; f32[0] ranks=2 extents=0,2"),
         own("AllGather")
             .inputs_from(1)
             .outputs_from(1)

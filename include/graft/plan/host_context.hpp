@@ -99,8 +99,8 @@ private:
         if (!failing_) {
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
-            const run_environment around{given.planned, given.arena, given.inputs,   given.outputs, own_->pool,
-                                         given.limit,   nullptr,     &own_->scratch, given.budget,  given.group};
+            const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool, given.limit,
+                                         nullptr,       &own_->scratch, given.budget, given.group,   given.trace};
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
             guard.lock();
         }
@@ -123,11 +123,29 @@ private:
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
             for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = resolve(s.out[k]);
+            const double began = around.trace ? detail::seconds_now() : 0;
             GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(),
                                                                       static_cast<int>(s.in.size()), out_.data(), static_cast<int>(s.out.size()),
                                                                       arena + s.workspace_offset, s.seed, around}));
+            if (around.trace) record(s, began, around);
         }
         return {};
+    }
+    GRAFT_COLD void record(const step& s, double began, const run_environment& around) const {
+        const double ended = detail::seconds_now();
+        (void)detail::or_out_of_memory<status>("a trace", [&]() -> status {
+            const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
+            trace_span span;
+            span.member = around.group ? around.group->rank() : 0;
+            // Behind the threads of every member: places beside the host have one each.
+            span.thread = place_ ? trace_recorder::exchange + static_cast<int>(place_) : trace_recorder::compute;
+            span.op = n.op_type, span.node = n.name;
+            span.name = n.name.empty() ? n.op_type : n.op_type + " " + n.name;
+            span.begin = began, span.end = ended;
+            for (const slot& out : s.out) span.bytes += std::max<std::int64_t>(0, bytes_of(out.prototype.type, out.prototype.extents));
+            around.trace->add(span);
+            return {};
+        });
     }
 
     std::shared_ptr<const plan> plan_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/communicator.hpp"
+#include "../core/trace.hpp"
 #include "../lower/backend.hpp"
 
 #include <algorithm>
@@ -95,7 +96,8 @@ struct run_environment {
     subgraph_runner* bodies;
     scratch_store* scratch;
     const std::shared_ptr<memory_budget>& budget;
-    communicator* group;  ///< the members of the run; null: it is the only one
+    communicator* group;    ///< the members of the run; null: it is the only one
+    trace_recorder* trace;  ///< takes down when steps of the host ran; null: nothing does
 
     /// Where a value of the host lies; null where it was left out.
     void* address(const slot& s) const {
@@ -122,6 +124,7 @@ struct execution_options {
     std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
     std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
     std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
+    std::shared_ptr<trace_recorder> trace;        ///< takes down when steps of the host ran, while it records; null: nothing does
     int nesting = 0;                              ///< bodies that the graph is the body of
 };
 

@@ -96,6 +96,9 @@ public:
         return {};
     }
 
+    // Returns when all are here.
+    status barrier() { return group_ ? group_->barrier() : status(); }
+
     // Whether all members were told the same as the first. Errors: dist.mismatch, which names the setting and who differs.
     status agree(const named_texts& settings) {
         if (!group_) return {};

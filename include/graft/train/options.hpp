@@ -45,6 +45,7 @@ struct trainer_options {
     bool overwrite = false;          ///< replacing it: its own files go, others stay
     std::string command;             ///< for the report
     std::string precision = "auto";  ///< as the device of `step` was asked for it: a run goes on with the same
+    std::string trace;               ///< file for a trace of 20 steps, as Chrome's trace events; empty: none is taken
     std::string teacher;             ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;

@@ -92,15 +92,15 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `replicas`, `threads`, `out`, `command`), the weights that `freeze`
-    // names (`frozen`), what the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `overlap`, `trace` of a step, `replicas`, `threads`, `out`, `command`), the weights that
+    // `freeze` names (`frozen`), what the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
-           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, trace, teacher] =
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, central_variables, replicas] = step;
+           stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -241,6 +241,9 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
         row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
         row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
+        row(run, "--trace", "trace", "FILE", "Write there when the nodes of 20 steps ran and what was exchanged meanwhile, for Perfetto or chrome://tracing")
+            .at(trace)
+            .usually("none"),
         // The parts of a batch are equal to the whole to the bit only where sums keep their order.
         row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G")
             .kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram))

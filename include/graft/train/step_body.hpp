@@ -241,7 +241,12 @@ GRAFT_INLINE status training_step::single::run(const step_input& in, executor& p
     step.data<std::int64_t>()[0] = in.step + 1;
     counter.data<std::int64_t>()[0] = in.step;
     counter.data<std::int64_t>()[1] = in.first;
+    if (options.group) options.group->set_trace(options.trace && options.trace->recording() ? options.trace.get() : nullptr);
     status done = detail::or_out_of_memory<status>("a step", [&] { return run_checked(in, pool); });
+    if (options.group) {
+        status settled = options.group->settle(done.ok() ? nullptr : &done.error());
+        if (done.ok()) done = std::move(settled);
+    }
     // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
     if (!done.ok() && done.error().code() == errc::memory_oom)
         for (const auto& p : plans) p->runner->trim();

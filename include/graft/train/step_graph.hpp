@@ -76,13 +76,14 @@ public:
         } else if (part == step_part::update) {
             start_from(cut, wanted);
             g_.outputs = {loss_};
-            if (o_.group && !o_.central_variables) GRAFT_TRY(reduce(found));
+            if (o_.group && !o_.central_variables) GRAFT_TRY(reduce(found, false));  // the backward part is over
             finish_updates({});
         } else {
             g_.outputs = {loss_, logits_};
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
             if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
-            if (o_.group) GRAFT_TRY(reduce(found));
+            const bool on_host = !o_.on || o_.on->in_host_memory();
+            if (o_.group) GRAFT_TRY(reduce(found, o_.overlap && on_host && o_.group->size() > 1 && o_.group->overlaps()));
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }
@@ -132,9 +133,9 @@ private:
     }
 
     // Sums over the samples of this member become those over all members'; what is made of them comes behind that. They are exchanged in buckets,
-    // in the order in which they are there.
-    status reduce(std::vector<value_id> found) {
-        constexpr std::int64_t bucket_bytes = std::int64_t(4) << 20;
+    // in the order in which they are there: `beside` the rest of the backward part, which ends behind what it waits for, or in the step's own order.
+    status reduce(std::vector<value_id> found, bool beside) {
+        const std::int64_t bucket_bytes = beside ? bytes_of_bucket(found) : largest_bucket;
         // The loss, and then the weights from the last on, as the backward part makes them: an order that all members have.
         if (!found.empty()) std::reverse(found.begin() + 1, found.end());
         // What is made of the sums on the way to gradients and loss goes behind them. Who else reads them is before that, and reads this member's.
@@ -166,7 +167,8 @@ private:
             bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
             if (bytes < bucket_bytes && i + 1 < found.size()) continue;
             const std::vector<value_id> made =
-                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_.device)}, static_cast<int>(bucket.size()));
+                beside ? begin_exchange(bucket)
+                       : emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_.device)}, static_cast<int>(bucket.size()));
             GRAFT_TRY(std::move(emit_.failure));
             for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
             bucket.clear();
@@ -182,6 +184,29 @@ private:
         for (value_id& id : gradients_) now(id);
         now(loss_);
         return {};
+    }
+
+    // A bucket is on its way while the backward part fills the next, so that several pay: eight of a small network, but none that is mostly latency.
+    static constexpr std::int64_t largest_bucket = std::int64_t(4) << 20, least_bucket = std::int64_t(128) << 10;
+    std::int64_t bytes_of_bucket(const std::vector<value_id>& found) const {
+        std::int64_t all = 0;
+        for (value_id id : found) all = std::max(all, checked_add(all, bytes_of(g_.at(id).type, g_.at(id).extents)));
+        return std::min(largest_bucket, std::max(least_bucket, all / 8));
+    }
+    // The bucket's sums, which are waited for where they are read.
+    std::vector<value_id> begin_exchange(const std::vector<value_id>& bucket) {
+        const value_id sent = emit_.apply_graft("AllReduceStart", bucket);
+        std::vector<std::int64_t> ranks, all;
+        for (value_id id : bucket) {
+            const shape& own = g_.at(id).extents;
+            ranks.push_back(own.rank());
+            all.insert(all.end(), own.begin(), own.end());
+        }
+        std::vector<value_id> sums = emit_.apply_all(
+            "graft", "AllReduceEnd", {sent}, {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all))},
+            static_cast<int>(bucket.size()));
+        if (!sums.empty()) ends_.push_back(sums[0]);
+        return sums;
     }
 
     // The network as it trains, and its loss.
@@ -392,6 +417,8 @@ private:
                 key = 0;
                 for (value_id id : g_.nodes[i].inputs)
                     if (id != no_value) key = std::max(key, 2 * ready[id] + 1);
+                // Waited for behind the whole backward part, in the order in which they were started.
+                if (std::find(ends_.begin(), ends_.end(), g_.nodes[i].outputs[0]) != ends_.end()) key += 2 * first_update;
                 for (value_id id : g_.nodes[i].outputs)
                     if (id != no_value) ready[id] = key / 2;
             }
@@ -411,8 +438,9 @@ private:
     step_placement by_;
     emitter emit_;
     int shards_ = 1;
-    std::size_t forward_ = 0;     // nodes of the forward part
-    std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
+    std::size_t forward_ = 0;       // nodes of the forward part
+    std::size_t first_late_ = 0;    // the first node behind the exchange with other members; 0: there is none
+    std::vector<value_id> ends_;    // the first sum of each exchange that goes on beside the backward part
     std::vector<std::string> summed_;
     std::vector<place_id> weight_place_;  // by value: the stage that reads it first; empty without stages
     std::vector<char> made_of_sums_;      // by value: whether it is on the way from the sums to gradients and loss

@@ -187,7 +187,17 @@ inline void training_run::warn_of_straggler(const epoch_record& r) {
     observer_.on_warning("in epoch " + std::to_string(r.epoch + 1) + " " + text);
 }
 
+// MPI decides how many threads may use it.
+inline void training_run::warn_of_no_overlap() {
+    const step_options& s = o_.step;
+    if (!members_.leads() || members_.size() < 2 || !s.overlap || s.group->overlaps() || (s.on && !s.on->in_host_memory())) return;
+    observer_.on_warning(std::string("gradients are exchanged between the nodes of the backward pass and not beside it: ") + s.group->name() +
+                         " serves one thread of a process alone here");
+}
+
 inline status training_run::finish() {
+    GRAFT_TRY(trace_.finish());
+    if (trace_.left_out() > 0) observer_.on_warning(o_.trace + ": there was no room for " + std::to_string(trace_.left_out()) + " events");
     result_.epochs = static_cast<std::int64_t>(result_.history.size());
     result_.seconds = seconds_now() - began_;
     result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;

@@ -9,6 +9,7 @@
 #include "defaults.hpp"
 #include "members.hpp"
 #include "shared_features.hpp"
+#include "step_trace.hpp"
 #include "trainer.hpp"
 #include "training_files.hpp"
 
@@ -25,7 +26,7 @@ class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
         : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads),
-          members_(options.step.group), files_(members_.leads() ? options.out : std::string()) {}
+          members_(options.step.group), trace_(options.trace, members_of(options.step), members_), files_(members_.leads() ? options.out : std::string()) {}
 
     result<training_result> run() {
         status done = run_all();
@@ -95,7 +96,11 @@ private:
         // Before anything that members who were told different things would do differently.
         named_texts told = settings();
         told.emplace_back("variables", o_.step.central_variables ? "central" : "mirrored");
+        told.emplace_back("overlap", o_.step.overlap ? "1" : "0");
+        told.emplace_back("trace", o_.trace.empty() ? "0" : "1");
         GRAFT_TRY(members_.agree(told));
+        GRAFT_TRY(trace_.begin());
+        warn_of_no_overlap();
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
@@ -169,6 +174,7 @@ private:
     result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
         step_options s = o_.step;
         s.seed = o_.seed;
+        s.trace = trace_.recorder();
         if (cached_) return training_step::make(g, network_.logits, parameters, s);
         s.fixed_batch = network_.fixed_batch;
         if (batch_shape_.rank() == 0) {
@@ -322,8 +328,11 @@ private:
         in.learning_rate = rate;
         in.step = position_.step;
         in.next = next;
+        const bool traced = !head_alone_ || o_.unfreeze_epoch >= o_.epochs;  // what a run mostly does is worth a look
+        if (traced) GRAFT_TRY(trace_.before_step(o_.epochs * steps_per_epoch() - position_.step));
         status done = step_.run(in, pool_);
         if (!done.ok()) return diverged(std::move(done));
+        if (traced) GRAFT_TRY(trace_.behind_step());
         ++position_.step;
         position_.loss_sum += step_.loss() * weight;
         position_.weight_sum += weight;
@@ -467,6 +476,7 @@ private:
     status log_pictures();
     void warn_of_classes();
     void warn_of_straggler(const epoch_record& r);
+    void warn_of_no_overlap();
     static std::string network_fingerprint(const graph& g);
     static result<std::string> contents_fingerprint(const dataset& data, executor& pool);
     named_texts settings() const;
@@ -481,6 +491,7 @@ private:
     training_observer& observer_;
     pool_executor pool_;
     run_members members_;
+    step_trace trace_;
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
