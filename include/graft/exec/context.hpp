@@ -1,6 +1,7 @@
 // Runs plans: an executable shared by threads, and the context that each of them brings.
 #pragma once
 
+#include "../passes/forward_pipeline.hpp"
 #include "../plan/plan.hpp"
 
 #include <algorithm>
@@ -16,6 +17,7 @@ class executable {
 public:
     graft::graph graph;
     execution_options how;
+    pipeline_options pipeline;    // the stages that its places behind the host are; none: nodes go where it is best
     std::vector<dtype> declared;  // the types that a file gives its outputs; undefined: any
 
     // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
@@ -73,10 +75,35 @@ private:
     }
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, how, pool));
+        GRAFT_TRY_ASSIGN(made, pipeline.stages ? make_staged(inputs, pool) : make_plan(graph, inputs, how, pool));
         for (std::size_t i = 0; i < made->outputs.size(); ++i)
             if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
+    }
+    // A cut by work alone may give a stage more than it has memory for.
+    result<std::shared_ptr<const plan>> make_staged(const tensor_view* inputs, executor& pool) const {
+        status fits;
+        // By memory alone all that is not in the heaviest stage would lie anywhere.
+        for (const double by_memory : {0.0, 0.5, 0.9}) {
+            graft::graph staged;
+            GRAFT_TRY_ASSIGN(staged, forward_pipeline(graph, inputs, pipeline, by_memory, {how.limit, pool, nullptr, how.seed, how.budget}));
+            auto made = make_plan(staged, inputs, how, pool);
+            fits = made.ok() ? check_stages(**made) : status(made.error());
+            if (fits.ok()) return made;
+            const errc code = fits.error().code();
+            if (code != errc::memory_budget && code != errc::memory_oom) break;
+        }
+        return fits;
+    }
+    status check_stages(const plan& p) const {
+        for (std::size_t s = 1; s < p.places.size() && pipeline.stage_bytes > 0; ++s) {
+            const std::int64_t bytes = place_bytes(p, static_cast<place_id>(s));
+            if (bytes > pipeline.stage_bytes)
+                return fail(errc::memory_budget, "stage " + std::to_string(s),
+                            "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(pipeline.stage_bytes) +
+                                ": take more stages or parts, or a smaller batch");
+        }
+        return {};
     }
 
     static constexpr std::size_t most_plans = 16;
@@ -126,6 +153,8 @@ public:
     // Output i of the last run; holding on to it makes the next run allocate another.
     const tensor& output(std::size_t i) const { return now_ && i < now_->outputs.size() ? now_->outputs[i] : nothing_; }
     std::shared_ptr<const plan> current() const { return now_ ? now_->source : nullptr; }
+    // Seconds that a place has computed for this plan; below 0: it does not measure them.
+    double busy_seconds(place_id place) const { return now_ && now_->at[place] ? now_->at[place]->busy_seconds() : 0; }
     // Gives the memory back; the next run allocates anew.
     void trim() {
         now_ = nullptr;

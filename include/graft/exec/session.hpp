@@ -66,6 +66,10 @@ struct load_options {
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread,
                                                       ///< what this does in a slower way
     op_table operators;                               ///< operators of the app's own; they come before graft's and must outlive the model
+    std::vector<std::shared_ptr<graft::device>> stages;  ///< 2 to 64: in place of `device` and `opened`, the network is cut into as many, a device each in this
+                                                         ///< order (null: a part of the CPU, with a thread and memory of its own), through which batches go
+    int parts = 1;                                       ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
+    std::int64_t stage_bytes = 0;                        ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
@@ -77,6 +81,15 @@ inline load_options on_device(std::shared_ptr<device> opened, op_table operators
     options.opened = std::move(opened);
     return options;
 }
+
+/// What one of a network's stages (load_options::stages) has to do, and has done.
+struct stage_use {
+    std::string device;              ///< "cuda:0"; parts of the CPU are numbered: "cpu:0", "cpu:1"
+    int nodes = 0;                   ///< steps of the plan, those of all parts of a batch and copies among them
+    std::int64_t multiply_adds = 0;  ///< of a batch
+    std::int64_t bytes = 0;          ///< of its memory: intermediates, scratch and weights
+    double busy_seconds = 0;         ///< of a session: that it has computed for batches of this shape; below 0 where the device does not measure it
+};
 
 /// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
 /// inputs, and what has to run or write it is `usage`.
@@ -104,9 +117,11 @@ public:
         std::int64_t multiply_adds = 0;
     };
     result<memory_use> memory(const std::vector<value_info>& inputs) const;
+    /// The stages that it is cut into for these input shapes; empty where there are none. Errors: those of `memory`.
+    result<std::vector<stage_use>> stages(const std::vector<value_info>& inputs) const;
     /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
     result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
-    /// The device that it runs on: "cpu", or as "cuda:0". Static or the model's own storage.
+    /// The device that it runs on: "cpu", or as "cuda:0"; of stages each once, "cpu,cuda:0". Static or the model's own storage.
     const char* device() const noexcept;
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
@@ -182,6 +197,8 @@ public:
     status run();
     /// Output i of the last run, row-major; empty before the first run. It stays as it is for as long as it is held.
     const tensor& output(std::size_t i) const;
+    /// The stages of a network that is cut into some, as the batches of the last run's shape went through them; empty before the first run.
+    std::vector<stage_use> stages() const;
     /// Gives memory back; the next run allocates anew.
     void trim();
 

@@ -19,6 +19,7 @@ struct model_state {
     memory_charge charge;                   // of the source's constants
     executable folded, replaced;            // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
+    std::string devices;  // of the stages, each once
 };
 
 // Of a model that was made and not loaded: nothing.
@@ -127,6 +128,7 @@ GRAFT_INLINE std::string shape_text(const value_info& v) {
 GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
 
 GRAFT_INLINE const char* model::device() const noexcept {
+    if (state_ && !state_->devices.empty()) return state_->devices.c_str();
     return state_ && state_->folded.how.places.size() > 1 ? state_->folded.how.places[1]->name().c_str() : "cpu";
 }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
@@ -145,6 +147,32 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     return use;
 }
 GRAFT_MEMORY_CATCH("model::memory")
+
+namespace detail {
+// Without what a run tells.
+inline std::vector<stage_use> stages_of_plan(const plan& p) {
+    std::vector<stage_use> all;
+    for (std::size_t at = 1; at < p.places.size(); ++at) {
+        const auto place = static_cast<place_id>(at);
+        stage_use use;
+        use.device = p.places[at].on->name();
+        for (const step& s : p.steps) use.nodes += s.place == place;
+        use.bytes = place_bytes(p, place);
+        use.multiply_adds = p.places[at].multiply_adds;
+        all.push_back(std::move(use));
+    }
+    return all;
+}
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<stage_use>> model::stages(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
+    if (!state_) return detail::no_model("model");
+    if (!state_->folded.pipeline.stages) return std::vector<stage_use>();
+    std::shared_ptr<const plan> p;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    return detail::stages_of_plan(*p);
+}
+GRAFT_MEMORY_CATCH("model::stages")
 
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
@@ -211,10 +239,43 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
 }
 GRAFT_MEMORY_CATCH("open_device")
 
+namespace detail {
+// The places of a pipeline behind the host's. Parts of the CPU are devices of their own, numbered in their order.
+inline status open_stages(const load_options& options, const backend* const* backends, int count, model_state& state) {
+    const std::vector<std::shared_ptr<device>>& stages = options.stages;
+    if (options.reference || options.opened)
+        return fail(errc::usage, "stages",
+                    "a pipeline has the devices of its stages alone, and runs by their kernels: without `opened` and without reference kernels");
+    const backend* host = nullptr;
+    for (int i = 0; i < count && !host; ++i)
+        if (backends[i]->host) host = backends[i];
+    int parts_of_cpu = 0;
+    for (std::shared_ptr<device> on : stages) {
+        if (!on && !host) return fail(errc::device_unavailable, "stages", "a stage asks for the CPU, and this program names no back end of the host");
+        std::string named = on ? on->name() : "cpu";
+        if (!on) GRAFT_TRY_ASSIGN(on, host->open("cpu:" + std::to_string(parts_of_cpu++), {}, nullptr));
+        if (("," + state.devices + ",").find("," + named + ",") == std::string::npos) state.devices += (state.devices.empty() ? "" : ",") + named;
+        state.folded.how.places.push_back(std::move(on));
+    }
+    state.folded.how.in_order = true;
+    state.folded.pipeline.stages = static_cast<int>(stages.size());
+    state.folded.pipeline.parts = options.parts;
+    state.folded.pipeline.stage_bytes = options.stage_bytes;
+    return {};
+}
+}  // namespace detail
+
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
-    if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
+    if (options.stages.empty() && (options.parts != 1 || options.stage_bytes != 0))
+        return fail(errc::usage, "stages", "`parts` and `stage_bytes` belong to a network in stages, and none are given");
+    if (!options.stages.empty() && (options.stages.size() < 2 || options.stages.size() > most_stages || options.parts < 1 || options.parts > most_parts))
+        return fail(errc::usage, "stages",
+                    "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
+                        std::to_string(options.stages.size()) + " and " + std::to_string(options.parts));
+    if (!on && !options.reference && options.stages.empty())
+        GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
@@ -240,7 +301,9 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->folded.how.budget = state->budget;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
+    if (!options.stages.empty()) GRAFT_TRY(detail::open_stages(options, backends, count, *state));
     state->replaced.how = state->folded.how;
+    state->replaced.pipeline = state->folded.pipeline;
     state->replaced.declared = state->folded.declared;
     executor serial;
     graft::graph runnable = state->source;
@@ -341,6 +404,14 @@ GRAFT_MEMORY_CATCH("session::run")
 GRAFT_INLINE const tensor& session::output(std::size_t i) const {
     static const tensor none;
     return state_ && state_->last ? state_->last->output(i) : none;
+}
+
+GRAFT_INLINE std::vector<stage_use> session::stages() const {
+    const std::shared_ptr<const plan> p = state_ && state_->last && state_->model->folded.pipeline.stages ? state_->last->current() : nullptr;
+    if (!p) return {};
+    std::vector<stage_use> all = detail::stages_of_plan(*p);
+    for (std::size_t s = 0; s < all.size(); ++s) all[s].busy_seconds = state_->last->busy_seconds(static_cast<place_id>(s + 1));
+    return all;
 }
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {

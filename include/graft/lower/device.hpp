@@ -102,6 +102,8 @@ public:
     /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
     /// next run computes. A run whose input lies elsewhere takes it from there.
     inline virtual status expect(std::int64_t, const void*) { return {}; }
+    /// Seconds that its steps have computed since it was made, up to the last `finish`; below 0 where it does not measure them.
+    inline virtual double busy_seconds() const noexcept { return -1; }
 };
 
 /// A device that was opened. Safe from many threads.

@@ -9,6 +9,9 @@ GRAFT_BEGIN_NAMESPACE
 /// nothing. Nodes whose shapes only a run can tell count nothing either.
 std::int64_t count_multiply_adds(const graph& g);
 
+/// The same of the nodes that ask for a place.
+std::int64_t count_multiply_adds(const graph& g, place_id place);
+
 /// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
 std::int64_t count_multiply_adds(const op_context& c);
 
@@ -24,7 +27,9 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
     const work_function work = ops::row_of(c.n).traits.work;
     return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
 }
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+namespace detail {
+// `place` below 0: of all nodes.
+inline std::int64_t multiply_adds_at(const graph& g, int place) {
     std::int64_t total = 0;
     std::vector<tensor_view> in, out;
     const limits none;
@@ -36,6 +41,7 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
         }
     };
     for (const node& n : g.nodes) {
+        if (place >= 0 && n.place != place) continue;
         views(n.inputs, in);
         views(n.outputs, out);
         total += std::max<std::int64_t>(
@@ -43,6 +49,9 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     }
     return total;
 }
+}  // namespace detail
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) { return detail::multiply_adds_at(g, -1); }
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g, place_id place) { return detail::multiply_adds_at(g, place); }
 GRAFT_INLINE std::int64_t count_work(const op_context& c) {
     std::int64_t read = 0, made = 0;
     for (int i = 0; i < c.inputs; ++i)

@@ -1,6 +1,7 @@
 // Runs host kernels, one after the other, on the memory of a place.
 #pragma once
 
+#include "../core/clock.hpp"
 #include "../core/start_thread.hpp"
 #include "plan.hpp"
 
@@ -34,7 +35,12 @@ public:
     }
 
     inline status start(int segment, const run_environment& around) override {
-        if (!place_) return run(segment, around);
+        if (!place_) {
+            const double begun = detail::seconds_now();
+            status done = run(segment, around);
+            busy_ += detail::seconds_now() - begun;
+            return done;
+        }
         if (!own_) GRAFT_TRY(take_own(around));
         {
             const std::lock_guard<std::mutex> guard(lock_);
@@ -58,6 +64,7 @@ public:
         }
         return std::move(failed_);
     }
+    inline double busy_seconds() const noexcept override { return busy_; }
 
 private:
     // What a place beside the host keeps from run to run.
@@ -96,18 +103,22 @@ private:
         const int segment = waiting_[ended_];
         const run_environment& given = *around_;
         status done;
+        double took = 0;
         if (!failing_) {
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
             const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool, given.limit,
                                          nullptr,       &own_->scratch, given.budget, given.group,   given.trace};
+            const double begun = detail::seconds_now();
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
+            took = detail::seconds_now() - begun;
             guard.lock();
         }
         if (!done.ok()) {
             failed_ = std::move(done);
             failing_ = true;
         }
+        busy_ += took;
         ++ended_;
         guard.unlock();
         changed_.notify_all();
@@ -159,6 +170,7 @@ private:
     const run_environment* around_ = nullptr;
     std::vector<int> waiting_;
     std::size_t ended_ = 0;
+    double busy_ = 0;  // seconds in segments
     bool closing_ = false, failing_ = false;
     status failed_;
 };

@@ -330,7 +330,8 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
-        if (!how.reference || p->places.empty()) p->places.push_back({on, 0, nullptr});
+        if (!how.reference || p->places.empty())
+            p->places.push_back({on, 0, p->places.empty() ? 0 : count_multiply_adds(p->lowered, static_cast<place_id>(p->places.size())), nullptr});
     if (how.reference) {
         for (node& n : p->lowered.nodes) n.place = 0;
     } else {

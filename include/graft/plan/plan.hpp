@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -45,6 +46,7 @@ struct plan_segment {
 struct plan_place {
     std::shared_ptr<device> on;
     std::int64_t arena_bytes = 0;                  ///< intermediates and scratch together
+    std::int64_t multiply_adds = 0;                ///< of the nodes that ask for it
     std::shared_ptr<const device_program> loaded;  ///< what it keeps for this plan; null: nothing
 };
 
@@ -82,6 +84,25 @@ inline std::int64_t host_arena_bytes(const plan& p) noexcept {
 inline std::int64_t device_bytes(const plan& p) noexcept {
     std::int64_t bytes = 0;
     for (const plan_place& at : p.places) bytes += at.on && !at.on->in_host_memory() ? at.arena_bytes + (at.loaded ? at.loaded->constant_bytes() : 0) : 0;
+    return bytes;
+}
+
+/// Bytes that one place takes of its memory: intermediates and scratch, and the constants that its steps read.
+inline std::int64_t place_bytes(const plan& p, place_id place) {
+    const plan_place& at = p.places[place];
+    std::int64_t bytes = at.arena_bytes + (at.loaded ? at.loaded->constant_bytes() : 0);
+    if (at.on && !at.on->in_host_memory()) return bytes;
+    // Copies of a network share their packed weights.
+    std::vector<std::pair<const void*, std::int64_t>> read;
+    for (const step& s : p.steps)
+        for (const slot& in : s.in)
+            if (s.place == place && in.kind == slot_kind::constant) {
+                const tensor& constant = p.lowered.values[static_cast<std::size_t>(in.index)].constant;
+                read.emplace_back(constant.raw(), static_cast<std::int64_t>(constant.bytes()));
+            }
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const auto& constant : read) bytes += constant.second;
     return bytes;
 }
 
