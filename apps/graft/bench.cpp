@@ -120,10 +120,11 @@ graft::result<any_algorithm::work> running(const common_options& common, const s
 graft::result<int> bench(const common_options& common, const bench_options& options) {
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, nullptr));
-    if (devices.size() > 1) return bench_replicas(common, options, devices);
+    if (devices.size() > 1 && !options.spread.stages) return bench_replicas(common, options, devices);
     graft::cpu::isa isa{};
     GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
-    const graft::load_options with = load_options_of(common, devices[0]);
+    graft::load_options with = load_options_of(common, devices[0]);
+    GRAFT_TRY(load_in_stages(common, options.spread, nullptr, devices, 4 * options.spread.stages, with));
     const double begun = now_ms();
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
@@ -154,6 +155,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     any_algorithm any;
     GRAFT_TRY_ASSIGN(any,
                      any_algorithm::prepare(common, with.opened != nullptr, [&](const common_options& how) { return running(how, options.model, asked); }));
+    const std::vector<graft::stage_use> warm = session.stages();
     std::vector<double> latency;
     latency.reserve(static_cast<std::size_t>(options.rounds));
     {
@@ -170,6 +172,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     const double rss = peak_rss_mb();
     const int threads = thread_count(common);
     const double cost = any.cost(latency);
+    const stage_figures stages(session.stages(), warm, latency, std::min<std::int64_t>(with.parts, batch));
     if (common.json) {
         json shapes = json::object(), macs = nullptr, device_bytes = nullptr;
         if (use.ok()) macs = use.value().multiply_adds, device_bytes = use.value().device;
@@ -189,6 +192,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
                     {"inputs", shapes}};
         if (cost > 0) object["deterministic_cost"] = cost;
         if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
+        stages.add_to(object);
         print(object);
         return exit_done;
     }
@@ -203,7 +207,8 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     };
     char text[128];
     row("model", printable(options.model) + "  at " + shapes);
-    row("device", device_and_precision(common, with.opened) + ", " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+    row("device", (stages.none() ? device_and_precision(common, with.opened) : std::string(model.device())) + ", " + std::to_string(threads) +
+                      (threads == 1 ? " thread" : " threads"));
     std::snprintf(text, sizeof text, "  (%s least, %s at 90 %%, %d rounds)", milliseconds_text(sorted.front()).c_str(),
                   milliseconds_text(sorted[sorted.size() * 9 / 10]).c_str(), options.rounds);
     row("latency", styled(screen, style::bold, milliseconds_text(middle)) + text);
@@ -216,10 +221,11 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         speed += text;
     }
     row("speed", speed);
+    for (const std::string& line : stages.lines()) row(&line == &stages.lines().front() ? "stages" : "", line);
     row("load", milliseconds_text(load_ms) + ", first run " + milliseconds_text(first_ms));
     std::snprintf(text, sizeof text, "%.0f MB resident at most", rss);
     std::string memory = text;
-    if (with.opened && use.ok()) memory += ", " + bytes_text(use.value().device) + " of the GPU's";
+    if (use.ok() && (with.opened || use.value().device > 0)) memory += ", " + bytes_text(use.value().device) + " of the GPU's";
     row("memory", memory);
     return exit_done;
 }
@@ -236,8 +242,6 @@ action declare(option_list& list) {
     return [o](const common_options& common) -> graft::result<int> {
         if (o->model.empty() && o->arch.empty()) return graft::fail(graft::errc::usage, "bench", "MODEL is required");
         GRAFT_TRY(be_alone("bench"));
-        if (o->train.empty() && o->spread.stages > 0)
-            return graft::result<int>(graft::fail(graft::errc::usage, "--stages", "a pipeline is measured in training steps: --train full or head"));
         return o->train.empty() ? bench(common, *o) : bench_training(common, *o);
     };
 }

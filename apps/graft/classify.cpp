@@ -213,7 +213,8 @@ graft::result<int> classify(const common_options& common, const classify_options
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, group.get()));
     std::vector<classifier_replica> replicas;
-    GRAFT_TRY_ASSIGN(replicas, load_classifiers(common, devices, options.model, options.labels, options.preprocess, options.output));
+    GRAFT_TRY_ASSIGN(replicas,
+                     load_classifiers(common, options.spread, group.get(), devices, options.model, options.labels, options.preprocess, options.output));
     const double load_ms = now_ms() - begun;
 
     const terminal screen = look_at(stdout, common.color);

@@ -91,7 +91,8 @@ graft::result<int> evaluate(const common_options& common, const evaluate_options
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, group.get()));
     std::vector<classifier_replica> replicas;
-    GRAFT_TRY_ASSIGN(replicas, load_classifiers(common, devices, options.model, options.labels, options.preprocess, options.output));
+    GRAFT_TRY_ASSIGN(replicas,
+                     load_classifiers(common, options.spread, group.get(), devices, options.model, options.labels, options.preprocess, options.output));
     graft::classifier& classifier = replicas[0].classifier;
     std::vector<graft::model> models;
     for (const classifier_replica& r : replicas) models.push_back(r.classifier.model());

@@ -18,6 +18,7 @@ namespace {
 struct info_options {
     std::string file;
     bool ops = false, placement = false;
+    spread_options spread;
     int train = 0;  ///< samples of the training step whose memory is told; 0: none
 };
 
@@ -127,8 +128,8 @@ graft::result<int> info_safetensors(const common_options& common, const info_opt
     return exit_done;
 }
 
-void print_placement(const terminal& screen, const std::vector<graft::placement>& places, const std::shared_ptr<graft::device>& on) {
-    std::printf("on %s\n", device_title(on).c_str());
+void print_placement(const terminal& screen, const std::vector<graft::placement>& places, const std::string& on) {
+    std::printf("on %s\n", on.c_str());
     text_table table({"node", "operator", "device", "kernel", "why not a faster one"});
     for (const graft::placement& p : places)
         table.add({shortened(printable(p.node), 40), printable(p.op_type), p.device, printable(p.kernel), printable(p.reason)});
@@ -138,11 +139,12 @@ void print_placement(const terminal& screen, const std::vector<graft::placement>
 graft::result<int> info(const common_options& common, const info_options& options) {
     if (looks_like_safetensors(options.file)) return info_safetensors(common, options);
     std::string device;
-    GRAFT_TRY_ASSIGN(device, wanted_device(common));
+    if (!options.spread.stages) GRAFT_TRY_ASSIGN(device, wanted_device(common));
     graft::load_options with = graft::on_device(nullptr);
     with.exact = common.exact, with.seed = common.seed;
     // Nothing runs here: `auto` need not look for a GPU unless it is asked where nodes would run.
-    if (options.placement || device.compare(0, 4, "cuda") == 0 || common.precision != "auto") GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    if (options.placement || options.spread.stages > 0 || options.spread.parts > 0 || device.compare(0, 4, "cuda") == 0 || common.precision != "auto")
+        GRAFT_TRY_ASSIGN(with, load_options_of(common, options.spread));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.file, with));
     const graft::graph& g = model.graph();
@@ -168,6 +170,8 @@ graft::result<int> info(const common_options& common, const info_options& option
     }
     graft::step_memory step;
     if (options.train) GRAFT_TRY_ASSIGN(step, training_memory(g, options.file, options.train, common.threads));
+    std::vector<graft::stage_use> stages;
+    if (options.spread.stages > 0) GRAFT_TRY_ASSIGN(stages, model.stages(assumed));
     std::vector<graft::placement> places;
     std::string no_places;
     if (options.placement) {
@@ -210,6 +214,7 @@ graft::result<int> info(const common_options& common, const info_options& option
                                   {"activation_bytes", step.activations},
                                   {"state_bytes", step.state},
                                   {"constant_bytes", step.constants}};
+        if (!stages.empty()) object["stages"] = stages_json(stages);
         if (options.placement) {
             json list = json::array();
             for (const graft::placement& p : places)
@@ -243,6 +248,8 @@ graft::result<int> info(const common_options& common, const info_options& option
         row("memory", bytes_text(m.arena + m.scratch + m.constants + m.outputs) + "  (" + bytes_text(m.constants) + " constants, " +
                           bytes_text(m.arena + m.scratch) + " intermediates, " + bytes_text(m.outputs) + " outputs)");
         if (with.opened) row("GPU", bytes_text(m.device) + " of the memory of " + device_title(with.opened));
+        for (std::size_t s = 0; s < stages.size(); ++s)
+            row(s ? "" : "stages", stages[s].device + ": " + count_text(stages[s].multiply_adds) + " MACs, " + bytes_text(stages[s].bytes));
     } else
         row("memory", "not known: " + printable(use.error().what()));
     if (options.train)
@@ -255,7 +262,7 @@ graft::result<int> info(const common_options& common, const info_options& option
     if (options.placement) {
         std::printf("\n");
         if (no_places.empty())
-            print_placement(screen, places, with.opened);
+            print_placement(screen, places, stages.empty() ? device_title(with.opened) : std::to_string(stages.size()) + " stages");
         else
             std::printf("placement is not known: %s\n", printable(no_places).c_str());
     }
@@ -268,6 +275,7 @@ action declare(option_list& list) {
     list.add("--ops", o->ops, "Print the GRAFT_OPS list of a build for this model alone");
     list.add("--train", o->train, "Also the memory of a training step of N samples, where all of the network learns", "N").within(1, 1 << 20);
     list.add("--placement", o->placement, "Print which kernel each node gets, and why not a faster one");
+    declare_stages(list, o->spread, "1");
     return [o](const common_options& common) { return info(common, *o); };
 }
 

@@ -10,6 +10,7 @@ graft::result<std::vector<std::shared_ptr<graft::device>>> replica_devices(commo
     common.device = device_of_world(common, group);
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, open_devices(common));
+    if (options.stages > 0) return devices;
     int replicas = 1;
     GRAFT_TRY_ASSIGN(replicas, replica_count(options, group, static_cast<int>(devices.size())));
     const std::size_t given = devices.size();
@@ -42,15 +43,16 @@ graft::result<std::string> devices_of_world(const std::vector<std::shared_ptr<gr
     return all;
 }
 
-graft::result<std::vector<classifier_replica>> load_classifiers(const common_options& common, const std::vector<std::shared_ptr<graft::device>>& devices,
-                                                                const std::string& model, const std::string& labels, const std::string& preprocess,
-                                                                const std::string& output) {
+graft::result<std::vector<classifier_replica>> load_classifiers(const common_options& common, const spread_options& spread, const graft::communicator* group,
+                                                                const std::vector<std::shared_ptr<graft::device>>& devices, const std::string& model,
+                                                                const std::string& labels, const std::string& preprocess, const std::string& output) {
     std::vector<classifier_replica> replicas;
-    const int count = static_cast<int>(devices.size()), threads = thread_count(common);
+    const int count = spread.stages > 0 ? 1 : static_cast<int>(devices.size()), threads = thread_count(common);
     for (int r = 0; r < count; ++r) {
         const std::shared_ptr<graft::device>& on = devices[static_cast<std::size_t>(r)];
         graft::classifier_options with;
         GRAFT_TRY_ASSIGN(with, classifier_options_of(common, on, labels, preprocess, output));
+        GRAFT_TRY(load_in_stages(common, spread, group, devices, 4 * spread.stages, with.load));
         std::unique_ptr<graft::executor> own;
         if (count > 1) own = std::make_unique<graft::dedicated_executor>(graft::detail::share_of_threads(threads, count, r));
         with.session.pool = own.get();

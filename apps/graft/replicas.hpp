@@ -11,7 +11,8 @@
 
 namespace program {
 
-/// The device of each replica, opened once each: those of --device in turn, as often as --replicas says; null is the CPU. Errors: usage, device.*.
+/// The device of each replica, opened once each: those of --device in turn, as often as --replicas says; null is the CPU. Of a pipeline (--stages) those of
+/// --device as they stand. Errors: usage, device.*.
 graft::result<std::vector<std::shared_ptr<graft::device>>> replica_devices(common_options common, const spread_options& options,
                                                                            const graft::communicator* group);
 /// Those devices, each once, as --device names them: "cpu", "cuda:0,1".
@@ -24,10 +25,10 @@ struct classifier_replica {
     std::unique_ptr<graft::executor> threads;  ///< its share of --threads; null where there is one replica, which has the process's
     graft::classifier classifier;
 };
-/// The same model on each of the devices: read once for each, and shared on the CPU. Warns where neither the model nor the command line says how pictures
-/// are prepared. Errors: those of `load_classifier`.
-graft::result<std::vector<classifier_replica>> load_classifiers(const common_options& common, const std::vector<std::shared_ptr<graft::device>>& devices,
-                                                                const std::string& model, const std::string& labels, const std::string& preprocess,
-                                                                const std::string& output);
+/// The same model on each of the devices: read once for each, and shared on the CPU; or one in stages over them. Warns where neither the model nor the command
+/// line says how pictures are prepared. Errors: those of `load_classifier`.
+graft::result<std::vector<classifier_replica>> load_classifiers(const common_options& common, const spread_options& spread, const graft::communicator* group,
+                                                                const std::vector<std::shared_ptr<graft::device>>& devices, const std::string& model,
+                                                                const std::string& labels, const std::string& preprocess, const std::string& output);
 
 }  // namespace program

@@ -1,5 +1,6 @@
 // graft run: any model on arrays, arrays out.
 #include "verb.hpp"
+#include "world.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +18,7 @@ namespace {
 struct run_options {
     std::string model, output_dir;
     std::vector<std::string> inputs;
+    spread_options spread;
 };
 
 // The file of an output: / and : in its name become _.
@@ -54,7 +56,7 @@ graft::result<int> run(const common_options& common, const run_options& options)
         inputs.push_back(std::move(input));
     }
     graft::load_options with;
-    GRAFT_TRY_ASSIGN(with, load_options_of(common));
+    GRAFT_TRY_ASSIGN(with, load_options_of(common, options.spread));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
     for (const graft::value_info& output : model.outputs())
@@ -101,6 +103,7 @@ action declare(option_list& list) {
     list.add("MODEL", o->model, "The model").required();
     list.add("-i,--input", o->inputs, "An input and its array; once for each input", "NAME=FILE.npy").repeatable();
     list.add("-o,--output-dir", o->output_dir, "Folder for <output name>.npy; made if it is not there", "DIR").required();
+    declare_stages(list, o->spread, "1");
     return [o](const common_options& common) { return run(common, *o); };
 }
 

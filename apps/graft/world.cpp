@@ -11,6 +11,8 @@
 #include <graft/dist/mpi.hpp>
 #endif
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -173,8 +175,13 @@ graft::result<std::vector<std::string>> gather_texts(const std::shared_ptr<graft
 
 void declare_replicas(option_list& list, spread_options& o) {
     list.add("--replicas", o.replicas, "Spread batches over N replicas in this process, which share its --threads (default: one a device)", "N").within(1, 256);
-    list.add("--no-overlap", o.no_overlap, "Exchange gradients between the nodes of the backward pass, and not beside it");
+    declare_stages(list, o, "four a stage");
     list.add("--timeout", o.timeout, "Seconds that processes wait for each other (default: 60)", "S").within(1, 86400);
+}
+void declare_stages(option_list& list, spread_options& o, const char* default_parts) {
+    list.add("--stages", o.stages, "Cut the network into N stages, one on each device, through which a batch goes in parts (pipeline)", "N")
+        .within(2, graft::most_stages);
+    list.add("--parts", o.parts, std::string("Parts of a batch in a pipeline (default: ") + default_parts + ")", "N").within(1, graft::most_parts);
 }
 void declare_spread(option_list& list, spread_options& o) {
     list.add("--replicas", o.replicas, "Spread each batch over N replicas in this process, which share its --threads (default: one a device)", "N")
@@ -182,7 +189,7 @@ void declare_spread(option_list& list, spread_options& o) {
     list.add("--central-variables", o.central, "The first replica or process updates the weights for all (a parameter server); else all do, alike");
     list.add("--stages", o.stages, "Cut the network into N stages, one on each device, through which a batch goes in parts (pipeline)", "N").within(2, 64);
     list.add("--parts", o.parts, "Parts of a batch in a pipeline, a power of two (default: four a stage, --shards at most)", "N").within(1, 256);
-    list.add("--no-overlap", o.no_overlap, "Exchange gradients between the nodes of the backward pass, and not beside it");
+    list.add("--no-overlap", o.no_overlap, "Processes exchange gradients between the nodes of the backward pass, and not beside it");
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 
@@ -199,14 +206,23 @@ std::string device_of_world(const common_options& common, const graft::communica
     return "cuda:" + std::to_string(static_cast<std::size_t>(local) % devices->size());
 }
 
-// The stages of a pipeline over the devices; --memory-limit is that of each.
-graft::status cut(const common_options& common, const spread_options& o, std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
+namespace {
+
+// A device for each of the stages of a pipeline.
+graft::status fill_stages(const spread_options& o, const graft::communicator* group, std::vector<std::shared_ptr<graft::device>>& devices) {
     const std::size_t count = devices.size(), stages = static_cast<std::size_t>(o.stages);
+    if (group) return graft::fail(graft::errc::usage, "--stages", "a pipeline has the devices of one process, and there are " + std::to_string(group->size()));
     if (o.replicas > 1)
         return graft::fail(graft::errc::usage, "--replicas", "a pipeline of stages is not spread over replicas yet: one of --replicas and --stages");
     if (o.central) return graft::fail(graft::errc::usage, "--central-variables", "in a pipeline each weight is where its stage is: one of it and --stages");
     if (count > 1 && count != stages)
         return graft::fail(graft::errc::usage, "--stages", "there are " + std::to_string(count) + " devices for " + std::to_string(stages) + " stages");
+    devices.resize(stages, devices.back());
+    return {};
+}
+
+// The stages of a pipeline over the devices; --memory-limit is that of each.
+graft::status cut(const common_options& common, const spread_options& o, std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
     step.micro_batches = std::max(1, o.parts);
     while (o.parts == 0 && step.micro_batches * 2 <= std::min(4 * o.stages, step.shards)) step.micro_batches *= 2;
     if (!graft::shards::legal(step.micro_batches) || step.micro_batches > step.shards)
@@ -214,11 +230,42 @@ graft::status cut(const common_options& common, const spread_options& o, std::ve
                            std::to_string(step.micro_batches) + " is no power of two up to --shards, " + std::to_string(step.shards));
     if (!common.memory_limit.empty()) GRAFT_TRY_ASSIGN(step.stage_bytes, size_of_text(common.memory_limit, "--memory-limit"));
     step.stages = std::move(devices);
-    step.stages.resize(stages, step.stages.back());
     step.on = nullptr;
     for (const std::shared_ptr<graft::device>& device : step.stages)
         if (!step.on) step.on = device;
     return {};
+}
+
+}  // namespace
+
+graft::status load_in_stages(const common_options& common, const spread_options& o, const graft::communicator* group,
+                             std::vector<std::shared_ptr<graft::device>> devices, int parts, graft::load_options& load) {
+    if (o.parts > 0 && o.stages == 0) return graft::fail(graft::errc::usage, "--parts", "it belongs to a pipeline: --stages");
+    if (o.stages == 0) return {};
+    GRAFT_TRY(fill_stages(o, group, devices));
+    if (!common.memory_limit.empty()) GRAFT_TRY_ASSIGN(load.stage_bytes, size_of_text(common.memory_limit, "--memory-limit"));
+    load.stages = std::move(devices);
+    load.parts = o.parts > 0 ? o.parts : std::min(parts, graft::most_parts);
+    load.opened = nullptr;
+    return {};
+}
+
+json stages_json(const std::vector<graft::stage_use>& stages) {
+    json list = json::array();
+    for (const graft::stage_use& s : stages) list.push_back({{"device", s.device}, {"nodes", s.nodes}, {"macs", s.multiply_adds}, {"bytes", s.bytes}});
+    return list;
+}
+
+graft::result<graft::load_options> load_options_of(const common_options& common, const spread_options& o) {
+    if (o.stages == 0) {
+        if (o.parts > 0) return graft::fail(graft::errc::usage, "--parts", "it belongs to a pipeline: --stages");
+        return load_options_of(common);
+    }
+    std::vector<std::shared_ptr<graft::device>> devices;
+    GRAFT_TRY_ASSIGN(devices, open_devices(common));
+    graft::load_options load = load_options_of(common, nullptr);
+    GRAFT_TRY(load_in_stages(common, o, nullptr, std::move(devices), 1, load));
+    return load;
 }
 
 graft::result<int> replica_count(const spread_options& o, const graft::communicator* group, int count) {
@@ -236,8 +283,7 @@ graft::status spread(const common_options& common, const spread_options& o, std:
                      std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step) {
     if (o.parts > 0 && o.stages == 0) return graft::fail(graft::errc::usage, "--parts", "it belongs to a pipeline: --stages");
     if (o.stages > 0) {
-        if (group)
-            return graft::fail(graft::errc::usage, "--stages", "a pipeline has the devices of one process, and there are " + std::to_string(group->size()));
+        GRAFT_TRY(fill_stages(o, group.get(), devices));
         return cut(common, o, std::move(devices), step);
     }
     if (devices.size() > 1 && std::count(devices.begin(), devices.end(), nullptr))

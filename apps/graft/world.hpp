@@ -14,7 +14,7 @@ namespace program {
 struct spread_options {
     int replicas = 0;      ///< 0: one a device
     int stages = 0;        ///< of a pipeline; 0: none
-    int parts = 0;         ///< of a batch in a pipeline; 0: four a stage
+    int parts = 0;         ///< of a batch in a pipeline; 0: four a stage, of `run` and `info` one
     bool central = false;  ///< variables: the first keeps and updates the weights
     double timeout = 60;   ///< seconds that one waits for another
     bool no_overlap = false;
@@ -46,6 +46,15 @@ graft::result<int> replica_count(const spread_options& options, const graft::com
 /// Spreads steps by the options and the world, over the devices: into `step`. Errors: usage.
 graft::status spread(const common_options& common, const spread_options& options, std::shared_ptr<graft::communicator> group,
                      std::vector<std::shared_ptr<graft::device>> devices, graft::step_options& step);
+/// Loads a model in the stages of --stages, over the devices; `parts` where --parts says nothing. Errors: usage.
+graft::status load_in_stages(const common_options& common, const spread_options& options, const graft::communicator* group,
+                             std::vector<std::shared_ptr<graft::device>> devices, int parts, graft::load_options& load);
+/// How a model is loaded onto the device of the command line, or in stages over its devices, a batch of them in one part unless told. Errors: usage, device.*.
+graft::result<graft::load_options> load_options_of(const common_options& common, const spread_options& options);
+/// The stages as JSON: `device, nodes, macs, bytes`.
+json stages_json(const std::vector<graft::stage_use>& stages);
+/// Adds --stages and --parts for who infers.
+void declare_stages(class option_list& list, spread_options& options, const char* default_parts);
 /// Adds --replicas and --timeout.
 void declare_spread(class option_list& list, spread_options& options);
 /// The same for who infers.

@@ -99,7 +99,8 @@ TEST_CASE("Networks of the pack give the same bits in stages") {
         MESSAGE("skipped: no ../shared");
         return;
     }
-    for (const char* name : {"mnist-8", "mlperftiny_resnet8_fp32_op12", "mobilenetv2_100_224_fp32_op12", "mobilenetv1_025_128_qdq_op13", "resnet20_cifar10_fp32_op11"}) {
+    for (const char* name :
+         {"mnist-8", "mlperftiny_resnet8_fp32_op12", "mobilenetv2_100_224_fp32_op12", "mobilenetv1_025_128_qdq_op13", "resnet20_cifar10_fp32_op11"}) {
         INFO(std::string(name));
         graft::load_options opening;
         opening.open_batch = true;
@@ -125,7 +126,8 @@ TEST_CASE("A network that fits no single place runs in stages of the same limit"
     graft::builder b("heavy", 13);
     graft::value_id x = b.input("x", graft::dtype::float32, {"N", 8, 16, 16});
     for (const char* name : {"c0", "c1", "c2", "c3"})
-        x = b.apply("Relu", {b.apply("Conv", {x, b.constant(name, nets::random_tensor({8, 8, 5, 5}, random))}, {graft::integers_attribute("pads", {2, 2, 2, 2})})});
+        x = b.apply("Relu",
+                    {b.apply("Conv", {x, b.constant(name, nets::random_tensor({8, 8, 5, 5}, random))}, {graft::integers_attribute("pads", {2, 2, 2, 2})})});
     x = b.apply("Flatten", {b.apply("GlobalAveragePool", {x})});
     x = b.apply("MatMul", {x, b.constant("up", nets::random_tensor({8, 256}, random))});
     for (const char* name : {"w0", "w1", "w2", "w3"}) x = b.apply("Relu", {b.apply("MatMul", {x, b.constant(name, nets::random_tensor({256, 256}, random))})});
@@ -215,8 +217,8 @@ TEST_CASE("Parts are refused where samples are not computed apart, and stages wh
     graft::value_id x = b.input("x", graft::dtype::float32, {"N", 8});
     nets::numbers random{5};
     x = b.apply("MatMul", {x, b.constant("w0", nets::random_tensor({8, 8}, random))});
-    const graft::value_id size = b.apply("Cast", {b.apply("Gather", {b.apply("Shape", {x}), b.constant("zero", nets::integers({0}))})},
-                                         {graft::integer_attribute("to", 1)});
+    const graft::value_id size =
+        b.apply("Cast", {b.apply("Gather", {b.apply("Shape", {x}), b.constant("zero", nets::integers({0}))})}, {graft::integer_attribute("to", 1)});
     x = b.apply("Div", {x, size});
     b.output(b.apply("MatMul", {x, b.constant("w1", nets::random_tensor({8, 4}, random))}), "y");
     const graft::graph by_size = b.finish();

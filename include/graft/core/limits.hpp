@@ -27,4 +27,7 @@ struct limits {
     int json_depth = 64;                                   ///< arrays in arrays
 };
 
+/// Stages that a network is cut into at most, and parts that a batch goes through them in.
+constexpr int most_stages = 64, most_parts = 256;
+
 GRAFT_END_NAMESPACE

@@ -16,7 +16,6 @@ struct pipeline_options {
     int parts = 1;                 ///< that a batch goes through them in, 1 to most_parts; a batch of fewer samples has one a sample
     std::int64_t stage_bytes = 0;  ///< of memory that a stage may take; 0: no limit
 };
-constexpr int most_stages = 64, most_parts = 256;
 
 /// The network for inputs of these shapes (as `specialize` takes them), cut by cut_stages: each node asks for the place of its stage, 1 and on, and stands
 /// in the order in which the stages take turns. In more than one part the samples of its one input are cut along the first axis, and the rows of its outputs
@@ -49,8 +48,8 @@ public:
     result<graph> build() {
         if (how_.stages < 2 || how_.stages > most_stages || how_.parts < 1 || how_.parts > most_parts)
             return fail(errc::usage, "stages",
-                        "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
-                            std::to_string(how_.stages) + " and " + std::to_string(how_.parts));
+                        "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) +
+                            " parts of a batch, and not " + std::to_string(how_.stages) + " and " + std::to_string(how_.parts));
         GRAFT_TRY_ASSIGN(whole_, specialize(g_, inputs_, with_));
         std::int64_t samples = 1;
         if (how_.parts > 1) GRAFT_TRY_ASSIGN(samples, find_samples());
@@ -219,8 +218,7 @@ private:
         part_graph& own = graphs_.at(last - first);
         const std::string ending = "/part_" + std::to_string(k);
         to.values.assign(own.g.values.size(), no_value);
-        for (std::size_t i = 0; i < own.g.inputs.size(); ++i)
-            to.values[own.g.inputs[i]] = i == input_ ? rows(made_.inputs[i], first, last) : made_.inputs[i];
+        for (std::size_t i = 0; i < own.g.inputs.size(); ++i) to.values[own.g.inputs[i]] = i == input_ ? rows(made_.inputs[i], first, last) : made_.inputs[i];
         own.constants.resize(own.g.values.size(), no_value);
         for (std::size_t i = 0; i < own.g.values.size(); ++i) {
             if (to.values[i] != no_value) continue;
@@ -247,7 +245,8 @@ private:
     value_id shared_constant(const value& v) {
         if (v.constant.bytes()) {
             value_id& known = constants_.emplace(v.constant.raw(), no_value).first->second;
-            if (known != no_value && made_.at(known).constant.type() == v.constant.type() && made_.at(known).constant.shape() == v.constant.shape()) return known;
+            if (known != no_value && made_.at(known).constant.type() == v.constant.type() && made_.at(known).constant.shape() == v.constant.shape())
+                return known;
             known = static_cast<value_id>(made_.values.size());
         }
         made_.values.push_back(v);
