@@ -277,21 +277,38 @@ private:
         index();
     }
 
-    // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next.
+    // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next. What is made for that alone,
+    // such as another layout, goes with it.
     void leave_early() {
-        std::vector<std::vector<node>> behind(g.nodes.size());
-        std::vector<node> ordered;
-        std::vector<char> moved(g.nodes.size(), 0);
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            node& n = g.nodes[i];
-            const int maker = n.op == ops::transfer_ops().rows && at(n.outputs[0]).place == 0 ? position(n.inputs[0]) : -1;
-            if (maker < 0) continue;
-            moved[i] = 1;
-            behind[static_cast<std::size_t>(maker)].push_back(std::move(n));
+        std::vector<int> readers(g.values.size(), 0), leaving(g.values.size(), 0);
+        for (const node& n : g.nodes)
+            for (value_id id : n.inputs)
+                if (id != no_value) ++readers[id];
+        for (value_id id : g.outputs) ++readers[id];
+        std::vector<int> maker(g.nodes.size(), -1);  // of what moves: the node that it goes behind
+        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+            const node& n = g.nodes[i];
+            const value_id made = n.outputs.empty() ? no_value : n.outputs[0];
+            if (made == no_value) continue;
+            const bool transfer = n.op == ops::transfer_ops().rows && at(made).place == 0,
+                       made_for_that = n.place && n.inputs.size() == 1 && n.outputs.size() == 1 && readers[made] && leaving[made] == readers[made];
+            if (!transfer && !made_for_that) continue;
+            maker[i] = position(n.inputs[0]);
+            if (maker[i] >= 0) ++leaving[n.inputs[0]];
         }
+        std::vector<std::vector<std::size_t>> behind(g.nodes.size());
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (maker[i] >= 0) behind[static_cast<std::size_t>(maker[i])].push_back(i);
+        std::vector<node> ordered;
+        std::vector<std::size_t> next;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            if (!moved[i]) ordered.push_back(std::move(g.nodes[i]));
-            for (node& n : behind[i]) ordered.push_back(std::move(n));
+            if (maker[i] >= 0) continue;
+            for (next.assign(1, i); !next.empty();) {
+                const std::size_t now = next.back();
+                next.pop_back();
+                next.insert(next.end(), behind[now].rbegin(), behind[now].rend());
+                ordered.push_back(std::move(g.nodes[now]));
+            }
         }
         g.nodes = std::move(ordered);
         index();
