@@ -320,8 +320,28 @@ json members_json(const std::vector<graft::member_record>& members) {
                  {"busy_seconds", m.busy_seconds()},
                  {"waiting_share", m.waiting_share()}};
         if (!m.host.empty()) one["host"] = m.host;
+        one["device"] = m.device, one["bytes"] = m.bytes;
         all.push_back(std::move(one));
     }
+    return all;
+}
+
+json scaling_json(const std::vector<graft::scaling_row>& rows) {
+    json all = json::array();
+    for (const graft::scaling_row& r : rows)
+        all.push_back({{"members", r.members},
+                       {"kind", r.measured ? "measured" : "predicted"},
+                       {"images_per_s", {r.least_images_per_s, r.most_images_per_s}},
+                       {"efficiency", {r.least_efficiency, r.most_efficiency}}});
+    return all;
+}
+json stages_json(const std::vector<graft::stage_record>& stages) {
+    json all = json::array();
+    for (const graft::stage_record& s : stages)
+        all.push_back({{"device", s.device},
+                       {"busy_seconds", s.busy < 0 ? json(nullptr) : json(s.busy)},
+                       {"waiting_share", s.waiting_share() < 0 ? json(nullptr) : json(s.waiting_share())},
+                       {"bytes", s.bytes}});
     return all;
 }
 
@@ -370,7 +390,9 @@ void print_json(const common_options& common, const training_options& o, const t
         object["members"] = members_json(found.members);
         object["members_wait"] = graft::waiting_share(found.members);
         object["scaling_efficiency"] = graft::scaling_efficiency(found.members);
+        object["scaling"] = scaling_json(graft::scaling_table(found.members));
     }
+    if (!found.stages.empty()) object["stages"] = stages_json(found.stages);
     if (found.stopped) object["resume_command"] = common.resume_command;
     if (o.batch == batch_auto) object["batch_trials"] = tried_json(batch.tried);
     print(object);

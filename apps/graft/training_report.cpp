@@ -174,6 +174,7 @@ graft::status write_training_report(const training_setup& setup, const graft::da
     report.timing.emplace_back("waiting for data", waited);
     if (seen.scored_seconds > 0) report.timing.emplace_back("scoring", seen.scored_seconds);
     report.members = found.members;
+    report.stages = found.stages;
     // More points than the chart has pixels say nothing more.
     const std::size_t every = seen.learning_rates.size() / 600 + 1;
     for (std::size_t i = 0; i < seen.learning_rates.size(); i += every) report.learning_rates.push_back(seen.learning_rates[i]);

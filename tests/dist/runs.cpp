@@ -248,6 +248,10 @@ TEST_CASE("the member that the others wait for is named once, and changes no byt
         CHECK(graft::scaling_efficiency(e.members) < 0.6);
         CHECK(e.members[3].rank == 3);
         CHECK(!e.members[3].host.empty());
+        for (const graft::member_record& m : e.members) {
+            CHECK(m.device == "cpu");
+            CHECK(m.bytes > 0);
+        }
     }
     REQUIRE(ends[0].warnings.size() == 1);
     CHECK(ends[0].warnings[0].find("in epoch 1 rank 2 (host ") == 0);
@@ -263,6 +267,37 @@ TEST_CASE("the member that the others wait for is named once, and changes no byt
     const std::string log = file(slowed.out + "/metrics.jsonl");
     CHECK(log.find("\"members\":[{\"rank\":0,\"host\":\"") != std::string::npos);
     CHECK(log.find("\"scaling_efficiency\":0.") != std::string::npos);
+    CHECK(log.find("\"scaling\":[{\"members\":1,\"kind\":\"predicted\"") != std::string::npos);
+    CHECK(log.find("{\"members\":4,\"kind\":\"measured\"") != std::string::npos);
+}
+
+TEST_CASE("a run in stages tells what each stage computed, and changes no byte of the model for it") {
+    made_folder folder;
+    put_pictures(folder);
+    graft::trainer_options o = small_options(folder.path + "/parts");
+    o.step.batch_norm = false;
+    o.batch = 8, o.step.micro_batches = 4;
+    const outcome parts = trained(folder, o, small_network("none"));
+    CHECK(parts.result.stages.empty());
+    o.out = folder.path + "/stages";
+    o.step.stages.resize(2);
+    const outcome staged = trained(folder, o, small_network("none"));
+    CHECK(staged.model == parts.model);
+    REQUIRE(staged.result.stages.size() == 2);
+    double seconds = 0;
+    for (const graft::epoch_record& r : staged.result.history) {
+        REQUIRE(r.stages.size() == 2);
+        seconds += r.seconds;
+    }
+    for (const graft::stage_record& s : staged.result.stages) {
+        CHECK(s.device == "cpu");
+        CHECK(s.busy > 0);
+        CHECK(s.busy < s.seconds);
+        CHECK(s.seconds == doctest::Approx(seconds));
+        CHECK(s.bytes > 0);
+    }
+    CHECK(file(o.out + "/metrics.jsonl").find("\"stages\":[{\"device\":\"cpu\",\"busy_seconds\":") != std::string::npos);
+    CHECK(file(folder.path + "/parts/metrics.jsonl").find("stages") == std::string::npos);
 }
 
 TEST_CASE("a replica that the others wait for is named, too") {

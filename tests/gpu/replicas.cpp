@@ -5,6 +5,9 @@
 
 #include <graft/dist.hpp>
 
+#include <chrono>
+#include <thread>
+
 using namespace learning;
 
 namespace {
@@ -78,6 +81,44 @@ TEST_CASE("central variables of devices of the CUDA simulator are updated on the
     }
     const std::string report = simulated::report();
     CHECK_MESSAGE(simulated::count("problems") == 0, report);
+}
+
+TEST_CASE("what a device waits for NCCL is its member's waiting: for one that comes late, and of a step's work nothing") {
+    simulated::prepare();
+    const graft::graph g = small_steps::architecture("lenet");
+    const std::vector<std::shared_ptr<graft::device>> on = devices(2);
+    const auto members = graft::make_thread_group(2, 60);
+    double waited[2] = {0, 0};
+    std::vector<std::thread> threads;
+    for (std::size_t r = 0; r < 2; ++r)
+        threads.emplace_back([&, r] {
+            graft::step_options o = with(graft::optimizer_kind::sgd, on[r]);
+            o.group = members[r];
+            const graft::value_id logits = graft::logits_of(g);
+            auto made = graft::training_step::make(g, logits, graft::parameters_of(g), o);
+            if (!made.ok()) return;
+            const graft::tensor x = small_steps::numbered(7, {4, 1, 28, 28});
+            graft::tensor t = graft::tensor::zeros(graft::dtype::float32, {4, 10});
+            for (int i = 0; i < 4; ++i) t.data<float>()[i * 10 + i] = 1;
+            graft::step_input in;
+            in.inputs = &x, in.targets = &t, in.scale = 1.0 / 8, in.learning_rate = 0.01;
+            in.first = static_cast<std::int64_t>(4 * r), in.samples = 8;
+            graft::executor alone;
+            for (in.step = 0; in.step < 3; ++in.step) {
+                if (in.step == 2) {
+                    if (!members[r]->barrier().ok()) return;
+                    waited[r] = -members[r]->all_waited_seconds() + members[r]->waited_seconds();
+                    if (r == 1) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+                }
+                if (!made->run(in, alone).ok()) return;
+            }
+            waited[r] += members[r]->all_waited_seconds() - members[r]->waited_seconds();
+        });
+    for (std::thread& t : threads) t.join();
+    CHECK(simulated::count("call:ncclAllReduce") > 0);
+    CHECK(waited[0] > 0.3);
+    CHECK(waited[1] > 0);
+    CHECK(waited[1] < waited[0]);
 }
 
 TEST_CASE("replicas that share a device of the CUDA simulator exchange by the host") {

@@ -49,10 +49,24 @@ TEST_CASE("Metrics are JSON lines, each there as soon as it is written") {
 TEST_CASE("What members of a run did is an array of their line") {
     const temporary_log file;
     graft::metrics_log log = graft::metrics_log::open(file.path, -1).value();
-    REQUIRE(log.append(8, 1, "train", {{"loss", 0.5}}, {{0, "a \"b\"", 16, 4, 2}, {1, "", 16, 4, 0}}).ok());
+    REQUIRE(log.append(8, 1, "train", {{"loss", 0.5}}, {{0, "a \"b\"", 16, 4, 2, "cuda:1", 4096}, {1, "", 16, 4, 2}}).ok());
     CHECK(file.contents() == "{\"step\":8,\"epoch\":1,\"split\":\"train\",\"loss\":0.5,\"members\":["
-                             "{\"rank\":0,\"host\":\"a \\\"b\\\"\",\"samples\":16,\"images_per_s\":8,\"busy_seconds\":2,\"waiting_share\":0.5},"
-                             "{\"rank\":1,\"samples\":16,\"images_per_s\":4,\"busy_seconds\":4,\"waiting_share\":0}]}\n");
+                             "{\"rank\":0,\"host\":\"a \\\"b\\\"\",\"samples\":16,\"images_per_s\":8,\"busy_seconds\":2,\"waiting_share\":0.5,"
+                             "\"device\":\"cuda:1\",\"bytes\":4096},"
+                             "{\"rank\":1,\"samples\":16,\"images_per_s\":8,\"busy_seconds\":2,\"waiting_share\":0.5}],\"scaling\":["
+                             "{\"members\":1,\"kind\":\"predicted\",\"images_per_s\":[8,8],\"efficiency\":[1,1]},"
+                             "{\"members\":2,\"kind\":\"measured\",\"images_per_s\":[8,8],\"efficiency\":[0.5,0.5]},"
+                             "{\"members\":4,\"kind\":\"predicted\",\"images_per_s\":[8,12.8],\"efficiency\":[0.25,0.4]},"
+                             "{\"members\":8,\"kind\":\"predicted\",\"images_per_s\":[8,23.272727272727273],\"efficiency\":[0.125,0.36363636363636365]}]}\n");
+}
+
+TEST_CASE("What stages did is an array of their line, null where it was not measured") {
+    const temporary_log file;
+    graft::metrics_log log = graft::metrics_log::open(file.path, -1).value();
+    REQUIRE(log.append(8, 1, "train", {}, {}, {{"cpu:0", 4, 3, 100}, {"cuda:0", 4, -1, 200}}).ok());
+    CHECK(file.contents() == "{\"step\":8,\"epoch\":1,\"split\":\"train\",\"stages\":["
+                             "{\"device\":\"cpu:0\",\"busy_seconds\":3,\"waiting_share\":0.25,\"bytes\":100},"
+                             "{\"device\":\"cuda:0\",\"busy_seconds\":null,\"waiting_share\":null,\"bytes\":200}]}\n");
 }
 
 TEST_CASE("A run that resumes keeps the lines up to its checkpoint, and no broken one") {

@@ -106,16 +106,31 @@ TEST_CASE("A report tells what a GPU did in the epochs in which it told") {
 TEST_CASE("A report tells how members of a run waited for each other, and who held them up") {
     graft::training_report r = report_of(2);
     CHECK(graft::report_html(r).value().find("Members") == std::string::npos);
-    r.members = {{0, "a & b", 100, 10, 0}, {1, "c", 100, 10, 5}};
+    r.members = {{0, "a & b", 100, 10, 0, "cuda:0", 1500000}, {1, "c", 100, 10, 5, "cpu", 0}};
     const std::string page = graft::report_html(r).value();
     CHECK(well_nested(page));
     const std::string part = page.substr(page.find("<h2>Members"));
     for (const char* present :
-         {"20 images/s of the 30 that they would", "an efficiency of <b>66.7\u202f%</b>", "<td>0<td class=\"text\">a &amp; b<td>100<td>10 s",
-          "<td>1<td class=\"text\">c<td>100<td>5.0 s", "rank 0 (host a &amp; b) takes 2.0 times as long"})
+         {"20 images/s of the 30 that they would", "an efficiency of <b>66.7\u202f%</b>",
+          "<td>0<td class=\"text\">a &amp; b<td class=\"text\">cuda:0<td>100<td>10 s", "<td>1<td class=\"text\">c<td class=\"text\">cpu<td>100<td>5.0 s",
+          "<td>1.50\u202fMB</tr>", "<tr class=\"best\"><td>2<td class=\"text\">measured<td>20<td>66.7\u202f%",
+          "<tr><td>1<td class=\"text\">predicted<td>15<td>100", "<tr><td>8<td class=\"text\">predicted<td>27 to 64<td>22.2\u202f% to 53.3\u202f%",
+          "<b>predictions</b>", "rank 0 (host a &amp; b) takes 2.0 times as long"})
         CHECK_MESSAGE(part.find(present) != std::string::npos, present);
     for (graft::member_record& m : r.members) m.host.clear();
-    CHECK(graft::report_html(r).value().find("<th>replica<th>samples") != std::string::npos);
+    CHECK(graft::report_html(r).value().find("<th>replica<th class=\"text\">device<th>samples") != std::string::npos);
+}
+
+TEST_CASE("A report tells what the stages of a pipeline computed, and of one that does not measure it says so") {
+    graft::training_report r = report_of(2);
+    CHECK(graft::report_html(r).value().find("<h2>Stages") == std::string::npos);
+    r.stages = {{"cpu:0", 20, 15, 3000000}, {"<cuda:0>", 20, -1, 4500000}};
+    const std::string page = graft::report_html(r).value();
+    CHECK(well_nested(page));
+    const std::string part = page.substr(page.find("<h2>Stages"));
+    for (const char* present : {"<td>1<td class=\"text\">cpu:0<td>15 s", "25.0\u202f%", "<td>3.00\u202fMB",
+                                "<td>2<td class=\"text\">&lt;cuda:0&gt;<td>\u2013<td class=\"text\">not measured"})
+        CHECK_MESSAGE(part.find(present) != std::string::npos, present);
 }
 
 TEST_CASE("Nothing that a file or a user gave becomes markup") {

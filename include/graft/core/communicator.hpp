@@ -51,6 +51,11 @@ public:
     /// part is no waiting. To be asked between calls.
     inline virtual double waited_seconds() const noexcept { return 0; }
 
+    /// The same, and what its device has waited for those of others where it exchanges itself.
+    double all_waited_seconds() const noexcept { return waited_seconds() + device_waited_; }
+    /// Adds what the device of this member has waited.
+    void add_device_wait(double seconds) noexcept { device_waited_ += seconds; }
+
     /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
     inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
     /// Everybody gets the `bytes` bytes of member `from`.
@@ -100,6 +105,7 @@ public:
 private:
     bool idle_ = false;
     trace_recorder* trace_ = nullptr;
+    double device_waited_ = 0;
 };
 
 namespace detail {

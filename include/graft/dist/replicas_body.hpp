@@ -124,6 +124,7 @@ public:
             if (part.rank()) part[0] = own.end(batch[0], shards_) - own.begin(batch[0], shards_);
             step_memory m;
             GRAFT_TRY_ASSIGN(m, steps_[static_cast<std::size_t>(r)].prepare(part, pool));
+            work_[static_cast<std::size_t>(r)].bytes = m.total() + m.device;
             if (r == 0 || !central_) all.state += m.state;
             all.activations += m.activations, all.constants += m.constants, all.device += m.device;
         }
@@ -167,7 +168,12 @@ public:
         for (training_step& step : steps_) step.state_changed();
     }
     inline result<graph> network(bool averaged) const override { return steps_[0].network(averaged); }
-    inline std::vector<replica_work> replicas() const override { return work_; }
+    inline std::vector<replica_work> replicas() const override {
+        std::vector<replica_work> all = work_;
+        for (std::size_t r = 0; r < all.size(); ++r)
+            if (!how_.devices.empty() && how_.devices[r % how_.devices.size()]) all[r].device = how_.devices[r % how_.devices.size()]->name();
+        return all;
+    }
 
 private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
@@ -187,9 +193,9 @@ private:
 
     void run_timed(int r) {
         const communicator& group = *groups_[static_cast<std::size_t>(r)];
-        const double began = seconds_now(), waited = group.waited_seconds();
+        const double began = seconds_now(), waited = group.all_waited_seconds();
         run_one(r);
-        busy_[static_cast<std::size_t>(r)] = seconds_now() - began - (group.waited_seconds() - waited);
+        busy_[static_cast<std::size_t>(r)] = seconds_now() - began - (group.all_waited_seconds() - waited);
     }
     void run_one(int r) {
         ended(r, or_out_of_memory<status>("a step", [&] { return run_part(r); }));

@@ -287,7 +287,7 @@ GRAFT_INLINE status cuda_context::finish_segments(int number) {
 }
 // Where members of the run are waited for on the stream, not without limit.
 GRAFT_INLINE status cuda_context::wait_for_stream(bool exchanges) {
-    if (exchanges) return static_cast<nccl_member*>(around_->group->of_device.get())->finish(on_->driver(), stream_.get());
+    if (exchanges) return static_cast<nccl_member*>(around_->group->of_device.get())->finish(stream_.get());
     return driver_status(on_->driver(), on_->driver().cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
 }
 GRAFT_INLINE status cuda_context::settle() {

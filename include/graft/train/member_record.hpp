@@ -16,11 +16,38 @@ struct member_record {
     std::int64_t samples = 0;  ///< that it computed
     double seconds = 0;        ///< of the epoch's training, the same for all members but for the moments between their clocks
     double waited = 0;         ///< of these, the seconds that it waited for other members or for what they sent
+    std::string device = "";   ///< that computed its steps: "cpu", "cuda:0"
+    std::int64_t bytes = 0;    ///< of memory that a step takes there as planned, the host's and the device's; 0: not known
 
     double busy_seconds() const noexcept { return seconds > waited ? seconds - waited : 0; }  ///< its own work, reading pictures included
     double waiting_share() const noexcept { return seconds > 0 ? (waited < seconds ? waited / seconds : 1) : 0; }
     double images_per_s() const noexcept { return busy_seconds() > 0 ? static_cast<double>(samples) / busy_seconds() : 0; }  ///< while it worked
 };
+
+/// What one stage of a pipeline did in the training part of an epoch, or of several.
+struct stage_record {
+    std::string device;
+    double seconds = 0;      ///< of the epoch's training
+    double busy = 0;         ///< of these, the seconds that it computed; below 0 where its device does not measure it
+    std::int64_t bytes = 0;  ///< of its memory that a step takes as planned, weights and what is kept of them included
+
+    double waiting_share() const noexcept { return busy < 0 || seconds <= 0 ? -1 : busy < seconds ? 1 - busy / seconds : 0; }  ///< below 0: not measured
+};
+/// Adds what stages did in another epoch, stage by stage.
+void add_stages(std::vector<stage_record>& to, const std::vector<stage_record>& more);
+
+/// What so many members reach: measured, or predicted from what was.
+struct scaling_row {
+    int members = 1;
+    bool measured = false;
+    double least_images_per_s = 0, most_images_per_s = 0;  ///< equal where measured
+    double least_efficiency = 0, most_efficiency = 0;      ///< the share of so many times what one reaches alone
+};
+/// 1, 2, 4 and so on members, up to four times as many as there were, and those that there were. The others are predicted by the model of bench/scaling, each
+/// member having as many samples a step as now: a step takes the work of one, and the exchange, which is all that members waited. Of the two ends of that
+/// model, an exchange that is all bytes, (p - 1) / p, and one that is all messages, p - 1, a row has the better and the worse. Empty where there were
+/// fewer than two members, or nothing was measured.
+std::vector<scaling_row> scaling_table(const std::vector<member_record>& members);
 
 /// "rank 3 (host b)", "replica 2".
 std::string member_name(const member_record& member);
@@ -90,7 +117,45 @@ GRAFT_INLINE void add_members(std::vector<member_record>& to, const std::vector<
         to = more;
         return;
     }
-    for (std::size_t i = 0; i < to.size(); ++i) to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited;
+    for (std::size_t i = 0; i < to.size(); ++i)
+        to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited, to[i].bytes = more[i].bytes;
+}
+
+GRAFT_INLINE void add_stages(std::vector<stage_record>& to, const std::vector<stage_record>& more) {
+    if (to.size() != more.size()) {
+        to = more;
+        return;
+    }
+    for (std::size_t s = 0; s < to.size(); ++s) {
+        to[s].seconds += more[s].seconds, to[s].bytes = more[s].bytes;
+        to[s].busy = to[s].busy < 0 || more[s].busy < 0 ? -1 : to[s].busy + more[s].busy;
+    }
+}
+
+GRAFT_INLINE std::vector<scaling_row> scaling_table(const std::vector<member_record>& members) {
+    const int there = static_cast<int>(members.size());
+    const double reached = reached_images_per_s(members), efficiency = scaling_efficiency(members);
+    if (there < 2 || !(reached > 0) || !(efficiency > 0)) return {};
+    std::vector<int> counts{there};
+    for (int p = 1; p <= 4 * there; p *= 2)
+        if (p != there) counts.push_back(p);
+    std::sort(counts.begin(), counts.end());
+    const double one = reached / (efficiency * there);
+    std::vector<scaling_row> rows;
+    for (const int p : counts) {
+        scaling_row row;
+        row.members = p;
+        row.measured = p == there;
+        // Waiting beside the work of a step, as it was, by what it grows with.
+        const double messages = static_cast<double>(p - 1) / (there - 1), bytes = messages * there / p;
+        const auto with = [&](double growth) { return efficiency / (efficiency + std::max(0.0, 1 - efficiency) * growth); };
+        row.least_efficiency = row.measured ? efficiency : std::min(with(messages), with(bytes));
+        row.most_efficiency = row.measured ? efficiency : std::max(with(messages), with(bytes));
+        row.least_images_per_s = one * p * row.least_efficiency;
+        row.most_images_per_s = one * p * row.most_efficiency;
+        rows.push_back(row);
+    }
+    return rows;
 }
 
 GRAFT_INLINE straggler find_straggler(const std::vector<member_record>& members) {

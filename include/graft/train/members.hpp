@@ -69,22 +69,24 @@ public:
         return {};
     }
     // Seconds that this member has waited for others so far.
-    double waited() const { return group_ ? group_->waited_seconds() : 0; }
+    double waited() const { return group_ ? group_->all_waited_seconds() : 0; }
     // This member's record becomes those of all, by rank; where there is one member, what is there stays.
     status gather(std::vector<member_record>& own) {
         if (!group_ || own.empty()) return {};
         struct packed {
             std::int64_t samples = 0;
+            std::int64_t bytes = 0;
             double seconds = 0, waited = 0;
-            char host[64] = {};
+            char host[64] = {}, device[32] = {};
         };
         packed mine;
-        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited;
+        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited, mine.bytes = own[0].bytes;
         std::snprintf(mine.host, sizeof mine.host, "%s", own[0].host.c_str());
+        std::snprintf(mine.device, sizeof mine.device, "%s", own[0].device.c_str());
         std::vector<packed> all(static_cast<std::size_t>(group_->size()));
         GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
         own.clear();
-        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited});
+        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited, p.device, p.bytes});
         return {};
     }
     // The largest of what the members give.
@@ -134,20 +136,33 @@ public:
     // What this process does in an epoch from now on, as one of several members or by its replicas.
     class epoch_work {
     public:
-        epoch_work(const run_members& among, const training_step& step)
-            : among_(among), step_(step), replicas_(step.replicas()), waited_(among.waited()), host_(among.several() ? host_name() : "") {}
+        // `device` and `bytes` are those of this process's steps.
+        epoch_work(const run_members& among, const training_step& step, std::string device, std::int64_t bytes)
+            : among_(among), step_(step), replicas_(step.replicas()), stages_(step.stages()), waited_(among.waited()),
+              host_(among.several() ? host_name() : ""), device_(std::move(device)), bytes_(bytes) {}
         void count(std::int64_t samples) { samples_ += samples; }
         // One record for each replica, or one of this process among several; none where it trains alone.
         std::vector<member_record> records(double seconds) const {
             std::vector<member_record> found;
             if (among_.several()) {
-                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_});
+                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_, device_, bytes_});
                 return found;
             }
             const std::vector<replica_work> now = step_.replicas();
             for (std::size_t r = 0; r < now.size() && now.size() > 1; ++r) {
                 const replica_work before = r < replicas_.size() ? replicas_[r] : replica_work();
-                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds});
+                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds,
+                                 now[r].device, now[r].bytes});
+            }
+            return found;
+        }
+        // One for each stage of a pipeline.
+        std::vector<stage_record> stages(double seconds) const {
+            std::vector<stage_record> found;
+            const std::vector<stage_work> now = step_.stages();
+            for (std::size_t s = 0; s < now.size(); ++s) {
+                const double before = s < stages_.size() ? stages_[s].busy_seconds : 0;
+                found.push_back({now[s].device, seconds, now[s].busy_seconds < 0 ? -1 : now[s].busy_seconds - before, now[s].bytes});
             }
             return found;
         }
@@ -156,8 +171,10 @@ public:
         const run_members& among_;
         const training_step& step_;
         const std::vector<replica_work> replicas_;
+        const std::vector<stage_work> stages_;
         const double waited_;
-        const std::string host_;
+        const std::string host_, device_;
+        const std::int64_t bytes_;
         std::int64_t samples_ = 0;
     };
 

@@ -22,9 +22,9 @@ public:
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
     /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures, NaN and infinities as null; where there are members, what each
-    /// did as the array "members". Errors: file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
-                  const std::vector<member_record>& members = {});
+    /// did as the array "members", and what more or fewer of them would reach as "scaling"; where there are stages, theirs as "stages". Errors: file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures, const std::vector<member_record>& members = {},
+                  const std::vector<stage_record>& stages = {});
     /// Errors: file.write, which the system may tell only now.
     status close() { return file_.close(); }
 
@@ -39,6 +39,7 @@ GRAFT_END_NAMESPACE
 #include "../core/json.hpp"
 
 #include <cerrno>
+#include <limits>
 #include <string_view>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -86,7 +87,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
-                                        const std::vector<member_record>& members) GRAFT_MEMORY_TRY {
+                                        const std::vector<member_record>& members, const std::vector<stage_record>& stages) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -96,7 +97,28 @@ GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, c
             w.begin_object().key("rank").integer(m.rank);
             if (!m.host.empty()) w.key("host").string(m.host);
             w.key("samples").integer(m.samples).key("images_per_s").number(m.images_per_s());
-            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share()).end_object();
+            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share());
+            if (!m.device.empty()) w.key("device").string(m.device);
+            if (m.bytes > 0) w.key("bytes").integer(m.bytes);
+            w.end_object();
+        }
+        w.end_array();
+    }
+    if (const std::vector<scaling_row> rows = scaling_table(members); !rows.empty()) {
+        w.key("scaling").begin_array();
+        for (const scaling_row& r : rows) {
+            w.begin_object().key("members").integer(r.members).key("kind").string(r.measured ? "measured" : "predicted");
+            w.key("images_per_s").begin_array().number(r.least_images_per_s).number(r.most_images_per_s).end_array();
+            w.key("efficiency").begin_array().number(r.least_efficiency).number(r.most_efficiency).end_array().end_object();
+        }
+        w.end_array();
+    }
+    if (!stages.empty()) {
+        constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+        w.key("stages").begin_array();
+        for (const stage_record& s : stages) {
+            w.begin_object().key("device").string(s.device).key("busy_seconds").number(s.busy < 0 ? unknown : s.busy);
+            w.key("waiting_share").number(s.waiting_share() < 0 ? unknown : s.waiting_share()).key("bytes").integer(s.bytes).end_object();
         }
         w.end_array();
     }

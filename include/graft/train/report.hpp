@@ -55,6 +55,7 @@ struct training_report {
     std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
     std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
     std::vector<member_record> members;  ///< what the processes or replicas that trained it did; one that held up the others is named
+    std::vector<stage_record> stages;    ///< what the stages of a pipeline did
     report_rows settings;
     std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
@@ -335,6 +336,25 @@ inline void append_device(std::string& out, const training_report& r) {
     out += "</table></div></div></section>";
 }
 
+// What more or fewer members would reach.
+inline void append_scaling(std::string& out, const training_report& r) {
+    const std::vector<scaling_row> rows = scaling_table(r.members);
+    if (rows.empty()) return;
+    const auto range = [](double least, double most, const auto& text) {
+        const std::string low = text(least), high = text(most);
+        return low == high ? low : low + " to " + high;
+    };
+    const auto pace = [](double v) { return report_number(v, v < 9.95 ? "%.1f" : "%.0f"); };
+    out += "<h3>More members, or fewer</h3><p>Measured is this run alone. The other lines are <b>predictions</b>, each member having as many samples a step "
+           "as here: the work of one, and the waiting of this run as it grows if it is all for bytes to arrive, or all for messages.</p><div "
+           "class=\"scroll\"><table class=\"timing\"><tr><th>members<th class=\"text\">figures<th>images/s<th>efficiency</tr>";
+    for (const scaling_row& s : rows)
+        out += std::string(s.measured ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(s.members) + "<td class=\"text\">" +
+               (s.measured ? "measured" : "predicted") + "<td>" + range(s.least_images_per_s, s.most_images_per_s, pace) + "<td>" +
+               range(s.least_efficiency, s.most_efficiency, [](double v) { return report_percent(v); }) + "</tr>";
+    out += "</table></div>";
+}
+
 // What the members of the run did, and what waiting for each other cost them.
 inline void append_members(std::string& out, const training_report& r) {
     if (r.members.size() < 2) return;
@@ -345,11 +365,31 @@ inline void append_members(std::string& out, const training_report& r) {
            report_percent(scaling_efficiency(r.members)) + "</b>.</p>";
     if (const std::string slow = straggler_text(r.members); !slow.empty()) out += "<p>In all, " + html_text(slow) + "</p>";
     out += std::string("<div class=\"scroll\"><table class=\"timing\"><tr><th>") + (hosts ? "rank<th class=\"text\">host" : "replica") +
-           "<th>samples<th>own work<th>images/s of it<th class=\"text\">waiting</tr>";
+           "<th class=\"text\">device<th>samples<th>own work<th>images/s of it<th class=\"text\">waiting<th>memory</tr>";
     for (const member_record& m : r.members)
-        out += "<tr><td>" + std::to_string(m.rank) + (hosts ? "<td class=\"text\">" + html_text(m.host) : "") + "<td>" + std::to_string(m.samples) + "<td>" +
-               duration_text(m.busy_seconds()) + "<td>" + pace(m.images_per_s()) + bar_cell(m.waiting_share(), "c1", report_percent(m.waiting_share())) +
-               "</tr>";
+        out += "<tr><td>" + std::to_string(m.rank) + (hosts ? "<td class=\"text\">" + html_text(m.host) : "") + "<td class=\"text\">" + html_text(m.device) +
+               "<td>" + std::to_string(m.samples) + "<td>" + duration_text(m.busy_seconds()) + "<td>" + pace(m.images_per_s()) +
+               bar_cell(m.waiting_share(), "c1", report_percent(m.waiting_share())) + "<td>" +
+               (m.bytes > 0 ? quantity_text(static_cast<double>(m.bytes), "B") : std::string("\u2013")) + "</tr>";
+    out += "</table></div>";
+    append_scaling(out, r);
+    out += "</section>";
+}
+
+// What the stages of a pipeline did.
+inline void append_stages(std::string& out, const training_report& r) {
+    if (r.stages.empty()) return;
+    out += "<section><h2>Stages</h2><p>The network is cut into stages, through which each batch goes in parts; a stage waits where it has no part to "
+           "compute.</p><div class=\"scroll\"><table class=\"timing\"><tr><th>stage<th class=\"text\">device<th>computed<th "
+           "class=\"text\">waiting<th>memory</tr>";
+    for (std::size_t s = 0; s < r.stages.size(); ++s) {
+        const stage_record& stage = r.stages[s];
+        const double waits = stage.waiting_share();
+        out += "<tr><td>" + std::to_string(s + 1) + "<td class=\"text\">" + html_text(stage.device) + "<td>" +
+               (stage.busy < 0 ? std::string("\u2013") : duration_text(stage.busy)) +
+               (waits < 0 ? std::string("<td class=\"text\">not measured") : bar_cell(waits, "c1", report_percent(waits))) + "<td>" +
+               quantity_text(static_cast<double>(stage.bytes), "B") + "</tr>";
+    }
     out += "</table></div></section>";
 }
 
@@ -378,6 +418,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEM
     detail::append_timing(out, r);
     detail::append_device(out, r);
     detail::append_members(out, r);
+    detail::append_stages(out, r);
     detail::append_settings(out, r);
     out += "</body></html>\n";
     return out;

@@ -97,6 +97,15 @@ struct loss_scale {
 struct replica_work {
     std::int64_t samples = 0;
     double waited_seconds = 0;  ///< for other replicas, in steps that were going on
+    std::string device = "cpu";
+    std::int64_t bytes = 0;  ///< of memory that its step takes as planned (training_step::prepare); 0: not known
+};
+
+/// What one of the stages that a step goes through has done since it was made.
+struct stage_work {
+    std::string device;
+    double busy_seconds = 0;  ///< that it computed; below 0 where its device does not measure it
+    std::int64_t bytes = 0;   ///< of its memory that the last step took as planned
 };
 
 /// What computes training steps: see training_step, whose calls these are.
@@ -113,6 +122,7 @@ public:
     inline virtual void state_changed() noexcept = 0;
     inline virtual result<graph> network(bool averaged) const = 0;
     inline virtual std::vector<replica_work> replicas() const { return {}; }
+    inline virtual std::vector<stage_work> stages() const { return {}; }
 };
 
 /// Makes engines that compute steps in another way, such as on several devices.
@@ -168,6 +178,8 @@ public:
     result<graph> network(bool averaged = true) const;
     /// What each replica has done, where the step is spread over several in this process (step_options::replicas); else none.
     std::vector<replica_work> replicas() const;
+    /// What each stage has done, where the step goes through several (step_options::stages); else none.
+    std::vector<stage_work> stages() const;
 
 private:
     class single;

@@ -16,6 +16,7 @@ public:
         return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return prepared(batch, pool); });
     }
     inline status run(const step_input& batch, executor& pool) override;
+    inline std::vector<stage_work> stages() const override { return stage_work_; }
     inline double loss() const noexcept override { return last_loss; }
     inline loss_scale& scaling() noexcept override { return scale_now; }
     inline const tensor& logits() const noexcept override { return last_logits; }
@@ -33,12 +34,14 @@ private:
     status make_state();
     status run_whole(const step_input& in, executor& pool);
     status run_idle(const step_input& in, executor& pool);
+    status run_staged(planned& p, const std::vector<tensor_view>& inputs, const void* next);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
 
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
     loss_scale scale_now;
+    std::vector<stage_work> stage_work_;  // by stage
 };
 
 // What a step that was made and given nothing answers.
@@ -75,6 +78,7 @@ GRAFT_INLINE void training_step::state_changed() noexcept { self_->state_changed
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY { return self_->network(averaged); }
 GRAFT_MEMORY_CATCH("training_step::network")
 GRAFT_INLINE std::vector<replica_work> training_step::replicas() const { return self_->replicas(); }
+GRAFT_INLINE std::vector<stage_work> training_step::stages() const { return self_->stages(); }
 GRAFT_INLINE int members_of(const step_options& o) { return o.replicas ? o.replicas->members() : o.group ? o.group->size() : 1; }
 
 GRAFT_INLINE status training_step::single::make_state() {
@@ -188,11 +192,31 @@ GRAFT_INLINE status training_step::single::run_whole(const step_input& in, execu
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
     const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
-    GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
+    const void* const next = alike ? in.next->raw() : nullptr;
+    GRAFT_TRY(staged() ? run_staged(*p, all, next) : p->runner->run(all.data(), next));
     last_logits = p->runner->output(detail::step_outputs::logits);
     if (central()) return update_by(sums_in(*p), in.inputs->shape(), in, plain, pool);
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     read_norm(*p);
+    return {};
+}
+
+// Counts what each stage does.
+GRAFT_INLINE status training_step::single::run_staged(planned& p, const std::vector<tensor_view>& inputs, const void* next) {
+    const std::size_t count = options.stages.size();
+    stage_work_.resize(count);
+    const bool again = p.runner->current() != nullptr;
+    std::vector<double> before(count, 0);
+    for (std::size_t s = 0; s < count && again; ++s) before[s] = p.runner->busy_seconds(static_cast<place_id>(s + 1));
+    GRAFT_TRY(p.runner->run(inputs.data(), next));
+    const plan& ran = *p.runner->current();
+    for (std::size_t s = 0; s < count; ++s) {
+        const double now = p.runner->busy_seconds(static_cast<place_id>(s + 1));
+        stage_work& work = stage_work_[s];
+        work.device = ran.places[s + 1].on->name();
+        work.bytes = bytes_of_stage(ran, s + 1);
+        work.busy_seconds = now < 0 || work.busy_seconds < 0 ? -1 : work.busy_seconds + std::max(0.0, now - std::max(0.0, before[s]));
+    }
     return {};
 }
 

@@ -29,6 +29,7 @@ protected:
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
     result<planned*> plan_for(const shape& batch, dtype type, step_part part, bool plain, executor& pool);
     void give_back_others(const planned& p);
+    std::int64_t bytes_of_stage(const plan& p, std::size_t stage) const;  // `stage` from 1
     status find_classes(const shape& batch, executor& pool);
     step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
 
@@ -146,13 +147,17 @@ GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_
     return made;
 }
 
-// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
+// What the plan really takes of a stage: intermediates, weights with what is kept of them, and constants that a device has.
+GRAFT_INLINE std::int64_t step_plans::bytes_of_stage(const plan& p, std::size_t s) const {
+    std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
+    for (const state_pair& pair : p.lowered.states)
+        if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
+            bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - step_inputs::first_state)].value.bytes());
+    return bytes;
+}
 GRAFT_INLINE status step_plans::check_stages(const plan& p) const {
     for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
-        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
-        for (const state_pair& pair : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
-                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - step_inputs::first_state)].value.bytes());
+        const std::int64_t bytes = bytes_of_stage(p, s);
         if (bytes > options.stage_bytes)
             return fail(errc::memory_budget, "stage " + std::to_string(s),
                         "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +

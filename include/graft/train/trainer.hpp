@@ -42,6 +42,7 @@ struct epoch_record {
     double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+    std::vector<stage_record> stages;       ///< where the network is trained in stages; not of epochs before a `resume`
     std::vector<member_record> members;     ///< by rank, where several processes or replicas trained; not of epochs before a `resume`
 };
 
@@ -71,6 +72,7 @@ struct training_result {
     std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
+    std::vector<stage_record> stages;    ///< all epochs of this call together: what each stage of a pipeline did; empty where there are none
     std::vector<member_record> members;  ///< all epochs of this call together: what each process or replica did; empty where there was one
     bool stopped = false;                ///< by the observer, before it was over
     graft::graph network;                ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
@@ -135,7 +137,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
         figures.emplace_back("scaling_efficiency", scaling_efficiency(r.members));
     }
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members));
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members, r.stages));
     return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 

@@ -171,8 +171,8 @@ inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
     for (std::size_t i = 0; i < result_.history.size(); ++i) {
         const std::string at = "history." + std::to_string(i) + ".";
         auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best,
-               head_alone, members] = result_.history[i];
-        (void)members;  // of the processes that trained it: those that go on may be others, and more or fewer
+               head_alone, stages, members] = result_.history[i];
+        (void)stages, (void)members;  // of the devices and processes that trained it: those that go on may be others, and more or fewer
         number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
         c.part(at + "step", updates), c.part(at + "best", best);
         int k = 0;

@@ -37,7 +37,7 @@ public:
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
     status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
-               const std::vector<member_record>& members = {});
+               const std::vector<member_record>& members = {}, const std::vector<stage_record>& stages = {});
     // For TensorBoard; a picture without sides is none.
     status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
@@ -125,9 +125,9 @@ inline status training_files::open(std::int64_t step, double wall_time) {
     return {};
 }
 inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
-                                  const std::vector<member_record>& members) {
+                                  const std::vector<member_record>& members, const std::vector<stage_record>& stages) {
     if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures, members));
+    GRAFT_TRY(log_.append(step, epoch, split, figures, members, stages));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }

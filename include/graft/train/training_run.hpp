@@ -228,7 +228,7 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
-        run_members::epoch_work work(members_, step_);
+        run_members::epoch_work work(members_, step_, o_.step.on ? o_.step.on->name() : "cpu", result_.memory.total() + result_.memory.device);
         const auto count_work = [&] {
             trained_seconds_ += seconds_now() - epoch_began;
             trained_pictures_ += position_.seen - seen_before;
@@ -285,6 +285,8 @@ private:
         count_work();
         r.members = work.records(r.seconds);
         GRAFT_TRY(members_.gather(r.members));
+        r.stages = work.stages(r.seconds);
+        add_stages(result_.stages, r.stages);
         warn_of_straggler(r);
         add_members(result_.members, r.members);
         return end_epoch(std::move(r));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -26,7 +27,8 @@ struct nccl_offer {
 class nccl_member {
 public:
     /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
-    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, communicator& group, const std::string& device);
+    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, communicator& group,
+                                                     const std::string& device);
     ~nccl_member();
     nccl_member(const nccl_member&) = delete;
     nccl_member& operator=(const nccl_member&) = delete;
@@ -35,23 +37,35 @@ public:
     status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
     /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
     status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
-    /// Waits for what was put on the stream. Errors: dist.*, device.*.
-    status finish(const api::driver_functions& driver, void* stream);
+    /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait).
+    /// Errors: dist.*, device.*.
+    status finish(void* stream);
 
     std::shared_ptr<const void> on;  ///< the device, which lives as long
 
 private:
-    nccl_member(const api::nccl_functions& functions, communicator& group, const std::string& device) : f_(functions), group_(group), device_(device) {}
+    // Around an exchange on the stream.
+    struct timed_exchange {
+        void *begun = nullptr, *ended = nullptr;
+    };
+    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, communicator& group, const std::string& device)
+        : f_(functions), driver_(driver), group_(group), device_(device) {}
     template <class Poll>
     status wait(const char* what, const Poll& poll);
     template <class Put>
-    status put(const char* what, int arrays, const Put& put_one);
+    status put(const char* what, int arrays, void* stream, const Put& put_one);
+    status mark(void* event, void* stream);
+    status next_timed(timed_exchange*& exchange);
+    status count_waits();
     status settled(const char* what, int code);
     status failure(const char* what, int code) const;
     void abort() noexcept;
 
     const api::nccl_functions& f_;
+    const api::driver_functions& driver_;
     communicator& group_;
+    std::vector<timed_exchange> timed_;
+    std::size_t put_ = 0;  // of timed_: those on the stream since it was last waited for
     std::string device_;
     void* comm_ = nullptr;
     bool over_ = false;
@@ -138,10 +152,35 @@ GRAFT_INLINE void nccl_member::abort() noexcept {
 }
 GRAFT_INLINE nccl_member::~nccl_member() {
     if (comm_) f_.ncclCommDestroy(comm_);
+    for (const timed_exchange& t : timed_)
+        for (void* event : {t.begun, t.ended})
+            if (event) driver_.cuEventDestroy_v2(event);
 }
 
-GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, communicator& group, const std::string& device) {
-    std::shared_ptr<nccl_member> made(new nccl_member(functions, group, device));
+// Events that tell when the stream came to an exchange and when that was over: what lies between is the others' time, and the link's.
+GRAFT_INLINE status nccl_member::next_timed(timed_exchange*& exchange) {
+    if (put_ == timed_.size()) timed_.emplace_back();
+    exchange = &timed_[put_];
+    for (void** event : {&exchange->begun, &exchange->ended})
+        if (!*event) GRAFT_TRY(driver_status(driver_, driver_.cuEventCreate(event, api::driver::flag::event_default), device_, "making an event"));
+    return {};
+}
+GRAFT_INLINE status nccl_member::mark(void* event, void* stream) {
+    return driver_status(driver_, driver_.cuEventRecord(event, stream), device_, "timing an exchange");
+}
+GRAFT_INLINE status nccl_member::count_waits() {
+    for (std::size_t i = 0; i < put_; ++i) {
+        float milliseconds = 0;
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&milliseconds, timed_[i].begun, timed_[i].ended), device_, "timing an exchange"));
+        group_.add_device_wait(static_cast<double>(milliseconds) / 1e3);
+    }
+    put_ = 0;
+    return {};
+}
+
+GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver,
+                                                                    communicator& group, const std::string& device) {
+    std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, group, device));
     // What the first cannot make, the others have to hear of.
     struct {
         api::nccl::unique_id id;
@@ -152,50 +191,59 @@ GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::n
     if (first.code) return made->failure("an id for the run", first.code);
     api::nccl::config how;
     how.blocking = 0;
+    const double begun = graft::detail::seconds_now();
     const int code = functions.ncclCommInitRankConfig(&made->comm_, group.size(), first.id, group.rank(), &how);
     GRAFT_TRY(made->settled("joining the others", code));
+    group.add_device_wait(graft::detail::seconds_now() - begun);
     return made;
 }
 
 template <class Put>
-status nccl_member::put(const char* what, int arrays, const Put& put_one) {
+status nccl_member::put(const char* what, int arrays, void* stream, const Put& put_one) {
     if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
+    timed_exchange* timed = nullptr;
+    GRAFT_TRY(next_timed(timed));
+    GRAFT_TRY(mark(timed->begun, stream));
     int code = f_.ncclGroupStart();
     for (int i = 0; i < arrays && !code; ++i)
         if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
     const int ended = f_.ncclGroupEnd();
-    return settled(what, code ? code : ended);
+    GRAFT_TRY(settled(what, code ? code : ended));
+    GRAFT_TRY(mark(timed->ended, stream));
+    ++put_;
+    return {};
 }
 GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("adding up", arrays, [&](int i) {
+    return put("adding up", arrays, stream, [&](int i) {
         if (!counts[i]) return api::nccl::result::success;
         return f_.ncclAllReduce(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
                                 api::nccl::data::float32, api::nccl::reduction::sum, comm_, stream);
     });
 }
 GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("gathering", arrays, [&](int i) {
+    return put("gathering", arrays, stream, [&](int i) {
         if (!counts[i]) return api::nccl::result::success;
         return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
                                 api::nccl::data::float32, comm_, stream);
     });
 }
 
-GRAFT_INLINE status nccl_member::finish(const api::driver_functions& driver, void* stream) {
+GRAFT_INLINE status nccl_member::finish(void* stream) {
     status done = wait("waiting for the others", [&](bool& ready) -> status {
-        const int now = driver.cuStreamQuery(stream);
+        const int now = driver_.cuStreamQuery(stream);
         ready = now == api::driver::result::success;
-        if (!ready && now != api::driver::result::not_ready) return driver_status(driver, now, device_, "running the network");
+        if (!ready && now != api::driver::result::not_ready) return driver_status(driver_, now, device_, "running the network");
         int error = 0;
         if (!ready && comm_)
             if (const int asked = f_.ncclCommGetAsyncError(comm_, &error); asked || (error && error != api::nccl::result::in_progress))
                 return failure("waiting for the others", asked ? asked : error);
         return {};
     });
-    if (done.ok()) return done;
+    if (done.ok()) return count_waits();
+    put_ = 0;
     // What waits on the stream ends with the communicator.
     abort();
-    driver.cuStreamSynchronize(stream);
+    driver_.cuStreamSynchronize(stream);
     return done;
 }
 
