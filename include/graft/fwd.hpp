@@ -176,8 +176,11 @@ struct training_network;
 struct training_result;
 struct epoch_record;
 struct member_record;
+struct stage_record;
+struct scaling_row;
 struct straggler;
 struct replica_work;
+struct stage_work;
 class training_observer;
 enum class training_verdict : std::uint8_t;
 
