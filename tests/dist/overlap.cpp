@@ -32,7 +32,7 @@ struct outcome_of_steps {
 // Steps over batches of these sizes, by so many replicas (0: none).
 outcome_of_steps steps(const graft::graph& g, graft::step_options o, int replicas, const std::vector<std::int64_t>& batches) {
     graft::replica_options how;
-    how.replicas = replicas;
+    how.replicas = replicas, how.overlap = true;
     if (replicas) o.replicas = graft::make_replicas(how);
     o.trace = std::make_shared<graft::trace_recorder>();
     o.trace->start();
@@ -326,7 +326,7 @@ TEST_CASE("a member that fails while sums are under way ends the steps of all, a
         o.operators = pass_operators;
         const std::string alone = steps(g, o, 0, {16, 16}).bits;
         graft::replica_options how;
-        how.replicas = 3;
+        how.replicas = 3, how.overlap = true;
         o.replicas = graft::make_replicas(how);
         small_steps::trained t(g, o);
         failing = 2;
@@ -344,7 +344,7 @@ TEST_CASE("a trace shows exchanges beside nodes of the backward pass") {
     o.operators = pass_operators;
     o.trace = std::make_shared<graft::trace_recorder>();
     graft::replica_options how;
-    how.replicas = 2;
+    how.replicas = 2, how.overlap = true;
     const graft::graph g = passing();
     const auto traced = [&](bool overlap) {
         o.overlap = overlap;
@@ -398,7 +398,7 @@ TEST_CASE("a run writes the trace that it is told to, and learns the same") {
     graft::trainer_options o = small_options(folder.path + "/plain");
     const outcome plain = trained(folder, o, small_network("none"));
     graft::replica_options how;
-    how.replicas = 2;
+    how.replicas = 2, how.overlap = true;
     for (int replicas : {1, 2}) {
         if (replicas > 1) o.step.replicas = graft::make_replicas(how);
         o.out = folder.path + "/traced" + std::to_string(replicas);

@@ -16,6 +16,7 @@ public:
     // What is started goes on by messages of its own, on a communicator of MPI of its own, which belongs to this from here on.
     void exchange_beside(MPI_Comm comm) {
         channel_ = std::make_unique<mpi_communicator>(comm, rank_, size_, longest_wait());
+        channel_->beside_ = true;
         exchange_ = std::make_unique<exchange_thread>(*channel_);
     }
     // Both ways at once, before `part` waits for the others to do the same.

@@ -240,7 +240,7 @@ protected:
                 if (last_look) return late();
                 last_look = true;
             } else
-                mpi_patience::pass(waited);
+                mpi_patience::pass(waited, beside_);
         }
     }
     status await_all() {
@@ -303,7 +303,8 @@ protected:
     mpi_call call_;
     std::vector<int> ended_;  // of the requests, by `await`
     int open_ = 0, ended_count_ = 0;
-    double waited_ = 0;  // seconds, in await
+    double waited_ = 0;    // seconds, in await
+    bool beside_ = false;  // it is the way of what goes on beside this member's other calls
 
 private:
     void keep(const error& e) {

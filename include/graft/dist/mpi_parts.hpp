@@ -96,7 +96,9 @@ struct mpi_patience {
     using clock = std::chrono::steady_clock;
     clock::time_point began = clock::now();
     double seconds() const { return std::chrono::duration<double>(clock::now() - began).count(); }
-    static void pass(double waited) {
+    // `beside`: of a thread beside one that computes, whose core it may share: it asks less often, and leaves the core meanwhile.
+    static void pass(double waited, bool beside = false) {
+        if (beside) return std::this_thread::sleep_for(std::chrono::duration<double>(std::min(std::max(waited / 8, 20e-6), 1e-3)));
         if (waited < 30e-6) return;
         if (waited < 1e-3) return std::this_thread::yield();
         std::this_thread::sleep_for(std::chrono::duration<double>(std::min(waited / 16, 1e-3)));
