@@ -61,13 +61,14 @@ inline status mpi_begin(mpi_process& process) {
     return {};
 }
 
-// A communicator of MPI of our own: messages of others do not mix with ours.
-inline status mpi_copy_world(mpi_process& process, double seconds, MPI_Comm& copy) {
+// Starts what all processes take part in, as a request of MPI's, and returns when it is there.
+template <class Begin>
+inline status mpi_together(mpi_process& process, double seconds, const Begin& begin) {
     const auto check = [](int code) { return code == MPI_SUCCESS ? status() : fail(errc::dist_peer_lost, "join_mpi", mpi_text(code)); };
     MPI_Request request = MPI_REQUEST_NULL;
     {
         const auto turn = process.turn();
-        GRAFT_TRY(check(MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request)));
+        GRAFT_TRY(check(begin(request)));
     }
     mpi_patience waiting;
     for (;;) {
@@ -75,7 +76,7 @@ inline status mpi_copy_world(mpi_process& process, double seconds, MPI_Comm& cop
         {
             const auto turn = process.turn();
             GRAFT_TRY(check(MPI_Test(&request, &done, MPI_STATUS_IGNORE)));
-            if (done) return check(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
+            if (done) return {};
         }
         const double waited = waiting.seconds();
         if (waited > seconds) return fail(errc::dist_timeout, "join_mpi", "not all processes came within " + std::to_string(int(seconds)) + " s");
@@ -83,16 +84,24 @@ inline status mpi_copy_world(mpi_process& process, double seconds, MPI_Comm& cop
     }
 }
 
-// A second way for what goes on beside other calls, where every process may use MPI by another thread.
-inline status mpi_second_channel(mpi_process& process, mpi_communicator& one, double seconds) {
-    const char own = process.any_thread ? 1 : 0;
-    std::vector<char> all(std::size_t(one.size()));
-    status agreed = one.all_gather(&own, 1, all.data());
-    MPI_Comm comm = MPI_COMM_NULL;
-    if (agreed.ok() && std::count(all.begin(), all.end(), 0) == 0) agreed = mpi_copy_world(process, seconds, comm);
-    if (!agreed.ok()) process.failed = true;
-    if (agreed.ok() && comm != MPI_COMM_NULL) one.exchange_beside(comm);
-    return agreed;
+// A communicator of MPI of our own: messages of others do not mix with ours.
+inline status mpi_copy_world(mpi_process& process, double seconds, MPI_Comm& copy) {
+    GRAFT_TRY(mpi_together(process, seconds, [&](MPI_Request& request) { return MPI_Comm_idup(MPI_COMM_WORLD, &copy, &request); }));
+    const auto turn = process.turn();
+    const int code = MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+    return code == MPI_SUCCESS ? status() : fail(errc::dist_peer_lost, "join_mpi", mpi_text(code));
+}
+
+// The way of the calls, and another for what goes on beside them, where every process may use MPI by more than one thread; else the null communicator.
+inline status mpi_two_ways(mpi_process& process, double seconds, MPI_Comm& calls, MPI_Comm& beside) {
+    GRAFT_TRY(mpi_copy_world(process, seconds, calls));
+    // MPI may write to it behind an error, too.
+    int* const any_thread = new int[2]{process.any_thread ? 1 : 0, 0};
+    GRAFT_TRY(
+        mpi_together(process, seconds, [&](MPI_Request& request) { return MPI_Iallreduce(any_thread, any_thread + 1, 1, MPI_INT, MPI_MIN, calls, &request); }));
+    const bool all = any_thread[1] != 0;
+    delete[] any_thread;
+    return all ? mpi_copy_world(process, seconds, beside) : status();
 }
 
 }  // namespace detail
@@ -103,18 +112,15 @@ inline result<std::shared_ptr<communicator>> join_mpi(const mpi_options& options
     detail::mpi_process& process = detail::mpi_process::here();
     const std::lock_guard<std::mutex> guard(process.joining);
     GRAFT_TRY(detail::mpi_begin(process));
-    MPI_Comm comm = MPI_COMM_NULL;
-    if (status s = detail::mpi_copy_world(process, options.timeout_seconds, comm); !s.ok()) {
+    MPI_Comm comm = MPI_COMM_NULL, beside = MPI_COMM_NULL;
+    if (status s = detail::mpi_two_ways(process, options.timeout_seconds, comm, beside); !s.ok()) {
         process.failed = true;
         return s;
     }
     int rank = 0, size = 1;
     MPI_Comm_rank(comm, &rank), MPI_Comm_size(comm, &size);
     auto one = std::make_unique<detail::mpi_communicator>(comm, rank, size, options.timeout_seconds);
-    if (status s = detail::mpi_second_channel(process, *one, options.timeout_seconds); !s.ok()) {
-        (void)one.release();  // MPI may still write to it
-        return s;
-    }
+    if (beside != MPI_COMM_NULL) one->exchange_beside(beside);
     process.gone.reserve(process.gone.size() + std::size_t(process.owners) + 1);
     ++process.owners;
     return made(std::shared_ptr<communicator>(one.release(), [](communicator* c) { detail::mpi_release(static_cast<detail::mpi_communicator*>(c)); }));
