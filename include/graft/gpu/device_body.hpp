@@ -117,7 +117,7 @@ GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed
 GRAFT_INLINE status cuda_device::join(communicator& group) {
     if (group.of_device) return {};
     std::shared_ptr<nccl_member> made;
-    GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, driver(), group, name_));
+    GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, driver(), context(), group, name_));
     made->on = shared_from_this();
     group.of_device = std::move(made);
     return {};

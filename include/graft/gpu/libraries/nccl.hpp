@@ -27,8 +27,8 @@ struct nccl_offer {
 class nccl_member {
 public:
     /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
-    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, communicator& group,
-                                                     const std::string& device);
+    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
+                                                     communicator& group, const std::string& device);
     ~nccl_member();
     nccl_member(const nccl_member&) = delete;
     nccl_member& operator=(const nccl_member&) = delete;
@@ -48,8 +48,8 @@ private:
     struct timed_exchange {
         void *begun = nullptr, *ended = nullptr;
     };
-    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, communicator& group, const std::string& device)
-        : f_(functions), driver_(driver), group_(group), device_(device) {}
+    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, communicator& group, const std::string& device)
+        : f_(functions), driver_(driver), context_(context), group_(group), device_(device) {}
     template <class Poll>
     status wait(const char* what, const Poll& poll);
     template <class Put>
@@ -63,6 +63,7 @@ private:
 
     const api::nccl_functions& f_;
     const api::driver_functions& driver_;
+    void* context_;  // of the device
     communicator& group_;
     std::vector<timed_exchange> timed_;
     std::size_t put_ = 0;  // of timed_: those on the stream since it was last waited for
@@ -152,6 +153,7 @@ GRAFT_INLINE void nccl_member::abort() noexcept {
 }
 GRAFT_INLINE nccl_member::~nccl_member() {
     if (comm_) f_.ncclCommDestroy(comm_);
+    current_context now(driver_, context_);
     for (const timed_exchange& t : timed_)
         for (void* event : {t.begun, t.ended})
             if (event) driver_.cuEventDestroy_v2(event);
@@ -178,9 +180,9 @@ GRAFT_INLINE status nccl_member::count_waits() {
     return {};
 }
 
-GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver,
+GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
                                                                     communicator& group, const std::string& device) {
-    std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, group, device));
+    std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, context, group, device));
     // What the first cannot make, the others have to hear of.
     struct {
         api::nccl::unique_id id;
