@@ -35,39 +35,51 @@ struct started_sum {
 
 class trace_recorder;
 
-/// The members of a run, as one of them sees them. All members make the same calls in the same order, each on one thread; a call returns when
-/// the member has what it asked for. Sums are added in one order, which depends on the number of members alone (`join_members`), so that all
-/// get the same bits. Errors of all calls: dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time
-/// that was agreed), dist.mismatch (members make different calls). After an error no call succeeds any more.
-class communicator {
+/// What the members of a run need to know of each other beside their data: who they are, notices of a few bytes, and whether all are still there. All
+/// members make the same calls in the same order, each on one thread; a call returns when the member has what it asked for. Errors of all calls:
+/// dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time that was agreed), dist.mismatch (members make
+/// different calls). After an error no call succeeds any more.
+class control_plane {
 public:
-    inline virtual ~communicator() {}
+    inline virtual ~control_plane() {}
     /// This member's number, from 0.
     inline virtual int rank() const noexcept = 0;
     inline virtual int size() const noexcept = 0;
-    /// What carries it: "threads", "mpi".
+    /// What carries it: "threads", "mpi", "nccl", "store".
     inline virtual const char* name() const noexcept = 0;
-    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
-    /// part is no waiting. To be asked between calls.
-    inline virtual double waited_seconds() const noexcept { return 0; }
-
-    /// The same, and what its device has waited for those of others where it exchanges itself.
-    double all_waited_seconds() const noexcept { return waited_seconds() + device_waited_; }
-    /// Adds what the device of this member has waited.
-    void add_device_wait(double seconds) noexcept { device_waited_ += seconds; }
 
     /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
     inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
     /// Everybody gets the `bytes` bytes of member `from`.
     inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
+    /// Returns when all members have called it.
+    inline virtual status barrier() = 0;
+    /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
+    inline virtual void leave(const error& why) noexcept = 0;
+    /// For who waits for the others in another way: whether all are still there. Does not wait itself.
+    inline virtual status look() = 0;
+    /// How long a call waits for the others at most.
+    inline virtual double timeout_seconds() const noexcept = 0;
+};
+
+/// The members of a run, as one of them sees them: a control plane that carries data of any size, and adds them up. Sums are added in one order, which
+/// depends on the number of members alone (`join_members`; by NCCL in an order of its own), so that all get the same bits.
+class communicator : public control_plane {
+public:
+    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
+    /// part is no waiting. To be asked between calls.
+    inline virtual double waited_seconds() const noexcept { return 0; }
+    /// The same, and what its device has waited for those of others where it exchanges itself.
+    double all_waited_seconds() const noexcept { return waited_seconds() + device_waited_; }
+    /// Adds what the device of this member has waited.
+    void add_device_wait(double seconds) noexcept { device_waited_ += seconds; }
+
     /// Everybody gets the sums.
     inline virtual status all_reduce(const reduction& arrays) = 0;
     /// Member `to` gets the sums, and what the others' `out` holds is undefined.
     inline virtual status reduce(const reduction& arrays, int to) = 0;
     /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
     inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
-    /// Returns when all members have called it.
-    inline virtual status barrier() = 0;
 
     /// Begins to add up an array over all members, which is `finish`ed behind it. Where `overlaps`, this returns at once, and the sum goes on beside what the
     /// member does, its other calls too; members start the same sums in the same order. Else it is all_reduce, and over when this returns.
@@ -82,12 +94,6 @@ public:
     inline virtual status settle(const error*) { return {}; }
     /// Whether what is started goes on beside other calls.
     inline virtual bool overlaps() const noexcept { return false; }
-    /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
-    inline virtual void leave(const error& why) noexcept = 0;
-    /// For who waits for the others in another way: whether all are still there. Does not wait itself.
-    inline virtual status look() = 0;
-    /// How long a call waits for the others at most.
-    inline virtual double timeout_seconds() const noexcept = 0;
 
     /// What the device of this member exchanges by, where it does so itself: made and read by the device alone.
     std::shared_ptr<void> of_device;

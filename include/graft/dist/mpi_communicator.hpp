@@ -41,7 +41,7 @@ public:
     double timeout_seconds() const noexcept override { return longest_wait(); }
 
     status all_gather(const void* own, std::size_t bytes, void* all) override {
-        return run(mpi_call::gather, bytes, [&]() -> status {
+        return run(member_call::gather, bytes, [&]() -> status {
             char* const to = static_cast<char*>(all);
             if (bytes) std::memmove(to + bytes * std::size_t(rank_), own, bytes);
             const bool few = bytes <= few_bytes;
@@ -64,7 +64,7 @@ public:
     status broadcast(void* data, std::size_t bytes, int from) override {
         if (from < 0 || from >= size_) return fail(errc::usage, where(), "there is no member " + std::to_string(from) + " to broadcast from");
         call_.from = from;
-        return run(mpi_call::cast, bytes, [&]() -> status {
+        return run(member_call::cast, bytes, [&]() -> status {
             char* const to = static_cast<char*>(data);
             const bool few = bytes <= few_bytes;
             if (few && bytes && rank_ == from) std::memcpy(own_first(), data, bytes);
@@ -91,24 +91,24 @@ public:
         });
     }
 
-    status all_reduce(const reduction& arrays) override { return reduce_for(mpi_call::reduce, arrays, everybody); }
+    status all_reduce(const reduction& arrays) override { return reduce_for(member_call::reduce, arrays, everybody); }
 
     status reduce(const reduction& arrays, int to) override {
         if (to < 0 || to >= size_) return fail(errc::usage, where(), "there is no member " + std::to_string(to) + " to reduce to");
         call_.from = to;
-        return reduce_for(mpi_call::reduce_one, arrays, to);
+        return reduce_for(member_call::reduce_one, arrays, to);
     }
 
     status reduce_scatter(float* data, std::int64_t count) override {
         return or_out_of_memory<status>("reduce_scatter", [&]() -> status {
             const float* const in = data;
             row_.open({&in, &data, &count, 1});
-            return run(mpi_call::scatter, std::uint64_t(count), [&] { return reduce_row(nobody); });
+            return run(member_call::scatter, std::uint64_t(count), [&] { return reduce_row(nobody); });
         });
     }
 
     status barrier() override {
-        return run(mpi_call::meet, 0, [&] { return meet(0); });
+        return run(member_call::meet, 0, [&] { return meet(0); });
     }
 
     status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
@@ -132,11 +132,10 @@ private:
         bool sent = false;
     };
 
-    status reduce_for(mpi_call::kinds kind, const reduction& arrays, int to) {
+    status reduce_for(member_call::kinds kind, const reduction& arrays, int to) {
         return or_out_of_memory<status>("reduce", [&]() -> status {
             row_.open(arrays);
-            call_.arrays = arrays.arrays, call_.lengths = 14695981039346656037u;
-            for (int i = 0; i < arrays.arrays; ++i) call_.lengths = (call_.lengths ^ std::uint64_t(arrays.counts[i])) * 1099511628211u;
+            call_.arrays = arrays.arrays, call_.lengths = member_call::hash_of(arrays.counts, arrays.arrays);
             return run(kind, std::uint64_t(row_.elements()), [&] { return reduce_row(to); });
         });
     }

@@ -41,7 +41,7 @@ public:
     // Says that this member makes no more calls, without waiting.
     void say_goodbye() {
         if (gone_ || failed_) return;
-        call_.kind = mpi_call::end, call_.sequence = ++calls_;
+        call_.kind = member_call::end, call_.sequence = ++calls_;
         if (status s = exchange(0, -1); !s.ok()) keep(s.error());
     }
     // Whether all others have said so too. They may still have work to do, so that they are waited for longer than in a call.
@@ -61,7 +61,7 @@ protected:
 #else
     static constexpr std::size_t fragment = 8128;
 #endif
-    static constexpr std::size_t few_bytes = 16384, first_bytes = (sizeof(mpi_call) + few_bytes + fragment - 1) / fragment * fragment;
+    static constexpr std::size_t few_bytes = 16384, first_bytes = (sizeof(member_call) + few_bytes + fragment - 1) / fragment * fragment;
     static constexpr int first_tag = 1, leave_tag = 2, data_tag = 3, slot_tag = 8;  // and those behind it: see mpi_communicator
     static constexpr std::size_t longest = std::size_t(1) << 30;                    // of one message: MPI counts in int
 
@@ -73,12 +73,12 @@ protected:
             if (!left_[std::size_t(q)].empty()) return lost(q);
         return {};
     }
-    GRAFT_COLD status lost(int q) const { return fail(errc::dist_peer_lost, where(), mpi_members({q}) + " has left: " + left_[std::size_t(q)]); }
-    char* came(int q) { return came_.data() + std::size_t(q) * first_bytes + sizeof(mpi_call); }
+    GRAFT_COLD status lost(int q) const { return fail(errc::dist_peer_lost, where(), member_list({q}) + " has left: " + left_[std::size_t(q)]); }
+    char* came(int q) { return came_.data() + std::size_t(q) * first_bytes + sizeof(member_call); }
     std::string where() const { return "mpi, member " + std::to_string(rank_) + " of " + std::to_string(size_); }
     std::string call_text() const { return "call " + std::to_string(call_.sequence) + " (" + call_.text() + ")"; }
 
-    char* own_first() { return first_.data() + sizeof(mpi_call); }
+    char* own_first() { return first_.data() + sizeof(member_call); }
 
     template <class F>
     status run(std::uint32_t kind, std::uint64_t bytes, const F& body) {
@@ -90,7 +90,7 @@ protected:
             keep(s.error());
             drop();
         }
-        const mpi_call fresh;
+        const member_call fresh;
         call_.lengths = fresh.lengths, call_.from = fresh.from, call_.arrays = fresh.arrays;
         return s;
     }
@@ -130,31 +130,20 @@ protected:
     }
     status compare() {
         for (int q = 0; q < size_; ++q)
-            if (q != rank_ && std::memcmp(came(q) - sizeof(mpi_call), &call_, sizeof call_) != 0) return differs();
+            if (q != rank_ && std::memcmp(came(q) - sizeof(member_call), &call_, sizeof call_) != 0) return differs();
         return {};
     }
     GRAFT_COLD status differs() {
-        std::vector<mpi_call> calls(std::size_t(size_), call_);
+        std::vector<member_call> calls(std::size_t(size_), call_);
         std::vector<int> over;
         for (int q = 0; q < size_; ++q) {
-            if (q != rank_) std::memcpy(&calls[std::size_t(q)], came(q) - sizeof(mpi_call), sizeof call_);
-            if (calls[std::size_t(q)].kind == mpi_call::end) over.push_back(q);
+            if (q != rank_) std::memcpy(&calls[std::size_t(q)], came(q) - sizeof(member_call), sizeof call_);
+            if (calls[std::size_t(q)].kind == member_call::end) over.push_back(q);
         }
-        if (!over.empty() && call_.kind != mpi_call::end)
+        if (!over.empty() && call_.kind != member_call::end)
             return fail(errc::dist_peer_lost, where(),
-                        mpi_members(over) + (over.size() == 1 ? " has" : " have") + " ended, and does not come to " + call_text());
-        std::string said;
-        std::vector<char> named(std::size_t(size_), 0);
-        for (int kinds = 0, q = 0; q < size_ && kinds < 4; ++q) {
-            if (named[std::size_t(q)]) continue;
-            std::vector<int> alike;
-            for (int other = q; other < size_; ++other)
-                if (std::memcmp(&calls[std::size_t(other)], &calls[std::size_t(q)], sizeof call_) == 0) alike.push_back(other), named[std::size_t(other)] = 1;
-            said += (kinds++ ? "; " : "") + mpi_members(alike) + (alike.size() == 1 ? " calls " : " call ") + calls[std::size_t(q)].text();
-            if (calls[std::size_t(q)].protocol != call_.protocol) said += " of another version of graft";
-            if (calls[std::size_t(q)].sequence != call_.sequence) said += " as call " + std::to_string(calls[std::size_t(q)].sequence);
-        }
-        return fail(errc::dist_mismatch, where(), "in call " + std::to_string(call_.sequence) + ": " + said);
+                        member_list(over) + (over.size() == 1 ? " has" : " have") + " ended, and does not come to " + call_text());
+        return calls_differ(calls, call_, where());
     }
 
     void clear() { requests_.clear(), peers_.clear(), receives_.clear(), open_ = 0; }
@@ -169,7 +158,7 @@ protected:
         const auto turn = process_.turn();
         const int code = receives ? MPI_Irecv(data, int(bytes), MPI_BYTE, peer, tag, comm_, &requests_[at])
                                   : MPI_Isend(data, int(bytes), MPI_BYTE, peer, tag, comm_, &requests_[at]);
-        if (code != MPI_SUCCESS) return fail(errc::dist_peer_lost, where(), mpi_members({peer}) + " in " + call_text() + ": " + mpi_text(code));
+        if (code != MPI_SUCCESS) return fail(errc::dist_peer_lost, where(), member_list({peer}) + " in " + call_text() + ": " + mpi_text(code));
         peers_[at] = peer, receives_[at] = receives, ++open_;
         return {};
     }
@@ -204,7 +193,7 @@ protected:
         for (int i = 0; i < ended_count_ && code == MPI_ERR_IN_STATUS; ++i)
             if (const int own = statuses_[std::size_t(i)].MPI_ERROR; own != MPI_SUCCESS && own != MPI_ERR_PENDING)
                 return fail(errc::dist_peer_lost, where(),
-                            mpi_members({peers_[std::size_t(ended_[std::size_t(i)])]}) + " in " + call_text() + ": " + mpi_text(own));
+                            member_list({peers_[std::size_t(ended_[std::size_t(i)])]}) + " in " + call_text() + ": " + mpi_text(own));
         return fail(errc::dist_peer_lost, where(), call_text() + ": " + mpi_text(code));
     }
 
@@ -279,7 +268,7 @@ protected:
         char time[32];
         std::snprintf(time, sizeof time, "%g s", timeout_);
         return fail(errc::dist_timeout, where(),
-                    mpi_members(missing) + (meeting_ ? " did not come to " : " did not answer in ") + call_text() + " within " + time);
+                    member_list(missing) + (meeting_ ? " did not come to " : " did not answer in ") + call_text() + " within " + time);
     }
 
     // After an error: takes back what would still be written to memory of the caller. What cannot be taken back is given a moment to end.
@@ -300,7 +289,7 @@ protected:
     mpi_process& process_ = mpi_process::here();
     MPI_Comm comm_;
     const int rank_, size_;
-    mpi_call call_;
+    member_call call_;
     std::vector<int> ended_;  // of the requests, by `await`
     int open_ = 0, ended_count_ = 0;
     double waited_ = 0;    // seconds, in await

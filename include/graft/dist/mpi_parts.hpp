@@ -1,7 +1,8 @@
-// What the communicator over MPI is made of: the state of the process, what members say that they call, the arrays of a reduction as one row.
+// What the communicator over MPI is made of: the state of the process, the arrays of a reduction as one row.
 #pragma once
 
 #include "../core/communicator.hpp"
+#include "../core/member_call.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -56,33 +57,6 @@ struct mpi_process {
         return *only;
     }
 };
-
-// What a member says that it calls, at the head of the first message of a call.
-struct mpi_call {
-    enum kinds : std::uint32_t { gather = 1, cast, reduce, reduce_one, scatter, meet, end };
-    std::uint32_t protocol = 0x67310002, kind = meet;
-    std::uint64_t sequence = 0, size = 0, lengths = 0;  // bytes or elements; a hash of the arrays' lengths
-    std::int32_t from = 0, arrays = 0;
-    char unused[24] = {};
-
-    std::string text() const {
-        static constexpr const char* names[] = {"nothing", "all_gather", "broadcast", "all_reduce", "reduce", "reduce_scatter", "barrier", "the end"};
-        std::string said = names[kind <= end ? kind : 0];
-        if (kind >= gather && kind <= scatter) said += " of " + std::to_string(size) + (kind <= cast ? " bytes" : " elements");
-        if (kind == cast || kind == reduce_one) said += (kind == cast ? " from member " : " to member ") + std::to_string(from);
-        if ((kind != reduce && kind != reduce_one) || arrays == 1) return said;
-        char hash[24];
-        std::snprintf(hash, sizeof hash, "%08x", static_cast<unsigned>(lengths ^ lengths >> 32));
-        return said + " in " + std::to_string(arrays) + " arrays (lengths " + hash + ")";
-    }
-};
-static_assert(sizeof(mpi_call) == 64, "without gaps: calls are compared as bytes");
-
-inline std::string mpi_members(const std::vector<int>& ranks) {
-    std::string text = ranks.size() == 1 ? "member " : "members ";
-    for (std::size_t i = 0; i < ranks.size() && i < 16; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
-    return ranks.size() > 16 ? text + " ..." : text;
-}
 
 inline std::string mpi_text(int code) {
     char text[MPI_MAX_ERROR_STRING + 1] = "";
