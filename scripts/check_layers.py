@@ -55,8 +55,8 @@ def main():
             other = parts[0] if len(parts) > 1 else ""
             if folder and other != folder and not (other == "" and parts[0] in TOP) and other not in MAY_USE.get(folder, set()):
                 faults.append(f"{path.relative_to(ROOT)}:{number}: {folder} may not use {'/'.join(parts)}")
-    # MPI's interface differs from vendor to vendor, so that no umbrella brings it.
-    waiting = [p for p in files if p.parent == ROOT and p.name not in TOP] + [ROOT / "fwd.hpp", ROOT / "dist/mpi.hpp"]
+    # MPI's interface differs from vendor to vendor, and sockets bring the system's headers, so that no umbrella brings either.
+    waiting = [p for p in files if p.parent == ROOT and p.name not in TOP] + [ROOT / "fwd.hpp", ROOT / "dist/mpi.hpp", ROOT / "dist/store.hpp"]
     while waiting:
         path = waiting.pop()
         if path not in reached:

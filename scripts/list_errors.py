@@ -91,7 +91,8 @@ ADVICE = {
     "dist.timeout": "The message names the members that did not come: they are stopped, or their machine or the network is gone. Where they are only slow, "
     "raise `--timeout`; then `--resume`.",
     "dist.mismatch": "Start all processes with the same command, of the same build, on the same data; machines of different kinds agree on `GRAFT_ISA`.",
-    "dist.no_mpi": "Build the program with `-DGRAFT_MPI=ON` where an MPI is installed and start it by that MPI's `mpirun`; or start one process.",
+    "dist.address_in_use": "Give `MASTER_PORT` a port that is free on rank 0's machine, or end the run that has it; under torchrun set `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`, so that it leaves the port to rank 0.",
+    "dist.no_mpi": "Build the program with `-DGRAFT_MPI=ON` where an MPI is installed and start it by that MPI's `mpirun`; or give each process a GPU (`--device cuda`) and [the variables of its launcher](cluster.md#torchrun-and-its-like); or start one process.",
     "internal": "Report it, with the model if you may share it: see [CONTRIBUTING](../CONTRIBUTING.md#reporting-a-defect).",
 }
 

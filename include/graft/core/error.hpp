@@ -89,6 +89,7 @@
     X(dist_peer_lost, "dist.peer_lost", "another member of a run on several devices or machines has ended") \
     X(dist_timeout, "dist.timeout", "another member of a run on several devices or machines does not answer") \
     X(dist_mismatch, "dist.mismatch", "the members of a run on several devices or machines were not told the same") \
+    X(dist_address_in_use, "dist.address_in_use", "the port at which the processes of a run are to meet is taken") \
     X(dist_no_mpi, "dist.no_mpi", "this build has no MPI, and was started as one of several processes") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
