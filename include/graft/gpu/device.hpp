@@ -74,6 +74,7 @@ public:
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
     inline status exchanges(communicator& group, bool& itself) override { return agree_on_nccl(group, itself); }
+    inline result<std::shared_ptr<communicator>> make_communicator(std::shared_ptr<control_plane> notices) override { return join_nccl(std::move(notices)); }
     /// Joins the others in NCCL, where that was agreed on and not done yet; all members call it at once. Errors: dist.*, device.unavailable.
     status join(communicator& group);
 
@@ -85,7 +86,9 @@ private:
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, place_id place, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
+    nccl_offer offer() const;
     status agree_on_nccl(communicator& group, bool& agreed);
+    result<std::shared_ptr<communicator>> join_nccl(std::shared_ptr<control_plane> notices);
     static bool own_makes(void* self, const node& n, const graph& g);
     static std::string recall_choice(void* self, const std::string& problem);
     static void remember_choice(void* self, const std::string& problem, const std::string& choice);

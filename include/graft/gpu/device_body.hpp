@@ -5,6 +5,7 @@
 #include "context.hpp"
 #include "runtime/kernel_files.hpp"
 #include "lower/query.hpp"
+#include "nccl_communicator.hpp"
 
 #include <cstring>
 
@@ -102,25 +103,41 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     return static_cast<const libraries*>(&handles_);
 }
 
-GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed) {
+GRAFT_INLINE nccl_offer cuda_device::offer() const {
     nccl_offer own;
     int version = 0;
     if (functions_.nccl && !functions_.nccl->ncclGetVersion(&version)) own.version = version;
     api::driver::uuid id;
     if (own.version && driver().cuDeviceGetUuid_v2(&id, device_)) own.version = 0;
     std::memcpy(own.device, &id, sizeof own.device);
+    return own;
+}
+GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed) {
+    const nccl_offer own = offer();
     std::vector<nccl_offer> all(static_cast<std::size_t>(group.size()));
     GRAFT_TRY(group.all_gather(&own, sizeof own, all.data()));
     agreed = nccl_offer::agree(all.data(), group.size());
     return {};
 }
 GRAFT_INLINE status cuda_device::join(communicator& group) {
-    if (group.of_device) return {};
+    if (group.of_device) {
+        const std::string& joined = static_cast<nccl_member*>(group.of_device.get())->device();
+        return joined == name_ ? status() : fail(errc::usage, name_, "this member has joined the others in NCCL with " + joined);
+    }
     std::shared_ptr<nccl_member> made;
     GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, driver(), context(), group, name_));
     made->on = shared_from_this();
+    made->count_for(group);
     group.of_device = std::move(made);
     return {};
+}
+
+GRAFT_INLINE result<std::shared_ptr<communicator>> cuda_device::join_nccl(std::shared_ptr<control_plane> notices) {
+    const nccl_offer own = offer();
+    std::vector<nccl_offer> all(static_cast<std::size_t>(notices->size()));
+    GRAFT_TRY(notices->all_gather(&own, sizeof own, all.data()));
+    if (const std::string why = nccl_offer::disagreement(all.data(), notices->size()); !why.empty()) return fail(errc::dist_mismatch, name_, why);
+    return nccl_communicator::join(std::move(notices), shared_from_this(), *functions_.nccl);
 }
 
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {

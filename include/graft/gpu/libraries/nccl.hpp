@@ -20,6 +20,8 @@ struct nccl_offer {
 
     /// Whether members of these offers can exchange by NCCL: one version, and a device for each.
     static bool agree(const nccl_offer* all, int members) noexcept;
+    /// What stands in the way of it, and which members; "" where nothing does.
+    static std::string disagreement(const nccl_offer* all, int members);
 };
 
 /// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
@@ -28,7 +30,7 @@ class nccl_member {
 public:
     /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
     static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
-                                                     communicator& group, const std::string& device);
+                                                     control_plane& group, const std::string& device);
     ~nccl_member();
     nccl_member(const nccl_member&) = delete;
     nccl_member& operator=(const nccl_member&) = delete;
@@ -40,6 +42,19 @@ public:
     /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait).
     /// Errors: dist.*, device.*.
     status finish(void* stream);
+    /// `bytes` bytes at `in` of every member, in the order of ranks, into `out`.
+    status all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream);
+    /// The `bytes` bytes at `data` of member `from`, to the same place of all.
+    status broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream);
+    /// Of `count` floats for each member at `in`, in the order of ranks: the sums of this member's, into `out`.
+    status reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream);
+
+    /// Exchanges count as waiting of this member, which lives as long.
+    void count_for(communicator& waits) noexcept { counted_ = &waits; }
+    /// Gives up for good what was not waited for: the others' part of it does not end.
+    void abort() noexcept;
+    /// Of the device that it was joined with.
+    const std::string& device() const noexcept { return device_; }
 
     std::shared_ptr<const void> on;  ///< the device, which lives as long
 
@@ -48,7 +63,7 @@ private:
     struct timed_exchange {
         void *begun = nullptr, *ended = nullptr;
     };
-    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, communicator& group, const std::string& device)
+    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, control_plane& group, const std::string& device)
         : f_(functions), driver_(driver), context_(context), group_(group), device_(device) {}
     template <class Poll>
     status wait(const char* what, const Poll& poll);
@@ -59,12 +74,12 @@ private:
     status count_waits();
     status settled(const char* what, int code);
     status failure(const char* what, int code) const;
-    void abort() noexcept;
 
     const api::nccl_functions& f_;
     const api::driver_functions& driver_;
     void* context_;  // of the device
-    communicator& group_;
+    control_plane& group_;
+    communicator* counted_ = nullptr;  // whose waiting it is
     std::vector<timed_exchange> timed_;
     std::size_t put_ = 0;  // of timed_: those on the stream since it was last waited for
     std::string device_;
@@ -94,6 +109,17 @@ GRAFT_INLINE bool nccl_offer::agree(const nccl_offer* all, int members) noexcept
             if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device)) return false;
     }
     return members > 1;
+}
+GRAFT_INLINE GRAFT_COLD std::string nccl_offer::disagreement(const nccl_offer* all, int members) {
+    const auto version = [&](int i) { return all[i].version ? std::to_string(all[i].version) : std::string("none"); };
+    for (int i = 0; i < members; ++i) {
+        if (!all[i].version || all[i].version != all[0].version) return "NCCL of rank 0 is " + version(0) + ", of rank " + std::to_string(i) + " " + version(i);
+        for (int k = 0; k < i; ++k)
+            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device))
+                return "ranks " + std::to_string(k) + " and " + std::to_string(i) +
+                       " have one GPU: each needs its own, by LOCAL_RANK, --device or CUDA_VISIBLE_DEVICES";
+    }
+    return "";
 }
 
 GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) const {
@@ -174,14 +200,14 @@ GRAFT_INLINE status nccl_member::count_waits() {
     for (std::size_t i = 0; i < put_; ++i) {
         float milliseconds = 0;
         GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&milliseconds, timed_[i].begun, timed_[i].ended), device_, "timing an exchange"));
-        group_.add_device_wait(static_cast<double>(milliseconds) / 1e3);
+        if (counted_) counted_->add_device_wait(static_cast<double>(milliseconds) / 1e3);
     }
     put_ = 0;
     return {};
 }
 
 GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
-                                                                    communicator& group, const std::string& device) {
+                                                                    control_plane& group, const std::string& device) {
     std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, context, group, device));
     // What the first cannot make, the others have to hear of.
     struct {
@@ -227,6 +253,23 @@ GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const devi
         if (!counts[i]) return api::nccl::result::success;
         return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
                                 api::nccl::data::float32, comm_, stream);
+    });
+}
+
+GRAFT_INLINE status nccl_member::all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream) {
+    return put("gathering", 1, stream, [&](int) {
+        return f_.ncclAllGather(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), bytes, api::nccl::data::uint8, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream) {
+    return put("broadcasting", 1, stream, [&](int) {
+        return f_.ncclBroadcast(reinterpret_cast<const void*>(data), reinterpret_cast<void*>(data), bytes, api::nccl::data::uint8, from, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream) {
+    return put("adding up", 1, stream, [&](int) {
+        return f_.ncclReduceScatter(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
+                                    api::nccl::reduction::sum, comm_, stream);
     });
 }
 
