@@ -5,6 +5,8 @@
 #include <cstring>
 #include <thread>
 
+#include <unistd.h>
+
 using namespace graft::gpu::api;
 using namespace graft_simulator;
 
@@ -27,8 +29,7 @@ struct group {
 
 struct library {
     std::uint64_t ids = 0;
-    std::uintptr_t handles = 0x6e000000;                       ///< of which none serves twice, and none can be dereferenced
-    std::map<std::uint64_t, std::shared_ptr<clique>> cliques;  ///< by id
+    std::uintptr_t handles = 0x6e000000;  ///< of which none serves twice, and none can be dereferenced
     std::map<void*, std::shared_ptr<comm>> comms;
     std::map<std::thread::id, group> groups;
 };
@@ -52,32 +53,32 @@ int refuse(const std::string& why, int code) {
     return code;
 }
 
-// The clique of an id, or null.
-std::shared_ptr<clique> find_clique(const nccl::unique_id& id, std::uint64_t& number) {
+// The clique of an id, or null. Of another process's id too, as long as that process lives.
+std::shared_ptr<clique> find_clique(const nccl::unique_id& id) {
+    std::uint64_t number = 0;
     std::memcpy(&number, id.bytes + sizeof id_text, sizeof number);
-    const auto at = the_library().cliques.find(number);
-    return std::memcmp(id.bytes, id_text, sizeof id_text) != 0 || at == the_library().cliques.end() ? nullptr : at->second;
+    if (std::memcmp(id.bytes, id_text, sizeof id_text) != 0) return nullptr;
+    if (const auto at = the_cliques().find(number); at != the_cliques().end()) return at->second;
+    const char* const address = id.bytes + sizeof id_text + sizeof number;
+    const std::string made_at(address, strnlen(address, sizeof id.bytes - sizeof id_text - sizeof number));
+    return made_at == own_address() ? nullptr : connect_clique(made_at, number);
 }
 
-int join(clique& all, int ranks, int rank, int device) {
-    if (!all.ranks) {
-        all.ranks = ranks;
-        all.taken.resize(static_cast<std::size_t>(ranks));
-        all.devices.resize(static_cast<std::size_t>(ranks), -1);
+// A rank of this process; the process that made the id decides.
+int join_here(waiting_lock& lock, const std::shared_ptr<clique>& all, int ranks, int rank, int device) {
+    if (all->elsewhere) {
+        if (all->cut) return result::remote_error;
+        all->answers.erase(rank);
+        ask_to_join(*all, ranks, rank, device);
+        lock.wait_until([&] { return all->cut || all->answers.count(rank); });
+        return all->cut && !all->answers.count(rank) ? static_cast<int>(result::remote_error) : all->answers[rank];
     }
-    if (all.broken) return all.broken;
-    const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
-    if (ranks != all.ranks) return refuse(who + " joined a comm of " + std::to_string(all.ranks), result::invalid_argument);
-    if (all.taken[static_cast<std::size_t>(rank)]) return refuse(who + " joined twice", result::invalid_usage);
-    for (const int other : all.devices) {
-        if (other != device) continue;
-        all.broken = result::invalid_usage;  // every rank would find out
-        return refuse(who + " joined on device " + std::to_string(device) + ", where another rank of the comm is", result::invalid_usage);
-    }
-    all.taken[static_cast<std::size_t>(rank)] = 1;
-    all.devices[static_cast<std::size_t>(rank)] = device;
-    ++all.joined;
-    return result::success;
+    std::string why;
+    const int code = join(*all, ranks, rank, device, why);
+    if (!why.empty()) refuse(why, code);
+    if (!code) tell_joined(*all, rank, device);
+    if (all->broken) tell_broken(*all);
+    return code;
 }
 
 // What was put ends, and the comm is no more.
@@ -87,7 +88,9 @@ void leave(void* handle) {
     comm& c = *at->second;
     c.ended = true;
     c.unput.clear();
-    if (++c.all->left == c.all->ranks) the_library().cliques.erase(c.id);
+    tell_left(*c.all, c.rank);
+    c.all->has_left[static_cast<std::size_t>(c.rank)] = 1;
+    if (++c.all->left == c.all->ranks) the_cliques().erase(c.id);
     the_library().comms.erase(at);
 }
 
@@ -134,6 +137,32 @@ int run(const collective& call, void* handle) {
 
 }  // namespace
 
+int graft_simulator::join(clique& all, int ranks, int rank, int device, std::string& why) {
+    if (!all.ranks) {
+        all.ranks = ranks;
+        all.taken.resize(static_cast<std::size_t>(ranks));
+        all.has_left.resize(static_cast<std::size_t>(ranks));
+        all.devices.resize(static_cast<std::size_t>(ranks), -1);
+    }
+    if (all.broken) return all.broken;
+    const std::string who = "rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+    const auto refuse_for = [&](const std::string& text, int code) {
+        why = who + text;
+        return code;
+    };
+    if (ranks != all.ranks) return refuse_for(" joined a comm of " + std::to_string(all.ranks), result::invalid_argument);
+    if (all.taken[static_cast<std::size_t>(rank)]) return refuse_for(" joined twice", result::invalid_usage);
+    for (const int other : all.devices) {
+        if (other != device) continue;
+        all.broken = result::invalid_usage;  // every rank would find out
+        return refuse_for(" joined on device " + std::to_string(device) + ", where another rank of the comm is", result::invalid_usage);
+    }
+    all.taken[static_cast<std::size_t>(rank)] = 1;
+    all.devices[static_cast<std::size_t>(rank)] = device;
+    ++all.joined;
+    return result::success;
+}
+
 extern "C" {
 
 int ncclGetVersion(int* version) {
@@ -161,9 +190,14 @@ int ncclGetUniqueId(nccl::unique_id* id) {
     if (const int forced = fault("ncclGetUniqueId")) return forced;
     if (!id) return result::invalid_argument;
     const waiting_lock lock;
-    const std::uint64_t number = ++the_library().ids;
-    the_library().cliques[number] = std::make_shared<clique>();
+    // Ids of several processes may meet in one.
+    const std::uint64_t number = static_cast<std::uint64_t>(getpid()) << 32 | ++the_library().ids;
+    const std::string& address = own_address();
+    const auto made = std::make_shared<clique>();
+    made->id = number;
+    the_cliques()[number] = made;
     *id = nccl::unique_id();
+    address.copy(id->bytes + sizeof id_text + sizeof number, sizeof id->bytes - sizeof id_text - sizeof number - 1);
     std::memcpy(id->bytes, id_text, sizeof id_text);
     std::memcpy(id->bytes + sizeof id_text, &number, sizeof number);
     return result::success;
@@ -179,15 +213,14 @@ int ncclCommInitRankConfig(void** handle, int ranks, nccl::unique_id id, int ran
     if (ranks < 1 || rank < 0 || rank >= ranks)
         return refuse("there is no rank " + std::to_string(rank) + " of " + std::to_string(ranks), result::invalid_argument);
     waiting_lock lock;
-    std::uint64_t number = 0;
-    const std::shared_ptr<clique> all = find_clique(id, number);
-    if (!all) return refuse("an id that ncclGetUniqueId did not give in this process, or whose ranks have all gone", result::invalid_argument);
-    const int code = join(*all, ranks, rank, device);
+    const std::shared_ptr<clique> all = find_clique(id);
+    if (!all) return refuse("an id that ncclGetUniqueId did not give in a process that lives, or whose ranks have all gone", result::invalid_argument);
+    const int code = join_here(lock, all, ranks, rank, device);
     lock.changed();
     if (code) return code;
     const auto c = std::make_shared<comm>();
     c->all = all;
-    c->id = number;
+    c->id = all->id;
     c->rank = rank;
     c->device = device;
     c->blocking = blocking != 0;

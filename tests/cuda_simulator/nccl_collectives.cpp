@@ -106,27 +106,6 @@ void write_output(const round& r, const collective& call, int rank) {
     }
 }
 
-// The round that a rank's next call belongs to; null, and the clique is broken, where the others called something else.
-std::shared_ptr<round> next_round(const collective& call, comm& c) {
-    clique& all = *c.all;
-    std::shared_ptr<round>& r = all.rounds[c.calls];
-    if (!r) {
-        const auto ranks = static_cast<std::size_t>(all.ranks);
-        r = std::make_shared<round>();
-        r->first = call;
-        r->first_rank = c.rank;
-        r->at.resize(ranks);
-        r->is_put.resize(ranks);
-        r->is_here.resize(ranks);
-        r->inputs.resize(ranks);
-    }
-    if (are_alike(r->first, call)) return r;
-    problem("collective_mismatch", "collective " + std::to_string(c.calls) + " of rank " + std::to_string(c.rank) + " is " + text_of(call) + ", that of rank " +
-                                       std::to_string(r->first_rank) + " " + text_of(r->first));
-    all.broken = result::invalid_usage;
-    return nullptr;
-}
-
 bool is_complete(const round& r) { return r.contributed == static_cast<int>(r.inputs.size()); }
 
 int put_contribution(const collective& call, const std::shared_ptr<comm>& c, const std::shared_ptr<round>& r) {
@@ -138,10 +117,11 @@ int put_contribution(const collective& call, const std::shared_ptr<comm>& c, con
     };
     const range in = input_of(call, *c);
     const auto rank = static_cast<std::size_t>(c->rank);
-    const auto work = [c, r, in, rank] {
+    const auto work = [c, r, in, rank, number = c->calls] {
         if (c->ended) return;
         const auto* bytes = reinterpret_cast<const unsigned char*>(in.address);
         if (in.bytes) r->inputs[rank].assign(bytes, bytes + in.bytes);
+        tell_data(*c->all, c->rank, number, r->inputs[rank]);
         r->is_here[rank] = 1;
         ++r->contributed;
     };
@@ -192,6 +172,25 @@ std::size_t element_bytes(int type) {
     }
 }
 
+std::shared_ptr<round> next_round(const collective& call, clique& all, std::uint64_t number, int rank) {
+    std::shared_ptr<round>& r = all.rounds[number];
+    if (!r) {
+        const auto ranks = static_cast<std::size_t>(all.ranks);
+        r = std::make_shared<round>();
+        r->first = call;
+        r->first_rank = rank;
+        r->at.resize(ranks);
+        r->is_put.resize(ranks);
+        r->is_here.resize(ranks);
+        r->inputs.resize(ranks);
+    }
+    if (are_alike(r->first, call)) return r;
+    problem("collective_mismatch", "collective " + std::to_string(number) + " of rank " + std::to_string(rank) + " is " + text_of(call) + ", that of rank " +
+                                       std::to_string(r->first_rank) + " " + text_of(r->first));
+    all.broken = result::invalid_usage;
+    return nullptr;
+}
+
 range input_of(const collective& call, const comm& c) {
     if (call.root >= 0 && call.root != c.rank) return {};
     return {call.in, call.count * element_bytes(call.type) * static_cast<std::size_t>(call.gives_all ? c.all->ranks : 1)};
@@ -227,7 +226,8 @@ int check_collective(const collective& call, const comm& c) {
 int put_collective(const collective& call, const std::shared_ptr<comm>& c) {
     if (c->ended) return result::success;
     if (c->all->broken) return c->all->broken;
-    const std::shared_ptr<round> r = next_round(call, *c);
+    tell_put(*c->all, c->rank, c->calls, call);
+    const std::shared_ptr<round> r = next_round(call, *c->all, c->calls, c->rank);
     if (!r) return c->all->broken;
     if (put_contribution(call, c, r)) return result::unhandled_cuda_error;
     r->is_put[static_cast<std::size_t>(c->rank)] = 1;
