@@ -416,7 +416,7 @@ graft::result<int> train_once(common_options common, const training_options& opt
         return graft::fail(graft::errc::usage, options.from_scratch ? "train" : "finetune", "--out is required: the folder for what is written");
     GRAFT_TRY_ASSIGN(with, trainer_options_of(common, options));
     std::shared_ptr<graft::communicator> group;
-    GRAFT_TRY_ASSIGN(group, join_world(options.spread.timeout));
+    GRAFT_TRY_ASSIGN(group, join_world(common, options.spread.timeout));
     const bool leads = !group || group->rank() == 0;
     if (group && (options.find_lr || options.batch == batch_auto))
         return graft::fail(graft::errc::usage, options.find_lr ? "--find-lr" : "--batch", "what is measured differs between processes: start one");
@@ -489,14 +489,7 @@ graft::result<int> train_once(common_options common, const training_options& opt
 // Behind an error no process waits for another any more.
 graft::result<int> train(common_options common, const training_options& options) {
     common.quiet |= is_follower();
-    graft::result<int> done = train_once(common, options);
-    if (!done.ok()) {
-        const int code = report(done.error());
-        end_world(code);
-        return code;
-    }
-    part_from_world(options.spread.timeout);
-    return done;
+    return end_or_part(train_once(common, options), options.spread.timeout);
 }
 
 // Declares either verb.

@@ -1,6 +1,7 @@
 // Joining the processes that mpirun and its like have started. Compiled with GRAFT_MPI where the build has MPI.
 #include "world.hpp"
 
+#include "rendezvous.hpp"
 #include "verb.hpp"
 
 #include <graft/dist.hpp>
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -32,8 +34,8 @@ struct launcher {
 };
 constexpr launcher launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun", true},
                                   {"PMI_SIZE", "PMI_RANK", "mpirun", true},
-                                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun", false},
-                                  {"WORLD_SIZE", "RANK", "a launcher that sets WORLD_SIZE", false}};
+                                  {"WORLD_SIZE", "RANK", "a launcher that sets WORLD_SIZE", false},
+                                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun", false}};
 
 int number(const char* variable) {
     const char* text = std::getenv(variable);
@@ -43,6 +45,19 @@ const launcher* started_by() {
     for (const launcher& l : launchers)
         if (number(l.size) > 1) return &l;
     return nullptr;
+}
+
+bool started_by_mpi() {
+    const launcher* by = started_by();
+    return by && by->mpi;
+}
+
+// Whether work is to be on a GPU: asked for, or there where nothing is.
+graft::status see_gpu(const common_options& common, bool& wanted) {
+    std::vector<std::string> names;
+    GRAFT_TRY_ASSIGN(names, wanted_devices(common));
+    wanted = names[0] == "auto" ? graft::gpu::available().ok() : names[0] != "cpu";
+    return {};
 }
 
 #ifdef GRAFT_MPI
@@ -88,7 +103,20 @@ bool is_follower() {
     return by && number(by->rank) > 0;
 }
 
-graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout) {
+graft::result<std::shared_ptr<graft::communicator>> join_world(const common_options& common, double timeout) {
+    if (!started_by_mpi()) {
+        std::optional<told_rank> own;
+        GRAFT_TRY_ASSIGN(own, rank_by_variables());
+        bool gpu = false;
+        if (own) GRAFT_TRY(see_gpu(common, gpu));
+        if (gpu) return join_by_variables(common, *own, timeout);
+        if (own)
+            return graft::fail(
+                graft::errc::dist_no_mpi, "WORLD_SIZE",
+                "there are " + std::to_string(own->size) +
+                    " processes without MPI, which only GPUs can join, by NCCL: give each one (--device cuda), or start them by the mpirun of an MPI that "
+                    "the program was built with (-DGRAFT_MPI=ON)");
+    }
     const launcher* by = started_by();
     if (!by) return std::shared_ptr<graft::communicator>();
     const std::string here = std::string(by->name) + " started " + std::to_string(number(by->size)) + " processes";
@@ -112,41 +140,46 @@ graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout) {
 #endif
 }
 
-void end_world(int code) noexcept {
+void end_world(const graft::error& why, int code) noexcept {
+    if (joined_by_variables()) return leave_by_variables(why);
 #ifdef GRAFT_MPI
     if (!started_by()) return;
     // mpirun kills the others as soon as it hears of it: time for what they have to say.
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    graft::abort_mpi(code);
+    if (started_by_mpi() || world()) graft::abort_mpi(code);
 #else
     (void)code;
 #endif
 }
 
-void part_from_world(double timeout) {
+graft::status part_from_world(double timeout) {
+    if (joined_by_variables()) return part_by_variables();
 #ifdef GRAFT_MPI
-    if (!world()) return;
+    if (!world()) return {};
     const deadline limit(timeout, "MPI_Finalize");
     world().reset();
 #else
     (void)timeout;
 #endif
+    return {};
 }
 
 graft::result<int> with_world(common_options common, double timeout, const work_of_member& work) {
     common.quiet |= is_follower();
     const auto joined = [&]() -> graft::result<int> {
         std::shared_ptr<graft::communicator> group;
-        GRAFT_TRY_ASSIGN(group, join_world(timeout));
+        GRAFT_TRY_ASSIGN(group, join_world(common, timeout));
         return work(common, group);
     };
-    graft::result<int> done = joined();
+    return end_or_part(joined(), timeout);
+}
+graft::result<int> end_or_part(graft::result<int> done, double timeout) {
     if (!done.ok()) {
         const int code = report(done.error());
-        end_world(code);
+        end_world(done.error(), code);
         return code;
     }
-    part_from_world(timeout);
+    GRAFT_TRY(part_from_world(timeout));
     return done;
 }
 
@@ -193,7 +226,7 @@ void declare_spread(option_list& list, spread_options& o) {
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 
-std::string device_of_world(const common_options& common, const graft::communicator* group) {
+std::string device_of_world(const common_options& common, const graft::control_plane* group) {
     auto wanted = wanted_devices(common);
     if (!group || !wanted.ok() || wanted->size() != 1 || ((*wanted)[0] != "auto" && (*wanted)[0] != "cuda")) return common.device;
     if (!graft::gpu::available().ok()) return common.device;

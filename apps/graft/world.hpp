@@ -20,15 +20,17 @@ struct spread_options {
     bool no_overlap = false;
 };
 
-/// Joins the processes that were started with this one; null where it is alone. Errors: dist.no_mpi (this build has no MPI, or nothing that it knows started
-/// them), dist.*.
-graft::result<std::shared_ptr<graft::communicator>> join_world(double timeout);
+/// Joins the processes that were started with this one, by MPI, or by NCCL where their launcher is another and they have GPUs; null where it is alone.
+/// Errors: dist.no_mpi (this build has no MPI, or nothing that it knows started them), dist.*, device.*, usage (a launcher's variable).
+graft::result<std::shared_ptr<graft::communicator>> join_world(const common_options& common, double timeout);
 /// Whether this process is one of several, and not the first: who says nothing but its own errors.
 bool is_follower();
-/// Ends this process and those that wait for it, behind an error; returns where it is alone.
-void end_world(int code) noexcept;
-/// Parts from the others, all of which have come to their end. Ends the process with dist.timeout where they do not within the time.
-void part_from_world(double timeout);
+/// Behind an error no process waits for this one any more: tells them, and under MPI ends this process; returns elsewhere.
+void end_world(const graft::error& why, int code) noexcept;
+/// Parts from the others, all of which have come to their end. Errors: dist.*; under MPI it ends the process with dist.timeout.
+graft::status part_from_world(double timeout);
+/// The end of a verb's work: parts from the others, or reports the error and ends the world.
+graft::result<int> end_or_part(graft::result<int> done, double timeout);
 
 /// What a verb does as one of the processes; `group` is null where there is one.
 using work_of_member = std::function<graft::result<int>(const common_options& common, const std::shared_ptr<graft::communicator>& group)>;
@@ -40,7 +42,7 @@ graft::status be_alone(const char* verb);
 graft::result<std::vector<std::string>> gather_texts(const std::shared_ptr<graft::communicator>& group, const std::string& own);
 
 /// The device of this process among those of its machine: of several GPUs the one of its local rank, where the user did not number one.
-std::string device_of_world(const common_options& common, const graft::communicator* group);
+std::string device_of_world(const common_options& common, const graft::control_plane* group);
 /// How many replicas there are of each of the processes: --replicas, else one a device. Errors: usage.
 graft::result<int> replica_count(const spread_options& options, const graft::communicator* group, int devices);
 /// Spreads steps by the options and the world, over the devices: into `step`. Errors: usage.
