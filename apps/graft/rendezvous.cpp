@@ -55,16 +55,19 @@ graft::result<std::shared_ptr<graft::communicator>> join_by_variables(const comm
     graft::store_options meet;
     meet.rank = own.rank, meet.size = own.size, meet.timeout_seconds = timeout;
     const char* host = variable_text("MASTER_ADDR");
-    if (!host) return wrong("MASTER_ADDR", "it is not set, and WORLD_SIZE says that there are several processes: it is the name or address of rank 0's machine");
+    if (!host)
+        return wrong("MASTER_ADDR", "it is not set, and WORLD_SIZE says that there are several processes: it is the name or address of rank 0's machine");
     meet.host = host;
     GRAFT_TRY_ASSIGN(meet.port, variable_number("MASTER_PORT", 1, 65535, "a free port of rank 0's machine"));
     if (const char* agent = variable_text("TORCHELASTIC_USE_AGENT_STORE"); agent && (!std::strcmp(agent, "True") || !std::strcmp(agent, "1")))
         return graft::fail(graft::errc::dist_address_in_use, meet.host + ":" + std::to_string(meet.port),
-                           "torchrun itself listens at MASTER_PORT: start it with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment, so that the port is left to rank 0");
+                           "torchrun itself listens at MASTER_PORT: start it with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment, so that the port is "
+                           "left to rank 0");
     std::vector<std::string> names;
     GRAFT_TRY_ASSIGN(names, wanted_devices(given));
     if (names.size() > 1)
-        return wrong("--device", "it names " + std::to_string(names.size()) + " devices, and each of the " + std::to_string(own.size) + " processes has one: say cuda");
+        return wrong("--device",
+                     "it names " + std::to_string(names.size()) + " devices, and each of the " + std::to_string(own.size) + " processes has one: say cuda");
 
     meeting& here = the_meeting();
     GRAFT_TRY_ASSIGN(here.store, graft::join_store(meet));

@@ -44,8 +44,17 @@ public:
         const std::string id_text = "GRAFT_TEST_ID=" + hexadecimal(id), rank_text = "GRAFT_TEST_RANK=" + std::to_string(rank),
                           ranks_text = "GRAFT_TEST_RANKS=" + std::to_string(ranks), device_text = "GRAFT_TEST_DEVICE=" + std::to_string(device),
                           what_text = std::string("GRAFT_TEST_WHAT=") + what;
-        std::vector<const char*> words{"env", "GRAFT_SIMULATOR_DEVICES=8", id_text.c_str(), rank_text.c_str(), ranks_text.c_str(), device_text.c_str(), what_text.c_str(),
-                                       self_.c_str(), "--no-skip", "--test-case=a rank in a process of its own", nullptr};
+        std::vector<const char*> words{"env",
+                                       "GRAFT_SIMULATOR_DEVICES=8",
+                                       id_text.c_str(),
+                                       rank_text.c_str(),
+                                       ranks_text.c_str(),
+                                       device_text.c_str(),
+                                       what_text.c_str(),
+                                       self_.c_str(),
+                                       "--no-skip",
+                                       "--test-case=a rank in a process of its own",
+                                       nullptr};
         pid_ = fork();
         REQUIRE(pid_ >= 0);
         if (pid_) return;

@@ -232,8 +232,7 @@ TEST_CASE("a port that is taken is named") {
         check_error(graft::join_store(at(port, 0, 2, 5, host)).take_status(), graft::errc::dist_address_in_use, "port " + std::to_string(port) + " is taken");
     // Free again, it is listened at, also where a connection to it has just ended.
     other.close();
-    for (int i = 0; i < 2; ++i)
-        check_ok(run({at(port, 0, 2), at(port, 1, 2)}, [](graft::store& s) { return s.part(); }));
+    for (int i = 0; i < 2; ++i) check_ok(run({at(port, 0, 2), at(port, 1, 2)}, [](graft::store& s) { return s.part(); }));
 }
 
 TEST_CASE("two processes of one rank, or of worlds of two sizes, are told so, and so are all that wait with them") {
@@ -324,16 +323,19 @@ TEST_CASE("strangers at rank 0's port do not disturb those that come, and are na
 }
 
 TEST_CASE("bytes that are no requests end the rank that sent them, and the others hear of it") {
-    const std::string bad[] = {std::string("\xff\xff\xff\xff", 4),                      // a length of four GiB
-                               little(8, 4) + std::string(8, 0),                        // shorter than a head
-                               little(9 + 2 + 256 + 65536 + 1, 4) + "x",                // one byte too long
-                               frame(99, ""),                                           // no such kind
-                               frame(16, ""), frame(18, little(0, 4)), frame(19, "x"),  // what only the store says
-                               frame(1, ""), frame(1, little(0, 2) + "v"),              // no key
-                               frame(1, little(300, 2) + std::string(300, 'k')),        // too long a key
-                               frame(1, little(9, 2) + "k"),                            // a key past the end
-                               frame(2, little(1, 2) + "kv"),                           // a value where none belongs
-                               frame(3, little(1, 2) + "k1234567")};                    // a number of seven bytes
+    const std::string bad[] = {std::string("\xff\xff\xff\xff", 4),        // a length of four GiB
+                               little(8, 4) + std::string(8, 0),          // shorter than a head
+                               little(9 + 2 + 256 + 65536 + 1, 4) + "x",  // one byte too long
+                               frame(99, ""),                             // no such kind
+                               frame(16, ""),
+                               frame(18, little(0, 4)),
+                               frame(19, "x"),  // what only the store says
+                               frame(1, ""),
+                               frame(1, little(0, 2) + "v"),                      // no key
+                               frame(1, little(300, 2) + std::string(300, 'k')),  // too long a key
+                               frame(1, little(9, 2) + "k"),                      // a key past the end
+                               frame(2, little(1, 2) + "kv"),                     // a value where none belongs
+                               frame(3, little(1, 2) + "k1234567")};              // a number of seven bytes
     for (const std::string& bytes : bad) {
         const int port = free_port();
         std::thread hostile([&] {
@@ -375,7 +377,8 @@ TEST_CASE("random bytes of a rank end it, and nothing else") {
             one.say(bytes);
             one.hear(10);
         });
-        check_error(run({at(port, 0, 2)}, [](graft::store& s) -> graft::status { return s.get("never", 10).take_status(); })[0], graft::errc::dist_peer_lost, "rank 1");
+        check_error(run({at(port, 0, 2)}, [](graft::store& s) -> graft::status { return s.get("never", 10).take_status(); })[0], graft::errc::dist_peer_lost,
+                    "rank 1");
         hostile.join();
     }
 }
@@ -425,7 +428,9 @@ TEST_CASE("rank 0 that ends is noticed by all, and what a rank says at its end i
             return {};
         });
         for (int r : {0, 1, 2})
-            if (r != who) check_error(told[static_cast<std::size_t>(r)], graft::errc::dist_peer_lost, "rank " + std::to_string(who) + " has left: data.open: photos/a.png: is not there");
+            if (r != who)
+                check_error(told[static_cast<std::size_t>(r)], graft::errc::dist_peer_lost,
+                            "rank " + std::to_string(who) + " has left: data.open: photos/a.png: is not there");
     }
 }
 
@@ -449,7 +454,8 @@ TEST_CASE("parting waits for who is late") {
 }
 
 TEST_CASE("IPv6 and names of the loopback serve as well") {
-    check_ok(run(2, [](graft::store& s) { return s.part(); }, 20, "localhost"));
+    check_ok(run(
+        2, [](graft::store& s) { return s.part(); }, 20, "localhost"));
     const int v6 = ::socket(AF_INET6, SOCK_STREAM, 0);
     sockaddr_in6 a = {};
     a.sin6_family = AF_INET6;
@@ -457,10 +463,13 @@ TEST_CASE("IPv6 and names of the loopback serve as well") {
     const bool has = v6 >= 0 && ::bind(v6, reinterpret_cast<const sockaddr*>(&a), sizeof a) == 0;
     if (v6 >= 0) ::close(v6);
     if (!has) return say_skipped("this machine has no IPv6");
-    check_ok(run(2, [](graft::store& s) -> graft::status {
-        GRAFT_TRY(expect(s.address().rfind("[::1]:", 0) == 0, "not the address that was given"));
-        return s.part();
-    }, 20, "::1"));
+    check_ok(run(
+        2,
+        [](graft::store& s) -> graft::status {
+            GRAFT_TRY(expect(s.address().rfind("[::1]:", 0) == 0, "not the address that was given"));
+            return s.part();
+        },
+        20, "::1"));
 }
 
 TEST_CASE("a control plane over the store gathers and hands round a few bytes, and tells calls apart") {

@@ -59,7 +59,8 @@ TEST_CASE("members gather, broadcast and meet by NCCL, few bytes and many") {
                 check(me.all_gather(own.data(), bytes, all.data()));
                 bool right = true;
                 for (int r = 0; r < size; ++r)
-                    for (std::size_t i = 0; i < bytes; ++i) right &= all[static_cast<std::size_t>(r) * bytes + i] == (i + 1 == bytes ? 'z' : static_cast<char>('a' + r));
+                    for (std::size_t i = 0; i < bytes; ++i)
+                        right &= all[static_cast<std::size_t>(r) * bytes + i] == (i + 1 == bytes ? 'z' : static_cast<char>('a' + r));
                 CHECK(right);
                 // Longer than a piece of staging memory.
                 std::vector<char> one(bytes * 2, static_cast<char>(me.rank()));

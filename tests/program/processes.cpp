@@ -23,8 +23,9 @@ namespace {
 using program_test::done;
 using program_test::graft_program;
 
-const std::string clean = "env -u CUDA_VISIBLE_DEVICES -u GRAFT_DEVICE -u GRAFT_REQUIRE_GPU -u LD_LIBRARY_PATH -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u WORLD_SIZE "
-                          "-u RANK -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT ";
+const std::string clean =
+    "env -u CUDA_VISIBLE_DEVICES -u GRAFT_DEVICE -u GRAFT_REQUIRE_GPU -u LD_LIBRARY_PATH -u OMPI_COMM_WORLD_SIZE -u PMI_SIZE -u WORLD_SIZE "
+    "-u RANK -u LOCAL_RANK -u MASTER_ADDR -u MASTER_PORT ";
 
 // A port of the loopback, taken as long as this lives unless it is let go.
 class port {
@@ -53,8 +54,8 @@ private:
 };
 
 std::string told(int rank, int size, int at) {
-    return "RANK=" + std::to_string(rank) + " WORLD_SIZE=" + std::to_string(size) + " LOCAL_RANK=" + std::to_string(rank) + " MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
-           std::to_string(at) + " ";
+    return "RANK=" + std::to_string(rank) + " WORLD_SIZE=" + std::to_string(size) + " LOCAL_RANK=" + std::to_string(rank) +
+           " MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(at) + " ";
 }
 bool says(const done& d, const std::string& code, const std::string& text) { return d.refused(code.c_str()) && contains(d.last(), text); }
 
@@ -256,7 +257,8 @@ TEST_CASE("an error of one rank ends the others, and says why") {
         CHECK(d.code == 1);
         CHECK(d.refused("dist.mismatch"));
     }
-    const std::vector<done> missing = run({{verb, told(0, 2, at.number)}, {"train " + folder.path + "/none --arch lenet --out x --timeout 20 --device cuda", told(1, 2, at.number)}});
+    const std::vector<done> missing =
+        run({{verb, told(0, 2, at.number)}, {"train " + folder.path + "/none --arch lenet --out x --timeout 20 --device cuda", told(1, 2, at.number)}});
     CAPTURE(missing[0].err);
     CAPTURE(missing[1].err);
     CHECK(missing[1].code == 1);

@@ -111,9 +111,11 @@ public:
 private:
     GRAFT_COLD status check(const std::string& key, const std::string& value) const {
         if (key.empty() || key.size() > store_limits::key)
-            return fail(errc::usage, address_, "a key of the store has 1 to " + std::to_string(store_limits::key) + " bytes, not " + std::to_string(key.size()));
+            return fail(errc::usage, address_,
+                        "a key of the store has 1 to " + std::to_string(store_limits::key) + " bytes, not " + std::to_string(key.size()));
         if (value.size() > store_limits::value)
-            return fail(errc::usage, address_, "a value of the store has " + std::to_string(store_limits::value) + " bytes at most, not " + std::to_string(value.size()));
+            return fail(errc::usage, address_,
+                        "a value of the store has " + std::to_string(store_limits::value) + " bytes at most, not " + std::to_string(value.size()));
         return {};
     }
     GRAFT_COLD status spoil(errc code, const std::string& why) {
@@ -158,7 +160,8 @@ private:
         GRAFT_TRY(hear());
         if (now == tcp_socket::state::open && came == tcp_socket::state::open) return {};
         if (!greeted_)
-            return spoil(errc::dist_mismatch, "what listens there is no store of graft: it ended the connection. Another program may have the port, or rank 0 has ended");
+            return spoil(errc::dist_mismatch,
+                         "what listens there is no store of graft: it ended the connection. Another program may have the port, or rank 0 has ended");
         // What a rank said before it took rank 0 with it, or rank 0 itself, tells more.
         return lost_ ? spoil(lost_->code(), lost_->detail()) : spoil(errc::dist_peer_lost, "rank 0 has ended: " + why);
     }
@@ -192,7 +195,9 @@ private:
             if (frame.body.empty()) break;
             if (frame.number == 0) {
                 const auto as = static_cast<store_refusal>(frame.body[0]);
-                return spoil(as == store_refusal::late ? errc::dist_timeout : as == store_refusal::lost ? errc::dist_peer_lost : errc::dist_mismatch,
+                return spoil(as == store_refusal::late   ? errc::dist_timeout
+                             : as == store_refusal::lost ? errc::dist_peer_lost
+                                                         : errc::dist_mismatch,
                              store_text(frame.body.substr(1)));
             }
             if (frame.number == asked_) answered_ = frame.number, refused_ = true, answer_ = store_text(frame.body.substr(1));
@@ -282,7 +287,8 @@ private:
                 continue;
             }
             GRAFT_TRY_ASSIGN(came[static_cast<std::size_t>(q)], std::move(got));
-            if (came[static_cast<std::size_t>(q)].size() < sizeof call) return fail(errc::dist_mismatch, store_->address(), member_list({q}) + " said what is no call");
+            if (came[static_cast<std::size_t>(q)].size() < sizeof call)
+                return fail(errc::dist_mismatch, store_->address(), member_list({q}) + " said what is no call");
             std::memcpy(&calls[static_cast<std::size_t>(q)], came[static_cast<std::size_t>(q)].data(), sizeof call);
         }
         if (!missing.empty())
@@ -314,7 +320,8 @@ inline result<std::shared_ptr<store>> join_store(const store_options& options) G
 #if GRAFT_HAS_SOCKETS
     if (options.size < 1 || options.size > detail::store_limits::ranks)
         return wrong("a run has 1 to " + std::to_string(detail::store_limits::ranks) + " ranks, not " + std::to_string(options.size));
-    if (options.rank < 0 || options.rank >= options.size) return wrong("there is no rank " + std::to_string(options.rank) + " of " + std::to_string(options.size));
+    if (options.rank < 0 || options.rank >= options.size)
+        return wrong("there is no rank " + std::to_string(options.rank) + " of " + std::to_string(options.size));
     if (options.host.empty() || options.host.size() > 255) return wrong("rank 0's host is not named");
     if (options.port < (options.size == 1 ? 0 : 1) || options.port > 65535) return wrong("a port is 1 to 65535");
     auto one = std::make_shared<detail::tcp_store>(options);

@@ -44,10 +44,10 @@ private:
         tcp_socket socket;
         std::string address, in, out;
         double since = 0;
-        int rank = -1;                   // -1: it has not said
-        bool over = false;               // it hears what is left to say, and no more
+        int rank = -1;      // -1: it has not said
+        bool over = false;  // it hears what is left to say, and no more
         bool said_goodbye = false;
-        std::string waits_for;           // a key
+        std::string waits_for;  // a key
         std::uint64_t waits_number = 0, goodbye_number = 0;
     };
 
@@ -59,12 +59,12 @@ private:
         for (;;) {
             const double now = seconds_now();
             if (ending_ && ends == 0) ends = now + 1;
-            // What this process said last may have to be read yet.
-            if (ending_ && (now > ends || (now > ends - 0.94 && all_said()))) return;
+            // What this process said last may have to be read yet, and where the ranks did not come together, late ones are to hear why.
+            if (ending_ && (now > ends || (now > ends - 0.94 && all_said() && (!refused_ || heard_ >= size_)))) return;
             entries.assign(1, poll_entry());
             entries[0].fd = listener_.get();
             // Where as many wait as may, further ones wait in the system's queue.
-            entries[0].events = ending_ || strangers() >= store_limits::strangers ? 0 : POLLIN;
+            entries[0].events = (ending_ && !refused_) || strangers() >= store_limits::strangers ? 0 : POLLIN;
             for (const auto& c : connections_) {
                 entries.emplace_back();
                 entries.back().fd = c->socket.get();
@@ -142,6 +142,7 @@ private:
         }
         if (c.in.size() < store_hello_bytes) return false;
         const auto rank = number_at<std::uint32_t>(c.in.data() + 16), size = number_at<std::uint32_t>(c.in.data() + 20);
+        ++heard_;
         const bool version = std::memcmp(c.in.data(), store_magic, store_magic_bytes) == 0;
         c.in.erase(0, store_hello_bytes);
         c.out.append(store_magic, store_magic_bytes);
@@ -150,7 +151,8 @@ private:
         if (!version)
             wrong = who + " is of another version of graft";
         else if (size != static_cast<std::uint32_t>(size_))
-            wrong = who + " says RANK=" + std::to_string(rank) + " of WORLD_SIZE=" + std::to_string(size) + ", and rank 0 has WORLD_SIZE=" + std::to_string(size_);
+            wrong =
+                who + " says RANK=" + std::to_string(rank) + " of WORLD_SIZE=" + std::to_string(size) + ", and rank 0 has WORLD_SIZE=" + std::to_string(size_);
         else if (rank >= size)
             wrong = who + " says RANK=" + std::to_string(rank) + ", which WORLD_SIZE=" + std::to_string(size_) + " does not have";
         else if (ranks_[rank] || (complete_ && !refused_))
@@ -294,8 +296,8 @@ private:
             if (ranks_[r]) continue;
             if (++count <= 16) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
         }
-        std::string text = (count == 1 ? "rank " : "ranks ") + missing + (count > 16 ? ", ..." : "") + " of " + std::to_string(size_) + " did not come within " +
-                           std::to_string(static_cast<long long>(seconds_)) + " s";
+        std::string text = (count == 1 ? "rank " : "ranks ") + missing + (count > 16 ? ", ..." : "") + " of " + std::to_string(size_) +
+                           " did not come within " + std::to_string(static_cast<long long>(seconds_)) + " s";
         if (!stranger_.empty()) text += "; what connected from " + stranger_ + " is no process of graft";
         give_up(store_refusal::late, text);
     }
@@ -308,7 +310,7 @@ private:
 
     const int size_;
     const double seconds_, until_;
-    int port_ = 0, joined_ = 0;
+    int port_ = 0, joined_ = 0, heard_ = 0;  // heard: who said who they are
     tcp_socket listener_;
     std::vector<std::unique_ptr<connection>> connections_;
     std::vector<connection*> ranks_;

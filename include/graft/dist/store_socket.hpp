@@ -265,11 +265,13 @@ inline result<tcp_socket> listen_on(const std::string& host, int& port) {
                 sockaddr_storage own = {};
                 socklen_t bytes = sizeof own;
                 if (getsockname(made->get(), reinterpret_cast<sockaddr*>(&own), &bytes) == 0)
-                    port = ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port : reinterpret_cast<const sockaddr_in&>(own).sin_port);
+                    port = ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(own).sin6_port
+                                                           : reinterpret_cast<const sockaddr_in&>(own).sin_port);
                 return made;
             }
             if (code == socket_error::in_use)
-                return refuse(errc::dist_address_in_use, "port " + std::to_string(port) + " is taken by another program of this machine, or by a run that has not ended");
+                return refuse(errc::dist_address_in_use,
+                              "port " + std::to_string(port) + " is taken by another program of this machine, or by a run that has not ended");
             if (!first_code) first_code = code;
         }
     if (first_code == socket_error::refused_access)
@@ -307,8 +309,8 @@ inline tcp_socket connect_once(const addrinfo& at, double until, std::string& wh
     // Where nobody listens at a port that the system also gives to who connects, a socket may meet itself.
     sockaddr_storage own = {}, peer = {};
     socklen_t own_bytes = sizeof own, peer_bytes = sizeof peer;
-    if (getsockname(made.get(), reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 && getpeername(made.get(), reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0 &&
-        own_bytes == peer_bytes && std::memcmp(&own, &peer, own_bytes) == 0) {
+    if (getsockname(made.get(), reinterpret_cast<sockaddr*>(&own), &own_bytes) == 0 &&
+        getpeername(made.get(), reinterpret_cast<sockaddr*>(&peer), &peer_bytes) == 0 && own_bytes == peer_bytes && std::memcmp(&own, &peer, own_bytes) == 0) {
         why = "nobody listens";
         return tcp_socket();
     }

@@ -250,7 +250,7 @@ private:
     std::shared_ptr<nccl_member> member_;
     void* stream_ = nullptr;
     device_memory stage_, slots_;
-    std::vector<char> said_;    // slots: this member's, then those of all
+    std::vector<char> said_;   // slots: this member's, then those of all
     std::vector<float> host_;  // pieces of arrays that are added up
     std::uint64_t calls_ = 0;
     std::optional<error> failed_;
