@@ -125,7 +125,9 @@ GRAFT_INLINE status cuda_device::join(communicator& group) {
         return joined == name_ ? status() : fail(errc::usage, name_, "this member has joined the others in NCCL with " + joined);
     }
     std::shared_ptr<nccl_member> made;
+    const double began = graft::detail::seconds_now();
     GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, driver(), context(), group, name_));
+    group.add_device_wait(graft::detail::seconds_now() - began);
     made->on = shared_from_this();
     made->count_for(group);
     group.of_device = std::move(made);

@@ -150,7 +150,9 @@ private:
         const auto slots = static_cast<std::int64_t>(slot_bytes) * (size() + 1);
         GRAFT_TRY_ASSIGN(slots_, on_->pool().take(slots, purpose::state));
         said_.resize(slot_bytes * (static_cast<std::size_t>(size()) + 1));
+        const double began = graft::detail::seconds_now();
         GRAFT_TRY_ASSIGN(member_, nccl_member::join(functions, on_->driver(), on_->context(), *notices_, on_->name()));
+        add_device_wait(graft::detail::seconds_now() - began);
         member_->count_for(*this);
         of_device = member_;
         return {};

@@ -92,8 +92,8 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `overlap`, `trace` of a step, `replicas`, `threads`, `out`, `command`), the weights that
-    // `freeze` names (`frozen`), what the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `overlap`, `trace` of a step, `replicas`, `threads`, `out`, `command`),
+    // the weights that `freeze` names (`frozen`), what the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,

@@ -202,9 +202,9 @@ private:
             ranks.push_back(own.rank());
             all.insert(all.end(), own.begin(), own.end());
         }
-        std::vector<value_id> sums = emit_.apply_all(
-            "graft", "AllReduceEnd", {sent}, {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all))},
-            static_cast<int>(bucket.size()));
+        std::vector<value_id> sums =
+            emit_.apply_all("graft", "AllReduceEnd", {sent}, {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all))},
+                            static_cast<int>(bucket.size()));
         if (!sums.empty()) ends_.push_back(sums[0]);
         return sums;
     }
@@ -438,9 +438,9 @@ private:
     step_placement by_;
     emitter emit_;
     int shards_ = 1;
-    std::size_t forward_ = 0;       // nodes of the forward part
-    std::size_t first_late_ = 0;    // the first node behind the exchange with other members; 0: there is none
-    std::vector<value_id> ends_;    // the first sum of each exchange that goes on beside the backward part
+    std::size_t forward_ = 0;     // nodes of the forward part
+    std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
+    std::vector<value_id> ends_;  // the first sum of each exchange that goes on beside the backward part
     std::vector<std::string> summed_;
     std::vector<place_id> weight_place_;  // by value: the stage that reads it first; empty without stages
     std::vector<char> made_of_sums_;      // by value: whether it is on the way from the sums to gradients and loss

@@ -82,8 +82,7 @@ GRAFT_INLINE std::vector<tensor_view> step_plans::views(const tensor_view& batch
     return all;
 }
 
-GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batch, dtype type, step_part part, bool plain,
-                                                                                     executor& pool) {
+GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batch, dtype type, step_part part, bool plain, executor& pool) {
     for (const auto& p : plans)
         if (p->batch == batch && p->part == part && p->plain == plain) {
             p->runner->use(pool);
@@ -107,8 +106,8 @@ GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batc
     return plans.back().get();
 }
 
-GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_for(const shape& batch, dtype type,
-                                                                                                          step_part part, bool plain, executor& pool) {
+GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_for(const shape& batch, dtype type, step_part part, bool plain,
+                                                                                    executor& pool) {
     std::unique_ptr<planned> made(new planned);
     made->batch = batch;
     made->part = part;
@@ -192,8 +191,7 @@ GRAFT_INLINE result<step_memory> step_plans::prepared(const shape& batch, execut
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
-    for (std::size_t i = step_inputs::first_state + states.size(); i < p->inputs.size(); ++i)
-        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    for (std::size_t i = step_inputs::first_state + states.size(); i < p->inputs.size(); ++i) of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += host_arena_bytes(*found) + levels * of_sums;
     m.constants += found->constant_bytes;

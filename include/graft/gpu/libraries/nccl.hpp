@@ -219,10 +219,8 @@ GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::n
     if (first.code) return made->failure("an id for the run", first.code);
     api::nccl::config how;
     how.blocking = 0;
-    const double begun = graft::detail::seconds_now();
     const int code = functions.ncclCommInitRankConfig(&made->comm_, group.size(), first.id, group.rank(), &how);
     GRAFT_TRY(made->settled("joining the others", code));
-    group.add_device_wait(graft::detail::seconds_now() - begun);
     return made;
 }
 
