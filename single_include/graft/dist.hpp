@@ -57,12 +57,170 @@
 GRAFT_BEGIN_NAMESPACE
 
 /// The members of a group of `size` threads, by rank; each is for one thread at a time. A member that waits longer than `timeout_seconds` for the
-/// others gives up for all of them with dist.timeout. The group lives as long as one of its members.
+/// others gives up for all of them with dist.timeout. What members start goes on beside their other calls (communicator::start). The group lives as long as one
+/// of its members.
 std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double timeout_seconds = 60);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_EXCHANGE_THREAD_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_EXCHANGE_THREAD_HPP
+// ---- graft/core/exchange_thread.hpp
+// Serves sums over the members of a run beside what a member computes: on a thread of its own, over a channel of its own.
+
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// One member's sums that go on beside it, in the order in which they were started, which is the same for all members. The thread is made at the first of them
+// and sleeps between steps; `settle` ends a step's. All calls but the thread's own come from one thread.
+class exchange_thread {
+public:
+    // `channel` carries nothing else, and outlives it.
+    explicit exchange_thread(communicator& channel) : channel_(channel) {}
+    ~exchange_thread() {
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            closing_ = true;
+        }
+        changed_.notify_all();
+        if (thread_.joinable()) thread_.join();
+    }
+    exchange_thread(const exchange_thread&) = delete;
+    exchange_thread& operator=(const exchange_thread&) = delete;
+
+    // `array` belongs to the exchange until it is finished or settled.
+    status start(const started_sum& array, trace_recorder* trace) {
+        const bool served = thread_.joinable() || start_thread(thread_, [this] { serve(); });
+        {
+            const std::lock_guard<std::mutex> guard(lock_);
+            entries_.push_back({array, trace, 0});
+        }
+        if (served) {
+            changed_.notify_all();
+            return {};
+        }
+        // The system gives no thread: the member does it itself, in the order of the others.
+        run_next();
+        return failure();
+    }
+
+    // Waits for the oldest sum of `data` that is not finished yet.
+    status finish(const float* data) {
+        std::unique_lock<std::mutex> guard(lock_);
+        std::size_t at = 0;
+        while (at < entries_.size() && (entries_[at].taken || entries_[at].array.data != data)) ++at;
+        if (at == entries_.size()) return fail(errc::internal, "exchange", "it waits for a sum that nobody has started");
+        entries_[at].taken = true;
+        if (done_ <= at) {
+            const double began = seconds_now();
+            const std::size_t before = done_;
+            changed_.wait(guard, [&] { return done_ > at; });
+            // Adding up this member's part is no waiting, also where another thread does it.
+            double waited = 0;
+            for (std::size_t i = before; i <= at; ++i) waited += entries_[i].waited;
+            waited_ += std::min(waited, seconds_now() - began);
+        }
+        return at >= failed_at_ ? status(failed_.error()) : status();
+    }
+
+    // Whether something that was started has not ended.
+    bool busy() {
+        const std::lock_guard<std::mutex> guard(lock_);
+        return done_ < entries_.size();
+    }
+    // Returns when nothing goes on any more. Who does not want what was started breaks the channel first. A step may begin anew behind it.
+    status settle() {
+        std::unique_lock<std::mutex> guard(lock_);
+        changed_.wait(guard, [&] { return done_ == entries_.size(); });
+        entries_.clear();
+        done_ = 0;
+        failed_at_ = none;
+        status ended = std::move(failed_);
+        failed_ = status();
+        return ended;
+    }
+
+    // Seconds that `finish` has waited for others so far.
+    double waited_seconds() const noexcept { return waited_; }
+
+private:
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+    struct entry {
+        started_sum array;
+        trace_recorder* trace = nullptr;
+        double waited = 0;  // seconds, of the channel
+        bool taken = false;
+    };
+
+    void serve() {
+        for (;;) {
+            {
+                std::unique_lock<std::mutex> guard(lock_);
+                changed_.wait(guard, [&] { return closing_ || done_ < entries_.size(); });
+                if (closing_) return;
+            }
+            run_next();
+        }
+    }
+    void run_next() {
+        std::unique_lock<std::mutex> guard(lock_);
+        const entry now = entries_[done_];
+        const bool goes = failed_at_ == none;  // behind an error there is nobody to exchange with
+        guard.unlock();
+        status ended;
+        const double waited = channel_.waited_seconds(), began = seconds_now();
+        if (goes) {
+            const float* const in = now.array.data;
+            ended = or_out_of_memory<status>("an exchange", [&] { return channel_.all_reduce({&in, &now.array.data, &now.array.count, 1}); });
+            if (now.trace) record(now, began);
+        }
+        guard.lock();
+        entries_[done_].waited = channel_.waited_seconds() - waited;
+        if (!ended.ok()) failed_ = std::move(ended), failed_at_ = done_;
+        ++done_;
+        guard.unlock();
+        changed_.notify_all();
+    }
+    void record(const entry& e, double began) const {
+        const double ended = seconds_now();
+        (void)or_out_of_memory<status>("a trace", [&]() -> status {
+            trace_span s;
+            s.member = channel_.rank(), s.thread = trace_recorder::exchange;
+            s.op = "AllReduce", s.node = e.array.name ? e.array.name : "";
+            s.name = s.op + " " + s.node;
+            s.begin = began, s.end = ended;
+            s.bytes = e.array.count * static_cast<std::int64_t>(sizeof(float));
+            e.trace->add(s);
+            return {};
+        });
+    }
+    status failure() {
+        const std::lock_guard<std::mutex> guard(lock_);
+        return failed_at_ == none ? status() : status(failed_.error());
+    }
+
+    communicator& channel_;
+    std::thread thread_;
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::vector<entry> entries_;  // of this step, in order
+    std::size_t done_ = 0, failed_at_ = none;
+    status failed_;
+    bool closing_ = false;
+    double waited_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 #include <atomic>
 #include <chrono>
@@ -70,6 +228,7 @@ GRAFT_END_NAMESPACE
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <thread>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -112,18 +271,36 @@ public:
         at(rank).waited += seconds_now() - began;
         return met;
     }
-    // All here, and all for the same.
+    // All here, and all for the same. From here on members read and write each other's memory, until they `part`.
     status meet_for(int rank, call what, std::int64_t size, int other = -1) {
         at(rank).what = what, at(rank).size = size, at(rank).other = other;
-        GRAFT_TRY(meet(rank));
+        inside_.fetch_add(1);
+        if (status met = meet(rank); !met.ok()) {
+            inside_.fetch_sub(1);
+            return met;
+        }
         for (int r = 0; r < this->size(); ++r)
             if (at(r).what != what || at(r).size != size || at(r).other != other)
-                return fail(errc::dist_mismatch, "member " + std::to_string(rank),
-                            "it asks for " + std::to_string(size) + " of one call, and member " + std::to_string(r) + " for " + std::to_string(at(r).size) +
-                                (at(r).what != what     ? " of another"
-                                 : at(r).other != other ? ", and names another member"
-                                                        : ""));
+                return part_by(fail(errc::dist_mismatch, "member " + std::to_string(rank),
+                                    "it asks for " + std::to_string(size) + " of one call, and member " + std::to_string(r) + " for " +
+                                        std::to_string(at(r).size) +
+                                        (at(r).what != what     ? " of another"
+                                         : at(r).other != other ? ", and names another member"
+                                                                : "")));
         return {};
+    }
+    // This member touches nothing of the others any more; returns when they do not touch what is its own.
+    status part(int rank) {
+        inside_.fetch_sub(1);
+        status met = meet(rank);
+        while (!met.ok() && inside_.load() > 0) std::this_thread::yield();
+        return met;
+    }
+    // The same behind an error, which all find.
+    status part_by(status failed) {
+        inside_.fetch_sub(1);
+        while (inside_.load() > 0) std::this_thread::yield();
+        return failed;
     }
     void leave(int rank, const error& why) noexcept {
         {
@@ -141,6 +318,7 @@ public:
     void mend() noexcept {
         broken_.store(false);
         arrived_.store(0);
+        inside_.store(0);
         failed_ = status();
     }
 
@@ -177,6 +355,7 @@ private:
     double seconds_;
     std::atomic<std::uint64_t> round_{0};
     std::atomic<int> arrived_{0};
+    std::atomic<int> inside_{0};  // members that may touch what is another's
     std::atomic<bool> broken_{false};
     std::mutex lock_;
     std::condition_variable changed_;
@@ -185,24 +364,29 @@ private:
 
 class thread_member final : public communicator {
 public:
-    thread_member(std::shared_ptr<thread_meeting> all, int rank) : all_(std::move(all)), rank_(rank) {}
+    // `beside`: where what is started meets; null: this member is such a place itself.
+    thread_member(std::shared_ptr<thread_meeting> all, std::shared_ptr<thread_meeting> beside, int rank) : all_(std::move(all)), rank_(rank) {
+        if (!beside) return;
+        channel_ = std::make_unique<thread_member>(std::move(beside), nullptr, rank);
+        exchange_ = std::make_unique<exchange_thread>(*channel_);
+    }
 
     inline int rank() const noexcept override { return rank_; }
     inline int size() const noexcept override { return all_->size(); }
     inline const char* name() const noexcept override { return "threads"; }
-    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited; }
+    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited + (exchange_ ? exchange_->waited_seconds() : 0); }
 
     inline status all_gather(const void* own, std::size_t bytes, void* all) override {
         all_->at(rank_).in = own;
         GRAFT_TRY(all_->meet_for(rank_, call::all_gather, static_cast<std::int64_t>(bytes)));
         for (int r = 0; r < size() && bytes; ++r) std::memcpy(static_cast<std::byte*>(all) + static_cast<std::size_t>(r) * bytes, all_->at(r).in, bytes);
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     inline status broadcast(void* data, std::size_t bytes, int from) override {
         all_->at(rank_).in = data;
         GRAFT_TRY(all_->meet_for(rank_, call::broadcast, static_cast<std::int64_t>(bytes), from));
         if (all_->at(from).in != data && bytes) std::memcpy(data, all_->at(from).in, bytes);
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     inline status all_reduce(const reduction& arrays) override { return reduce_for(call::all_reduce, arrays, 0, size()); }
     inline status reduce(const reduction& arrays, int to) override {
@@ -215,17 +399,32 @@ public:
         const std::int64_t first = first_of(count, rank_, size()), n = first_of(count, rank_ + 1, size()) - first;
         for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = static_cast<const float*>(all_->at(r).in) + first;
         sum_members(parts_.data(), size(), n, data + first);
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     inline status barrier() override {
         GRAFT_TRY(all_->meet_for(rank_, call::barrier, 0));
-        return all_->meet(rank_);  // until then others look at what it asked for
+        return all_->part(rank_);
     }
-    inline void leave(const error& why) noexcept override { all_->leave(rank_, why); }
+    inline status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
+    inline status finish(const float* data) override { return exchange_ ? exchange_->finish(data) : status(); }
+    inline status settle(const error* why) override {
+        if (!exchange_) return {};
+        if (why && exchange_->busy()) leave(*why);
+        return exchange_->settle();
+    }
+    inline bool overlaps() const noexcept override { return exchange_ != nullptr; }
+    inline void leave(const error& why) noexcept override {
+        all_->leave(rank_, why);
+        if (channel_) channel_->leave(why);
+    }
     inline status look() override { return all_->look(); }
     inline double timeout_seconds() const noexcept override { return all_->seconds(); }
 
-    thread_meeting& meeting() noexcept { return *all_; }
+    // For another run of the same threads, none of which is in a call.
+    void mend() noexcept {
+        all_->mend();
+        if (channel_) channel_->mend();
+    }
 
 private:
     using call = thread_meeting::call;
@@ -238,7 +437,7 @@ private:
         for (int r = 0; r < size(); ++r) {
             const reduction& other = *all_->at(r).arrays;
             if (other.arrays != arrays.arrays || !std::equal(arrays.counts, arrays.counts + arrays.arrays, other.counts))
-                return fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r));
+                return all_->part_by(fail(errc::dist_mismatch, "member " + std::to_string(rank_), "its arrays are not those of member " + std::to_string(r)));
         }
         const std::int64_t first = first_of(count, rank_, size()), last = first_of(count, rank_ + 1, size());
         std::int64_t begin = 0;  // of the array, among all elements
@@ -246,7 +445,7 @@ private:
             const std::int64_t from = std::max(first, begin) - begin, n = std::min(last, begin + arrays.counts[i]) - begin - from;
             if (n > 0) add(i, from, n, first_to, last_to);
         }
-        return all_->meet(rank_);
+        return all_->part(rank_);
     }
     void add(int array, std::int64_t from, std::int64_t n, int first_to, int last_to) {
         for (int r = 0; r < size(); ++r) parts_[static_cast<std::size_t>(r)] = all_->at(r).arrays->in[array] + from;
@@ -266,14 +465,16 @@ private:
     std::shared_ptr<thread_meeting> all_;
     int rank_;
     std::vector<const float*> parts_ = std::vector<const float*>(static_cast<std::size_t>(all_->size()));
+    std::unique_ptr<thread_member> channel_;
+    std::unique_ptr<exchange_thread> exchange_;
 };
 
 }  // namespace detail
 
 GRAFT_INLINE std::vector<std::shared_ptr<communicator>> make_thread_group(int size, double timeout_seconds) {
-    const auto all = std::make_shared<detail::thread_meeting>(size, timeout_seconds);
+    const auto all = std::make_shared<detail::thread_meeting>(size, timeout_seconds), beside = std::make_shared<detail::thread_meeting>(size, timeout_seconds);
     std::vector<std::shared_ptr<communicator>> members;
-    for (int r = 0; r < size; ++r) members.push_back(std::make_shared<detail::thread_member>(all, r));
+    for (int r = 0; r < size; ++r) members.push_back(std::make_shared<detail::thread_member>(all, beside, r));
     return members;
 }
 
@@ -290,6 +491,8 @@ struct replica_options {
     int replicas = 2;                              ///< at most as many as step_options::shards; powers of two share evenly
     std::vector<std::shared_ptr<device>> devices;  ///< of each replica (runtime::open); none given: all on the CPU
     double timeout_seconds = 60;                   ///< a replica that the others wait for so long is lost
+    bool overlap = false;                          ///< gradients are exchanged beside the backward pass (step_options::overlap), by a thread more for each
+                                                   ///< replica: for machines with cores to spare
 };
 
 /// Spreads training steps over replicas in this process: give it to step_options::replicas. Each replica is a thread with state of its own, the same for
@@ -394,6 +597,7 @@ public:
         const auto one = [&](int r) -> status {
             step_options own = options;
             own.group = groups_[static_cast<std::size_t>(r)];
+            own.overlap = options.overlap && how_.overlap;
             if (!how_.devices.empty()) own.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
             GRAFT_TRY_ASSIGN(steps_[static_cast<std::size_t>(r)], training_step::make(network, logits, parameters, own));
             return {};
@@ -423,6 +627,7 @@ public:
             if (part.rank()) part[0] = own.end(batch[0], shards_) - own.begin(batch[0], shards_);
             step_memory m;
             GRAFT_TRY_ASSIGN(m, steps_[static_cast<std::size_t>(r)].prepare(part, pool));
+            work_[static_cast<std::size_t>(r)].bytes = m.total() + m.device;
             if (r == 0 || !central_) all.state += m.state;
             all.activations += m.activations, all.constants += m.constants, all.device += m.device;
         }
@@ -466,7 +671,12 @@ public:
         for (training_step& step : steps_) step.state_changed();
     }
     inline result<graph> network(bool averaged) const override { return steps_[0].network(averaged); }
-    inline std::vector<replica_work> replicas() const override { return work_; }
+    inline std::vector<replica_work> replicas() const override {
+        std::vector<replica_work> all = work_;
+        for (std::size_t r = 0; r < all.size(); ++r)
+            if (!how_.devices.empty() && how_.devices[r % how_.devices.size()]) all[r].device = how_.devices[r % how_.devices.size()]->name();
+        return all;
+    }
 
 private:
     member_shards share(int r) const { return member_shards::of(r, how_.replicas, shards_); }
@@ -486,9 +696,9 @@ private:
 
     void run_timed(int r) {
         const communicator& group = *groups_[static_cast<std::size_t>(r)];
-        const double began = seconds_now(), waited = group.waited_seconds();
+        const double began = seconds_now(), waited = group.all_waited_seconds();
         run_one(r);
-        busy_[static_cast<std::size_t>(r)] = seconds_now() - began - (group.waited_seconds() - waited);
+        busy_[static_cast<std::size_t>(r)] = seconds_now() - began - (group.all_waited_seconds() - waited);
     }
     void run_one(int r) {
         ended(r, or_out_of_memory<status>("a step", [&] { return run_part(r); }));
@@ -523,7 +733,7 @@ private:
         for (status& s : runs_)
             if (!s.ok() && (!told || told->error().code() == errc::dist_peer_lost)) told = &s;
         if (!told) return {};
-        static_cast<thread_member&>(*groups_[0]).meeting().mend();
+        static_cast<thread_member&>(*groups_[0]).mend();
         for (const std::shared_ptr<communicator>& member : groups_) member->of_device.reset();
         return std::move(*told);
     }

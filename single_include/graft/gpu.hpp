@@ -12690,6 +12690,64 @@ inline status all_reduce_run(run_context& c) {
     return {};
 }
 
+// graft.AllReduceStart(X...) -> bucket [n]: what the members' X hold, behind each other, begins to be added up there, while the nodes behind it run.
+inline status all_reduce_start_infer(infer_context& c) {
+    std::int64_t all = 0;
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "sums over the members of a run are taken of float32 alone");
+        if ((all = checked_add(all, c.in[i].elements())) < 0) return c.fail(errc::op_shape, "its inputs are too large to be exchanged at once");
+    }
+    return c.set(0, dtype::float32, {all});
+}
+inline status all_reduce_start_run(run_context& c) {
+    float* to = c.out[0].as<float>();
+    const bool nothing = c.group && c.group->idle();
+    for (int i = 0; i < c.inputs; ++i) {
+        const std::int64_t n = c.in[i].elements();
+        if (nothing)
+            std::fill_n(to, n, 0.0f);
+        else if (n)
+            std::memcpy(to, c.in[i].data, static_cast<std::size_t>(n) * sizeof(float));
+        to += n;
+    }
+    return c.group ? c.group->start({c.out[0].as<float>(), c.out[0].elements(), c.n.name.c_str()}) : status();
+}
+
+// graft.AllReduceEnd(bucket) -> Y...: waits for the sums, and hands them out. Attributes: `ranks` of the outputs, and their `extents` behind each other.
+inline status all_reduce_end_infer(infer_context& c) {
+    const integer_list ranks = c.integers("ranks"), extents = c.integers("extents");
+    if (c.in[0].type != dtype::float32 || ranks.size != c.outputs)
+        return c.fail(errc::op_attribute, "it hands out sums in float32, and has to be told the rank of each of its %d outputs", c.outputs);
+    std::int64_t all = 0;
+    int at = 0;
+    for (int i = 0; i < c.outputs; ++i) {
+        if (ranks[i] < 0 || ranks[i] > shape::max_rank || ranks[i] > extents.size - at)
+            return c.fail(errc::op_attribute, "output %lld has the rank %lld, which does not fit its extents", i, ranks[i]);
+        shape own;
+        for (std::int64_t d = 0; d < ranks[i]; ++d) {
+            if (extents[at] < 0) return c.fail(errc::op_attribute, "an extent of %lld is no extent", extents[at]);
+            own.push_back(extents[at++]);
+        }
+        if ((all = checked_add(all, own.elements())) < 0) return c.fail(errc::op_shape, "its outputs are too large");
+        GRAFT_TRY(c.set(i, dtype::float32, own));
+    }
+    if (at != extents.size || all != c.in[0].elements())
+        return c.fail(errc::op_shape, "its outputs hold %lld elements, and the bucket %lld", all, c.in[0].elements());
+    return {};
+}
+inline status all_reduce_end_run(run_context& c) {
+    if (c.group) GRAFT_TRY(c.group->finish(c.in[0].as<const float>()));
+    const float* from = c.in[0].as<const float>();
+    const integer_list ranks = c.integers("ranks"), extents = c.integers("extents");
+    for (int i = 0, at = 0; i < c.outputs; ++i) {
+        std::int64_t n = 1;
+        for (std::int64_t d = 0; d < ranks[i]; ++d) n *= extents[at++];
+        if (n && c.wants(i)) std::memcpy(c.out[i].data, from, static_cast<std::size_t>(n) * sizeof(float));
+        from += n;
+    }
+    return {};
+}
+
 // graft.AllGather(X...) -> Y...: each Y [members, ...] holds the members' X, in the order of their ranks. A member without samples gives zeros.
 inline status all_gather_infer(infer_context& c) {
     const std::int64_t members = c.integer("members", 1);
@@ -12774,6 +12832,22 @@ inline op_table collective_ops() {
             .reads_bits()
             .attributes("by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllReduceStart")
+            .inputs_from(1)
+            .functions(all_reduce_start_infer, all_reduce_start_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .reads_bits()
+            .problems("f32[7]; f32[3,4] f32[2] f32[]; f32[0,2]"),
+        own("AllReduceEnd")
+            .inputs(1)
+            .outputs_from(1)
+            .functions(all_reduce_end_infer, all_reduce_end_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .reads_bits()
+            .attributes("ranks:is extents:is")
+            .problems("f32[7] ranks=1 extents=7; f32[12] ranks=2 extents=3,4; f32[0] ranks=2 extents=0,2"),
         own("AllGather")
             .inputs_from(1)
             .outputs_from(1)
@@ -14571,6 +14645,7 @@ GRAFT_END_NAMESPACE
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
@@ -14582,6 +14657,8 @@ struct nccl_offer {
 
     /// Whether members of these offers can exchange by NCCL: one version, and a device for each.
     static bool agree(const nccl_offer* all, int members) noexcept;
+    /// What stands in the way of it, and which members; "" where nothing does.
+    static std::string disagreement(const nccl_offer* all, int members);
 };
 
 /// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
@@ -14589,7 +14666,8 @@ struct nccl_offer {
 class nccl_member {
 public:
     /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
-    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, communicator& group, const std::string& device);
+    static result<std::shared_ptr<nccl_member>> join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
+                                                     control_plane& group, const std::string& device);
     ~nccl_member();
     nccl_member(const nccl_member&) = delete;
     nccl_member& operator=(const nccl_member&) = delete;
@@ -14598,23 +14676,49 @@ public:
     status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
     /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
     status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
-    /// Waits for what was put on the stream. Errors: dist.*, device.*.
-    status finish(const api::driver_functions& driver, void* stream);
+    /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait).
+    /// Errors: dist.*, device.*.
+    status finish(void* stream);
+    /// `bytes` bytes at `in` of every member, in the order of ranks, into `out`.
+    status all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream);
+    /// The `bytes` bytes at `data` of member `from`, to the same place of all.
+    status broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream);
+    /// Of `count` floats for each member at `in`, in the order of ranks: the sums of this member's, into `out`.
+    status reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream);
+
+    /// Exchanges count as waiting of this member, which lives as long.
+    void count_for(communicator& waits) noexcept { counted_ = &waits; }
+    /// Gives up for good what was not waited for: the others' part of it does not end.
+    void abort() noexcept;
+    /// Of the device that it was joined with.
+    const std::string& device() const noexcept { return device_; }
 
     std::shared_ptr<const void> on;  ///< the device, which lives as long
 
 private:
-    nccl_member(const api::nccl_functions& functions, communicator& group, const std::string& device) : f_(functions), group_(group), device_(device) {}
+    // Around an exchange on the stream.
+    struct timed_exchange {
+        void *begun = nullptr, *ended = nullptr;
+    };
+    nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, control_plane& group, const std::string& device)
+        : f_(functions), driver_(driver), context_(context), group_(group), device_(device) {}
     template <class Poll>
     status wait(const char* what, const Poll& poll);
     template <class Put>
-    status put(const char* what, int arrays, const Put& put_one);
+    status put(const char* what, int arrays, void* stream, const Put& put_one);
+    status mark(void* event, void* stream);
+    status next_timed(timed_exchange*& exchange);
+    status count_waits();
     status settled(const char* what, int code);
     status failure(const char* what, int code) const;
-    void abort() noexcept;
 
     const api::nccl_functions& f_;
-    communicator& group_;
+    const api::driver_functions& driver_;
+    void* context_;  // of the device
+    control_plane& group_;
+    communicator* counted_ = nullptr;  // whose waiting it is
+    std::vector<timed_exchange> timed_;
+    std::size_t put_ = 0;  // of timed_: those on the stream since it was last waited for
     std::string device_;
     void* comm_ = nullptr;
     bool over_ = false;
@@ -14640,6 +14744,17 @@ GRAFT_INLINE bool nccl_offer::agree(const nccl_offer* all, int members) noexcept
             if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device)) return false;
     }
     return members > 1;
+}
+GRAFT_INLINE GRAFT_COLD std::string nccl_offer::disagreement(const nccl_offer* all, int members) {
+    const auto version = [&](int i) { return all[i].version ? std::to_string(all[i].version) : std::string("none"); };
+    for (int i = 0; i < members; ++i) {
+        if (!all[i].version || all[i].version != all[0].version) return "NCCL of rank 0 is " + version(0) + ", of rank " + std::to_string(i) + " " + version(i);
+        for (int k = 0; k < i; ++k)
+            if (!std::memcmp(all[i].device, all[k].device, sizeof all[i].device))
+                return "ranks " + std::to_string(k) + " and " + std::to_string(i) +
+                       " have one GPU: each needs its own, by LOCAL_RANK, --device or CUDA_VISIBLE_DEVICES";
+    }
+    return "";
 }
 
 GRAFT_INLINE GRAFT_COLD status nccl_member::failure(const char* what, int code) const {
@@ -14699,10 +14814,36 @@ GRAFT_INLINE void nccl_member::abort() noexcept {
 }
 GRAFT_INLINE nccl_member::~nccl_member() {
     if (comm_) f_.ncclCommDestroy(comm_);
+    current_context now(driver_, context_);
+    for (const timed_exchange& t : timed_)
+        for (void* event : {t.begun, t.ended})
+            if (event) driver_.cuEventDestroy_v2(event);
 }
 
-GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, communicator& group, const std::string& device) {
-    std::shared_ptr<nccl_member> made(new nccl_member(functions, group, device));
+// Events that tell when the stream came to an exchange and when that was over: what lies between is the others' time, and the link's.
+GRAFT_INLINE status nccl_member::next_timed(timed_exchange*& exchange) {
+    if (put_ == timed_.size()) timed_.emplace_back();
+    exchange = &timed_[put_];
+    for (void** event : {&exchange->begun, &exchange->ended})
+        if (!*event) GRAFT_TRY(driver_status(driver_, driver_.cuEventCreate(event, api::driver::flag::event_default), device_, "making an event"));
+    return {};
+}
+GRAFT_INLINE status nccl_member::mark(void* event, void* stream) {
+    return driver_status(driver_, driver_.cuEventRecord(event, stream), device_, "timing an exchange");
+}
+GRAFT_INLINE status nccl_member::count_waits() {
+    for (std::size_t i = 0; i < put_; ++i) {
+        float milliseconds = 0;
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&milliseconds, timed_[i].begun, timed_[i].ended), device_, "timing an exchange"));
+        if (counted_) counted_->add_device_wait(static_cast<double>(milliseconds) / 1e3);
+    }
+    put_ = 0;
+    return {};
+}
+
+GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::nccl_functions& functions, const api::driver_functions& driver, void* context,
+                                                                    control_plane& group, const std::string& device) {
+    std::shared_ptr<nccl_member> made(new nccl_member(functions, driver, context, group, device));
     // What the first cannot make, the others have to hear of.
     struct {
         api::nccl::unique_id id;
@@ -14719,44 +14860,68 @@ GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::n
 }
 
 template <class Put>
-status nccl_member::put(const char* what, int arrays, const Put& put_one) {
+status nccl_member::put(const char* what, int arrays, void* stream, const Put& put_one) {
     if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
+    timed_exchange* timed = nullptr;
+    GRAFT_TRY(next_timed(timed));
+    GRAFT_TRY(mark(timed->begun, stream));
     int code = f_.ncclGroupStart();
     for (int i = 0; i < arrays && !code; ++i)
         if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
     const int ended = f_.ncclGroupEnd();
-    return settled(what, code ? code : ended);
+    GRAFT_TRY(settled(what, code ? code : ended));
+    GRAFT_TRY(mark(timed->ended, stream));
+    ++put_;
+    return {};
 }
 GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("adding up", arrays, [&](int i) {
+    return put("adding up", arrays, stream, [&](int i) {
         if (!counts[i]) return api::nccl::result::success;
         return f_.ncclAllReduce(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
                                 api::nccl::data::float32, api::nccl::reduction::sum, comm_, stream);
     });
 }
 GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("gathering", arrays, [&](int i) {
+    return put("gathering", arrays, stream, [&](int i) {
         if (!counts[i]) return api::nccl::result::success;
         return f_.ncclAllGather(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
                                 api::nccl::data::float32, comm_, stream);
     });
 }
 
-GRAFT_INLINE status nccl_member::finish(const api::driver_functions& driver, void* stream) {
+GRAFT_INLINE status nccl_member::all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream) {
+    return put("gathering", 1, stream, [&](int) {
+        return f_.ncclAllGather(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), bytes, api::nccl::data::uint8, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::broadcast_bytes(device_address data, std::size_t bytes, int from, void* stream) {
+    return put("broadcasting", 1, stream, [&](int) {
+        return f_.ncclBroadcast(reinterpret_cast<const void*>(data), reinterpret_cast<void*>(data), bytes, api::nccl::data::uint8, from, comm_, stream);
+    });
+}
+GRAFT_INLINE status nccl_member::reduce_scatter(device_address in, device_address out, std::int64_t count, void* stream) {
+    return put("adding up", 1, stream, [&](int) {
+        return f_.ncclReduceScatter(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
+                                    api::nccl::reduction::sum, comm_, stream);
+    });
+}
+
+GRAFT_INLINE status nccl_member::finish(void* stream) {
     status done = wait("waiting for the others", [&](bool& ready) -> status {
-        const int now = driver.cuStreamQuery(stream);
+        const int now = driver_.cuStreamQuery(stream);
         ready = now == api::driver::result::success;
-        if (!ready && now != api::driver::result::not_ready) return driver_status(driver, now, device_, "running the network");
+        if (!ready && now != api::driver::result::not_ready) return driver_status(driver_, now, device_, "running the network");
         int error = 0;
         if (!ready && comm_)
             if (const int asked = f_.ncclCommGetAsyncError(comm_, &error); asked || (error && error != api::nccl::result::in_progress))
                 return failure("waiting for the others", asked ? asked : error);
         return {};
     });
-    if (done.ok()) return done;
+    if (done.ok()) return count_waits();
+    put_ = 0;
     // What waits on the stream ends with the communicator.
     abort();
-    driver.cuStreamSynchronize(stream);
+    driver_.cuStreamSynchronize(stream);
     return done;
 }
 
@@ -17360,6 +17525,7 @@ public:
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
     inline status exchanges(communicator& group, bool& itself) override { return agree_on_nccl(group, itself); }
+    inline result<std::shared_ptr<communicator>> make_communicator(std::shared_ptr<control_plane> notices) override { return join_nccl(std::move(notices)); }
     /// Joins the others in NCCL, where that was agreed on and not done yet; all members call it at once. Errors: dist.*, device.unavailable.
     status join(communicator& group);
 
@@ -17371,7 +17537,9 @@ private:
     result<std::shared_ptr<const device_program>> load_plan(const plan& p, place_id place, executor& pool);
     result<std::unique_ptr<library_kernel>> library_kernel_of(const kernel_query& q, const char*& why);
     status describe();
+    nccl_offer offer() const;
     status agree_on_nccl(communicator& group, bool& agreed);
+    result<std::shared_ptr<communicator>> join_nccl(std::shared_ptr<control_plane> notices);
     static bool own_makes(void* self, const node& n, const graph& g);
     static std::string recall_choice(void* self, const std::string& problem);
     static void remember_choice(void* self, const std::string& problem, const std::string& choice);
@@ -17879,7 +18047,7 @@ GRAFT_INLINE status cuda_context::finish_segments(int number) {
 }
 // Where members of the run are waited for on the stream, not without limit.
 GRAFT_INLINE status cuda_context::wait_for_stream(bool exchanges) {
-    if (exchanges) return static_cast<nccl_member*>(around_->group->of_device.get())->finish(on_->driver(), stream_.get());
+    if (exchanges) return static_cast<nccl_member*>(around_->group->of_device.get())->finish(stream_.get());
     return driver_status(on_->driver(), on_->driver().cuStreamSynchronize(stream_.get()), on_->name(), "running the network");
 }
 GRAFT_INLINE status cuda_context::settle() {
@@ -18461,6 +18629,335 @@ GRAFT_INLINE std::string prelude() {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_GPU_NCCL_COMMUNICATOR_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_NCCL_COMMUNICATOR_HPP
+// ---- graft/gpu/nccl_communicator.hpp
+// A communicator whose data go from GPU to GPU by NCCL, also where they lie in the host's memory. Bodies alone include it.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_MEMBER_CALL_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_MEMBER_CALL_HPP
+// ---- graft/core/member_call.hpp
+// What members say that they call, so that those who call different things hear of it.
+
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What a member says that it calls, at the head of the first message of a call.
+struct member_call {
+    enum kinds : std::uint32_t { gather = 1, cast, reduce, reduce_one, scatter, meet, end };
+    std::uint32_t protocol = 0x67310002, kind = meet;
+    std::uint64_t sequence = 0, size = 0, lengths = 0;  // bytes or elements; a hash of the arrays' lengths
+    std::int32_t from = 0, arrays = 0;
+    char unused[24] = {};
+
+    static std::uint64_t hash_of(const std::int64_t* counts, int arrays) {
+        std::uint64_t hash = 14695981039346656037u;
+        for (int i = 0; i < arrays; ++i) hash = (hash ^ std::uint64_t(counts[i])) * 1099511628211u;
+        return hash;
+    }
+    std::string text() const {
+        static constexpr const char* names[] = {"nothing", "all_gather", "broadcast", "all_reduce", "reduce", "reduce_scatter", "barrier", "the end"};
+        std::string said = names[kind <= end ? kind : 0];
+        if (kind >= gather && kind <= scatter) said += " of " + std::to_string(size) + (kind <= cast ? " bytes" : " elements");
+        if (kind == cast || kind == reduce_one) said += (kind == cast ? " from member " : " to member ") + std::to_string(from);
+        if ((kind != reduce && kind != reduce_one) || arrays == 1) return said;
+        char hash[24];
+        std::snprintf(hash, sizeof hash, "%08x", static_cast<unsigned>(lengths ^ lengths >> 32));
+        return said + " in " + std::to_string(arrays) + " arrays (lengths " + hash + ")";
+    }
+};
+static_assert(sizeof(member_call) == 64, "without gaps: calls are compared as bytes");
+
+inline bool alike(const member_call& a, const member_call& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+// "member 3", "members 0, 2".
+inline std::string member_list(const std::vector<int>& ranks) {
+    std::string text = ranks.size() == 1 ? "member " : "members ";
+    for (std::size_t i = 0; i < ranks.size() && i < 16; ++i) text += (i ? ", " : "") + std::to_string(ranks[i]);
+    return ranks.size() > 16 ? text + " ..." : text;
+}
+
+// The error of members that make different calls; `calls` is what each said, `own` what this one did.
+inline GRAFT_COLD status calls_differ(const std::vector<member_call>& calls, const member_call& own, const std::string& where) {
+    const int size = static_cast<int>(calls.size());
+    std::string said;
+    std::vector<char> named(calls.size(), 0);
+    for (int kinds = 0, q = 0; q < size && kinds < 4; ++q) {
+        if (named[std::size_t(q)]) continue;
+        std::vector<int> same;
+        for (int other = q; other < size; ++other)
+            if (alike(calls[std::size_t(other)], calls[std::size_t(q)])) same.push_back(other), named[std::size_t(other)] = 1;
+        said += (kinds++ ? "; " : "") + member_list(same) + (same.size() == 1 ? " calls " : " call ") + calls[std::size_t(q)].text();
+        if (calls[std::size_t(q)].protocol != own.protocol) said += " of another version of graft";
+        if (calls[std::size_t(q)].sequence != own.sequence) said += " as call " + std::to_string(calls[std::size_t(q)].sequence);
+    }
+    return fail(errc::dist_mismatch, where, "in call " + std::to_string(own.sequence) + ": " + said);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace gpu {
+
+// The members of a run by NCCL. Host arrays go by way of staging memory on the device, in pieces; whether all are there is the control plane's to tell.
+// Each call begins with an all-gather of what each member calls, with the data behind it where they are few: NCCL itself does not notice that members
+// call different things. The device exchanges by the same member of NCCL, on its own stream (of_device). One thread at a time.
+class nccl_communicator final : public communicator {
+public:
+    static result<std::shared_ptr<communicator>> join(std::shared_ptr<control_plane> notices, std::shared_ptr<cuda_device> on,
+                                                      const api::nccl_functions& functions) {
+        std::shared_ptr<nccl_communicator> made(new nccl_communicator(std::move(notices), std::move(on)));
+        GRAFT_TRY(made->begin(functions));
+        return std::shared_ptr<communicator>(std::move(made));
+    }
+    ~nccl_communicator() override {
+        if (!on_) return;
+        current_context now(on_->driver(), on_->context());
+        of_device.reset();
+        member_.reset();
+        if (stream_) {
+            on_->driver().cuStreamSynchronize(stream_);
+            on_->driver().cuStreamDestroy_v2(stream_);
+        }
+    }
+    nccl_communicator(const nccl_communicator&) = delete;
+    nccl_communicator& operator=(const nccl_communicator&) = delete;
+
+    int rank() const noexcept override { return notices_->rank(); }
+    int size() const noexcept override { return notices_->size(); }
+    const char* name() const noexcept override { return "nccl"; }
+    double timeout_seconds() const noexcept override { return notices_->timeout_seconds(); }
+    status look() override {
+        if (failed_) return status(*failed_);
+        return notices_->look();
+    }
+    void leave(const error& why) noexcept override {
+        notices_->leave(why);
+        if (!member_) return;
+        current_context now(on_->driver(), on_->context());
+        member_->abort();
+    }
+
+    status all_gather(const void* own, std::size_t bytes, void* all) override {
+        graft::detail::member_call call;
+        call.kind = graft::detail::member_call::gather, call.size = bytes;
+        return run(call, bytes <= few_bytes ? own : nullptr, bytes, [&]() -> status {
+            char* const to = static_cast<char*>(all);
+            const auto each = static_cast<std::size_t>(size());
+            if (bytes <= few_bytes) {
+                for (std::size_t r = 0; r < each && bytes; ++r) std::memcpy(to + r * bytes, came(r), bytes);
+                return {};
+            }
+            const std::size_t piece = stage_bytes / (each + 1) / 256 * 256;
+            for (std::size_t at = 0; at < bytes; at += piece) {
+                const std::size_t n = std::min(piece, bytes - at);
+                const device_address gathered = stage_.address() + piece;
+                GRAFT_TRY(bring(stage_.address(), static_cast<const char*>(own) + at, n));
+                GRAFT_TRY(member_->all_gather_bytes(stage_.address(), gathered, n, stream_));
+                GRAFT_TRY(await());
+                for (std::size_t r = 0; r < each; ++r) GRAFT_TRY(fetch(to + r * bytes + at, gathered + r * n, n));
+            }
+            return {};
+        });
+    }
+    status broadcast(void* data, std::size_t bytes, int from) override {
+        if (from < 0 || from >= size()) return fail(errc::usage, where(), "there is no member " + std::to_string(from) + " to broadcast from");
+        graft::detail::member_call call;
+        call.kind = graft::detail::member_call::cast, call.size = bytes, call.from = from;
+        const bool gives = rank() == from, few = bytes <= few_bytes;
+        return run(call, few && gives ? data : nullptr, bytes, [&]() -> status {
+            if (few) {
+                if (!gives && bytes) std::memcpy(data, came(static_cast<std::size_t>(from)), bytes);
+                return {};
+            }
+            for (std::size_t at = 0; at < bytes; at += stage_bytes) {
+                char* const here = static_cast<char*>(data) + at;
+                const std::size_t n = std::min(stage_bytes, bytes - at);
+                if (gives) GRAFT_TRY(bring(stage_.address(), here, n));
+                GRAFT_TRY(member_->broadcast_bytes(stage_.address(), n, from, stream_));
+                GRAFT_TRY(await());
+                if (!gives) GRAFT_TRY(fetch(here, stage_.address(), n));
+            }
+            return {};
+        });
+    }
+    status all_reduce(const graft::reduction& arrays) override { return reduce_for(graft::detail::member_call::reduce, arrays, -1); }
+    status reduce(const graft::reduction& arrays, int to) override {
+        if (to < 0 || to >= size()) return fail(errc::usage, where(), "there is no member " + std::to_string(to) + " to reduce to");
+        return reduce_for(graft::detail::member_call::reduce_one, arrays, to);
+    }
+    status reduce_scatter(float* data, std::int64_t count) override {
+        graft::detail::member_call call;
+        call.kind = graft::detail::member_call::scatter, call.size = static_cast<std::uint64_t>(count);
+        return run(call, nullptr, 0, [&]() -> status {
+            // NCCL's parts are equally long, these may differ by one: shorter ones end with a zero.
+            const int members = size();
+            const std::int64_t longest = first_of(count, 1, members), room = stage_floats / (members + 1);
+            for (std::int64_t at = 0; at < longest; at += room) {
+                const std::int64_t n = std::min(room, longest - at);
+                host_.assign(static_cast<std::size_t>(n * members), 0.f);
+                for (int r = 0; r < members; ++r) {
+                    const std::int64_t first = first_of(count, r, members) + at, here = std::min(n, first_of(count, r + 1, members) - first);
+                    if (here > 0) std::memcpy(host_.data() + r * n, data + first, static_cast<std::size_t>(here) * sizeof(float));
+                }
+                const device_address in = stage_.address(), out = in + static_cast<std::size_t>(n * members) * sizeof(float);
+                GRAFT_TRY(bring(in, host_.data(), host_.size() * sizeof(float)));
+                GRAFT_TRY(member_->reduce_scatter(in, out, n, stream_));
+                GRAFT_TRY(await());
+                const std::int64_t first = first_of(count, rank(), members) + at, here = std::min(n, first_of(count, rank() + 1, members) - first);
+                if (here > 0) GRAFT_TRY(fetch(data + first, out, static_cast<std::size_t>(here) * sizeof(float)));
+            }
+            return {};
+        });
+    }
+    status barrier() override {
+        return run(graft::detail::member_call(), nullptr, 0, [] { return status(); });
+    }
+
+private:
+    static constexpr std::size_t stage_bytes = std::size_t(8) << 20, slot_bytes = 1024, few_bytes = slot_bytes - sizeof(graft::detail::member_call);
+    static constexpr std::int64_t stage_floats = static_cast<std::int64_t>(stage_bytes / sizeof(float));
+
+    nccl_communicator(std::shared_ptr<control_plane> notices, std::shared_ptr<cuda_device> on) : notices_(std::move(notices)), on_(std::move(on)) {}
+
+    status begin(const api::nccl_functions& functions) {
+        const api::driver_functions& d = on_->driver();
+        current_context now(d, on_->context());
+        GRAFT_TRY(driver_status(d, now.result(), on_->name(), "using its context"));
+        GRAFT_GPU_TRY(d, cuStreamCreate(&stream_, api::driver::flag::stream_non_blocking), on_->name(), "making a stream");
+        GRAFT_TRY_ASSIGN(stage_, on_->pool().take(static_cast<std::int64_t>(stage_bytes), purpose::state));
+        // Slots of all members and this one's, which first calls need at once.
+        const auto slots = static_cast<std::int64_t>(slot_bytes) * (size() + 1);
+        GRAFT_TRY_ASSIGN(slots_, on_->pool().take(slots, purpose::state));
+        said_.resize(slot_bytes * (static_cast<std::size_t>(size()) + 1));
+        const double began = graft::detail::seconds_now();
+        GRAFT_TRY_ASSIGN(member_, nccl_member::join(functions, on_->driver(), on_->context(), *notices_, on_->name()));
+        add_device_wait(graft::detail::seconds_now() - began);
+        member_->count_for(*this);
+        of_device = member_;
+        return {};
+    }
+    // `to`: the member that wants the sums, or -1: all. NCCL has all of them add up, as it does for gradients.
+    status reduce_for(graft::detail::member_call::kinds kind, const graft::reduction& arrays, int to) {
+        graft::detail::member_call call;
+        call.kind = kind, call.from = std::max(to, 0);
+        call.size = static_cast<std::uint64_t>(arrays.elements());
+        call.arrays = arrays.arrays, call.lengths = graft::detail::member_call::hash_of(arrays.counts, arrays.arrays);
+        return run(call, nullptr, 0, [&]() -> status {
+            // Arrays as one row, from which pieces are cut: many are short.
+            constexpr std::int64_t piece = stage_bytes / sizeof(float);
+            host_.resize(static_cast<std::size_t>(std::min(piece, arrays.elements())));
+            int in_array = 0, out_array = 0;
+            std::int64_t in_at = 0, out_at = 0;
+            for (std::int64_t left = arrays.elements(); left > 0;) {
+                const std::int64_t n = std::min(piece, left);
+                walk(arrays, n, in_array, in_at, [&](int i, std::int64_t at, std::int64_t in_row, std::int64_t count) {
+                    std::memcpy(host_.data() + in_row, arrays.in[i] + at, static_cast<std::size_t>(count) * sizeof(float));
+                });
+                const device_address row = stage_.address();
+                GRAFT_TRY(bring(row, host_.data(), static_cast<std::size_t>(n) * sizeof(float)));
+                GRAFT_TRY(member_->all_reduce(&row, &row, &n, 1, stream_));
+                GRAFT_TRY(await());
+                if (to >= 0 && to != rank()) {
+                    left -= n;
+                    continue;
+                }
+                GRAFT_TRY(fetch(host_.data(), row, static_cast<std::size_t>(n) * sizeof(float)));
+                walk(arrays, n, out_array, out_at, [&](int i, std::int64_t at, std::int64_t in_row, std::int64_t count) {
+                    std::memcpy(arrays.out[i] + at, host_.data() + in_row, static_cast<std::size_t>(count) * sizeof(float));
+                });
+                left -= n;
+            }
+            return {};
+        });
+    }
+    std::string where() const { return "nccl, member " + std::to_string(rank()) + " of " + std::to_string(size()); }
+    const char* came(std::size_t member) const { return said_.data() + slot_bytes * (member + 1) + sizeof(graft::detail::member_call); }
+
+    // All members meet, and tell what they call, with `few` bytes at `data`, unless that is null; then `body`.
+    template <class F>
+    status run(graft::detail::member_call call, const void* data, std::size_t few, const F& body) {
+        if (failed_) return status(*failed_);
+        call.sequence = ++calls_;
+        current_context now(on_->driver(), on_->context());
+        status done = driver_status(on_->driver(), now.result(), on_->name(), "using its context");
+        if (done.ok()) done = meet(call, data, few);
+        if (done.ok()) done = graft::detail::or_out_of_memory<status>("nccl", body);
+        if (!done.ok()) {
+            failed_.emplace(done.error());
+            member_->abort();
+        }
+        return done;
+    }
+    status meet(const graft::detail::member_call& call, const void* data, std::size_t few) {
+        std::memcpy(said_.data(), &call, sizeof call);
+        if (data && few) std::memcpy(said_.data() + sizeof call, data, few);
+        const std::size_t others = slot_bytes * static_cast<std::size_t>(size());
+        GRAFT_TRY(bring(slots_.address(), said_.data(), slot_bytes));
+        GRAFT_TRY(member_->all_gather_bytes(slots_.address(), slots_.address() + slot_bytes, slot_bytes, stream_));
+        GRAFT_TRY(await());
+        GRAFT_TRY(fetch(said_.data() + slot_bytes, slots_.address() + slot_bytes, others));
+        std::vector<graft::detail::member_call> calls(static_cast<std::size_t>(size()));
+        bool same = true;
+        for (std::size_t r = 0; r < calls.size(); ++r) {
+            std::memcpy(&calls[r], said_.data() + slot_bytes * (r + 1), sizeof call);
+            same &= alike(calls[r], call);
+        }
+        return same ? status() : calls_differ(calls, call, where());
+    }
+    // What it takes counts as waiting of this member (all_waited_seconds).
+    status await() { return member_->finish(stream_); }
+    status bring(device_address to, const void* from, std::size_t bytes) {
+        GRAFT_GPU_TRY(on_->driver(), cuMemcpyHtoDAsync_v2(to, from, bytes, stream_), on_->name(), "copying to the device");
+        return {};
+    }
+    status fetch(void* to, device_address from, std::size_t bytes) {
+        GRAFT_GPU_TRY(on_->driver(), cuMemcpyDtoHAsync_v2(to, from, bytes, stream_), on_->name(), "copying from the device");
+        GRAFT_GPU_TRY(on_->driver(), cuStreamSynchronize(stream_), on_->name(), "copying from the device");
+        return {};
+    }
+    // The next `n` elements of the row, piece by piece: f(array, place in it, place in the piece, count).
+    template <class F>
+    static void walk(const graft::reduction& arrays, std::int64_t n, int& array, std::int64_t& at, const F& f) {
+        for (std::int64_t in_row = 0; in_row < n;) {
+            const std::int64_t count = std::min(n - in_row, arrays.counts[array] - at);
+            if (count > 0) f(array, at, in_row, count);
+            in_row += count, at += count;
+            if (at == arrays.counts[array]) ++array, at = 0;
+        }
+    }
+
+    std::shared_ptr<control_plane> notices_;
+    std::shared_ptr<cuda_device> on_;
+    std::shared_ptr<nccl_member> member_;
+    void* stream_ = nullptr;
+    device_memory stage_, slots_;
+    std::vector<char> said_;   // slots: this member's, then those of all
+    std::vector<float> host_;  // pieces of arrays that are added up
+    std::uint64_t calls_ = 0;
+    std::optional<error> failed_;
+};
+
+}  // namespace gpu
+GRAFT_END_NAMESPACE
+#endif
 
 #include <cstring>
 
@@ -18558,25 +19055,43 @@ GRAFT_INLINE result<const libraries*> cuda_device::handles() {
     return static_cast<const libraries*>(&handles_);
 }
 
-GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed) {
+GRAFT_INLINE nccl_offer cuda_device::offer() const {
     nccl_offer own;
     int version = 0;
     if (functions_.nccl && !functions_.nccl->ncclGetVersion(&version)) own.version = version;
     api::driver::uuid id;
     if (own.version && driver().cuDeviceGetUuid_v2(&id, device_)) own.version = 0;
     std::memcpy(own.device, &id, sizeof own.device);
+    return own;
+}
+GRAFT_INLINE status cuda_device::agree_on_nccl(communicator& group, bool& agreed) {
+    const nccl_offer own = offer();
     std::vector<nccl_offer> all(static_cast<std::size_t>(group.size()));
     GRAFT_TRY(group.all_gather(&own, sizeof own, all.data()));
     agreed = nccl_offer::agree(all.data(), group.size());
     return {};
 }
 GRAFT_INLINE status cuda_device::join(communicator& group) {
-    if (group.of_device) return {};
+    if (group.of_device) {
+        const std::string& joined = static_cast<nccl_member*>(group.of_device.get())->device();
+        return joined == name_ ? status() : fail(errc::usage, name_, "this member has joined the others in NCCL with " + joined);
+    }
     std::shared_ptr<nccl_member> made;
-    GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, group, name_));
+    const double began = graft::detail::seconds_now();
+    GRAFT_TRY_ASSIGN(made, nccl_member::join(*functions_.nccl, driver(), context(), group, name_));
+    group.add_device_wait(graft::detail::seconds_now() - began);
     made->on = shared_from_this();
+    made->count_for(group);
     group.of_device = std::move(made);
     return {};
+}
+
+GRAFT_INLINE result<std::shared_ptr<communicator>> cuda_device::join_nccl(std::shared_ptr<control_plane> notices) {
+    const nccl_offer own = offer();
+    std::vector<nccl_offer> all(static_cast<std::size_t>(notices->size()));
+    GRAFT_TRY(notices->all_gather(&own, sizeof own, all.data()));
+    if (const std::string why = nccl_offer::disagreement(all.data(), notices->size()); !why.empty()) return fail(errc::dist_mismatch, name_, why);
+    return nccl_communicator::join(std::move(notices), shared_from_this(), *functions_.nccl);
 }
 
 GRAFT_INLINE const char* cuda_device::refuse_node(const op_context& node) const {

@@ -118,10 +118,11 @@
 //   GRAFT_ISA_LIST(X)      X(id, width, here) for each instruction set
 //
 // The headers' own, which may change: GRAFT_ABI..., GRAFT_ACTIVATION_LIST, GRAFT_ARCH_..., GRAFT_BEGIN_..., GRAFT_END_..., GRAFT_FAMILIES, GRAFT_ISA_HERE...,
-// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_INLINE, GRAFT_MEMORY_...,
-// GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY, GRAFT_CUBLASLT_FUNCTIONS,
-// GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is left behind, and those
-// that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...): scripts/check_macros.py says so.
+// GRAFT_SINGLE_..., GRAFT_CONCAT, GRAFT_CONCAT_TEXT, GRAFT_COLD, GRAFT_FORCE_INLINE, GRAFT_HAS_BODIES, GRAFT_HAS_KERNELS, GRAFT_HAS_SOCKETS, GRAFT_INLINE,
+// GRAFT_MEMORY_..., GRAFT_NOINLINE, GRAFT_PRAGMA, GRAFT_PREFETCH, GRAFT_STB_IMAGE, GRAFT_UNROLL, GRAFT_VECTOR, GRAFT_GPU_MEMBER, GRAFT_GPU_TRY,
+// GRAFT_CUBLASLT_FUNCTIONS, GRAFT_CUDNN_FUNCTIONS, GRAFT_DRIVER_FUNCTIONS, GRAFT_NCCL_FUNCTIONS, GRAFT_NVML_FUNCTIONS, GRAFT_NVRTC_FUNCTIONS. No other macro is
+// left behind, and those that a program has defined do not disturb the headers of include/graft itself (graft.hpp, train.hpp, gpu.hpp, ...):
+// scripts/check_macros.py says so.
 
 // ---- graft/version.hpp
 // The version of graft: read by CMake, Meson and the amalgamator, so keep one number a line.
@@ -313,6 +314,7 @@
     X(dist_peer_lost, "dist.peer_lost", "another member of a run on several devices or machines has ended") \
     X(dist_timeout, "dist.timeout", "another member of a run on several devices or machines does not answer") \
     X(dist_mismatch, "dist.mismatch", "the members of a run on several devices or machines were not told the same") \
+    X(dist_address_in_use, "dist.address_in_use", "the port at which the processes of a run are to meet is taken") \
     X(dist_no_mpi, "dist.no_mpi", "this build has no MPI, and was started as one of several processes") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
@@ -860,6 +862,9 @@ struct limits {
     std::int64_t json_bytes = 100000000;                   ///< header of a safetensors file (its own limit)
     int json_depth = 64;                                   ///< arrays in arrays
 };
+
+/// Stages that a network is cut into at most, and parts that a batch goes through them in.
+constexpr int most_stages = 64, most_parts = 256;
 
 GRAFT_END_NAMESPACE
 
@@ -5551,32 +5556,32 @@ struct reduction {
     }
 };
 
-/// The members of a run, as one of them sees them. All members make the same calls in the same order, each on one thread; a call returns when
-/// the member has what it asked for. Sums are added in one order, which depends on the number of members alone (`join_members`), so that all
-/// get the same bits. Errors of all calls: dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time
-/// that was agreed), dist.mismatch (members make different calls). After an error no call succeeds any more.
-class communicator {
+/// A sum over all members that goes on while a member computes.
+struct started_sum {
+    float* data = nullptr;  ///< what this member gives, and then the sums
+    std::int64_t count = 0;
+    const char* name = nullptr;  ///< for a trace; lives as long as the sum goes on
+};
+
+class trace_recorder;
+
+/// What the members of a run need to know of each other beside their data: who they are, notices of a few bytes, and whether all are still there. All
+/// members make the same calls in the same order, each on one thread; a call returns when the member has what it asked for. Errors of all calls:
+/// dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time that was agreed), dist.mismatch (members make
+/// different calls). After an error no call succeeds any more.
+class control_plane {
 public:
-    inline virtual ~communicator() {}
+    inline virtual ~control_plane() {}
     /// This member's number, from 0.
     inline virtual int rank() const noexcept = 0;
     inline virtual int size() const noexcept = 0;
-    /// What carries it: "threads", "mpi".
+    /// What carries it: "threads", "mpi", "nccl", "store".
     inline virtual const char* name() const noexcept = 0;
-    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
-    /// part is no waiting. To be asked between calls.
-    inline virtual double waited_seconds() const noexcept { return 0; }
 
     /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
     inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
     /// Everybody gets the `bytes` bytes of member `from`.
     inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
-    /// Everybody gets the sums.
-    inline virtual status all_reduce(const reduction& arrays) = 0;
-    /// Member `to` gets the sums, and what the others' `out` holds is undefined.
-    inline virtual status reduce(const reduction& arrays, int to) = 0;
-    /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
-    inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
     /// Returns when all members have called it.
     inline virtual status barrier() = 0;
     /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
@@ -5585,6 +5590,40 @@ public:
     inline virtual status look() = 0;
     /// How long a call waits for the others at most.
     inline virtual double timeout_seconds() const noexcept = 0;
+};
+
+/// The members of a run, as one of them sees them: a control plane that carries data of any size, and adds them up. Sums are added in one order, which
+/// depends on the number of members alone (`join_members`; by NCCL in an order of its own), so that all get the same bits.
+class communicator : public control_plane {
+public:
+    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
+    /// part is no waiting. To be asked between calls.
+    inline virtual double waited_seconds() const noexcept { return 0; }
+    /// The same, and what its device has waited for those of others where it exchanges itself.
+    double all_waited_seconds() const noexcept { return waited_seconds() + device_waited_; }
+    /// Adds what the device of this member has waited.
+    void add_device_wait(double seconds) noexcept { device_waited_ += seconds; }
+
+    /// Everybody gets the sums.
+    inline virtual status all_reduce(const reduction& arrays) = 0;
+    /// Member `to` gets the sums, and what the others' `out` holds is undefined.
+    inline virtual status reduce(const reduction& arrays, int to) = 0;
+    /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
+    inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
+
+    /// Begins to add up an array over all members, which is `finish`ed behind it. Where `overlaps`, this returns at once, and the sum goes on beside what the
+    /// member does, its other calls too; members start the same sums in the same order. Else it is all_reduce, and over when this returns.
+    inline virtual status start(const started_sum& array) {
+        const float* const in = array.data;
+        return all_reduce({&in, &array.data, &array.count, 1});
+    }
+    /// Returns when the sums of the array that begins at `data` are there.
+    inline virtual status finish(const float*) { return {}; }
+    /// Returns when nothing that was started goes on, and tells the first error of it: to be called at the end of a step, with the error that it ends with, if
+    /// any. Where something goes on behind an error this member leaves, as the others would wait for what it no longer does.
+    inline virtual status settle(const error*) { return {}; }
+    /// Whether what is started goes on beside other calls.
+    inline virtual bool overlaps() const noexcept { return false; }
 
     /// What the device of this member exchanges by, where it does so itself: made and read by the device alone.
     std::shared_ptr<void> of_device;
@@ -5592,12 +5631,17 @@ public:
     /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
     void set_idle(bool idle) noexcept { idle_ = idle; }
     bool idle() const noexcept { return idle_; }
+    /// Who is told when what is started went on; null: nobody. It outlives the step.
+    void set_trace(trace_recorder* trace) noexcept { trace_ = trace; }
+    trace_recorder* trace() const noexcept { return trace_; }
 
     /// A member's part of `count` elements: [first, last).
     static std::int64_t first_of(std::int64_t count, int rank, int size) noexcept { return count / size * rank + std::min<std::int64_t>(rank, count % size); }
 
 private:
     bool idle_ = false;
+    trace_recorder* trace_ = nullptr;
+    double device_waited_ = 0;
 };
 
 namespace detail {
@@ -21589,32 +21633,32 @@ struct reduction {
     }
 };
 
-/// The members of a run, as one of them sees them. All members make the same calls in the same order, each on one thread; a call returns when
-/// the member has what it asked for. Sums are added in one order, which depends on the number of members alone (`join_members`), so that all
-/// get the same bits. Errors of all calls: dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time
-/// that was agreed), dist.mismatch (members make different calls). After an error no call succeeds any more.
-class communicator {
+/// A sum over all members that goes on while a member computes.
+struct started_sum {
+    float* data = nullptr;  ///< what this member gives, and then the sums
+    std::int64_t count = 0;
+    const char* name = nullptr;  ///< for a trace; lives as long as the sum goes on
+};
+
+class trace_recorder;
+
+/// What the members of a run need to know of each other beside their data: who they are, notices of a few bytes, and whether all are still there. All
+/// members make the same calls in the same order, each on one thread; a call returns when the member has what it asked for. Errors of all calls:
+/// dist.peer_lost (a member has left, or is gone), dist.timeout (a member does not come within the time that was agreed), dist.mismatch (members make
+/// different calls). After an error no call succeeds any more.
+class control_plane {
 public:
-    inline virtual ~communicator() {}
+    inline virtual ~control_plane() {}
     /// This member's number, from 0.
     inline virtual int rank() const noexcept = 0;
     inline virtual int size() const noexcept = 0;
-    /// What carries it: "threads", "mpi".
+    /// What carries it: "threads", "mpi", "nccl", "store".
     inline virtual const char* name() const noexcept = 0;
-    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
-    /// part is no waiting. To be asked between calls.
-    inline virtual double waited_seconds() const noexcept { return 0; }
 
     /// Each member gives `bytes` bytes; `all` gets those of every member, in the order of their ranks.
     inline virtual status all_gather(const void* own, std::size_t bytes, void* all) = 0;
     /// Everybody gets the `bytes` bytes of member `from`.
     inline virtual status broadcast(void* data, std::size_t bytes, int from) = 0;
-    /// Everybody gets the sums.
-    inline virtual status all_reduce(const reduction& arrays) = 0;
-    /// Member `to` gets the sums, and what the others' `out` holds is undefined.
-    inline virtual status reduce(const reduction& arrays, int to) = 0;
-    /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
-    inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
     /// Returns when all members have called it.
     inline virtual status barrier() = 0;
     /// Says that this member makes no more calls, and why: calls of others that wait for it end with dist.peer_lost.
@@ -21623,6 +21667,40 @@ public:
     inline virtual status look() = 0;
     /// How long a call waits for the others at most.
     inline virtual double timeout_seconds() const noexcept = 0;
+};
+
+/// The members of a run, as one of them sees them: a control plane that carries data of any size, and adds them up. Sums are added in one order, which
+/// depends on the number of members alone (`join_members`; by NCCL in an order of its own), so that all get the same bits.
+class communicator : public control_plane {
+public:
+    /// Seconds so far that this member's calls have waited for others: until they came, and until what they gave had arrived. Adding up and copying its own
+    /// part is no waiting. To be asked between calls.
+    inline virtual double waited_seconds() const noexcept { return 0; }
+    /// The same, and what its device has waited for those of others where it exchanges itself.
+    double all_waited_seconds() const noexcept { return waited_seconds() + device_waited_; }
+    /// Adds what the device of this member has waited.
+    void add_device_wait(double seconds) noexcept { device_waited_ += seconds; }
+
+    /// Everybody gets the sums.
+    inline virtual status all_reduce(const reduction& arrays) = 0;
+    /// Member `to` gets the sums, and what the others' `out` holds is undefined.
+    inline virtual status reduce(const reduction& arrays, int to) = 0;
+    /// Of one array of `count` elements each member gets the sums of its part, `part(count)`, into that part of `data`; the rest is undefined.
+    inline virtual status reduce_scatter(float* data, std::int64_t count) = 0;
+
+    /// Begins to add up an array over all members, which is `finish`ed behind it. Where `overlaps`, this returns at once, and the sum goes on beside what the
+    /// member does, its other calls too; members start the same sums in the same order. Else it is all_reduce, and over when this returns.
+    inline virtual status start(const started_sum& array) {
+        const float* const in = array.data;
+        return all_reduce({&in, &array.data, &array.count, 1});
+    }
+    /// Returns when the sums of the array that begins at `data` are there.
+    inline virtual status finish(const float*) { return {}; }
+    /// Returns when nothing that was started goes on, and tells the first error of it: to be called at the end of a step, with the error that it ends with, if
+    /// any. Where something goes on behind an error this member leaves, as the others would wait for what it no longer does.
+    inline virtual status settle(const error*) { return {}; }
+    /// Whether what is started goes on beside other calls.
+    inline virtual bool overlaps() const noexcept { return false; }
 
     /// What the device of this member exchanges by, where it does so itself: made and read by the device alone.
     std::shared_ptr<void> of_device;
@@ -21630,12 +21708,17 @@ public:
     /// Whether this member has no samples in the step at work: it makes the same calls, and nothing that it gives counts.
     void set_idle(bool idle) noexcept { idle_ = idle; }
     bool idle() const noexcept { return idle_; }
+    /// Who is told when what is started went on; null: nobody. It outlives the step.
+    void set_trace(trace_recorder* trace) noexcept { trace_ = trace; }
+    trace_recorder* trace() const noexcept { return trace_; }
 
     /// A member's part of `count` elements: [first, last).
     static std::int64_t first_of(std::int64_t count, int rank, int size) noexcept { return count / size * rank + std::min<std::int64_t>(rank, count % size); }
 
 private:
     bool idle_ = false;
+    trace_recorder* trace_ = nullptr;
+    double device_waited_ = 0;
 };
 
 namespace detail {
@@ -21986,6 +22069,8 @@ public:
     /// Input `input` of the run after the next one will lie at `address`, where it is complete already: it may be brought over while the
     /// next run computes. A run whose input lies elsewhere takes it from there.
     inline virtual status expect(std::int64_t, const void*) { return {}; }
+    /// Seconds that its steps have computed since it was made, up to the last `finish`; below 0 where it does not measure them.
+    inline virtual double busy_seconds() const noexcept { return -1; }
 };
 
 /// A device that was opened. Safe from many threads.
@@ -22013,6 +22098,12 @@ public:
     inline virtual status exchanges(communicator&, bool& itself) {
         itself = false;
         return {};
+    }
+    /// A communicator whose data go from device to device, for members that `notices` joins; all of them call it at once, each with a device of its own.
+    /// It holds `notices` as long as it lives. Errors: usage (it has no such exchange), dist.*, device.*, memory.*.
+    inline virtual result<std::shared_ptr<communicator>> make_communicator(std::shared_ptr<control_plane> notices) {
+        (void)notices;
+        return fail(errc::usage, name(), "this device does not exchange with the other members of a run itself");
     }
     /// Null where the host's memory is its own.
     inline virtual result<std::unique_ptr<device_state>> make_state() = 0;
@@ -22314,6 +22405,10 @@ struct load_options {
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread,
                                                       ///< what this does in a slower way
     op_table operators;                               ///< operators of the app's own; they come before graft's and must outlive the model
+    std::vector<std::shared_ptr<graft::device>> stages;  ///< 2 to 64: in place of `device` and `opened`, the network is cut into as many, a device each in this
+                                                         ///< order (null: a part of the CPU, with a thread and memory of its own), through which batches go
+    int parts = 1;                                       ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
+    std::int64_t stage_bytes = 0;                        ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
@@ -22325,6 +22420,15 @@ inline load_options on_device(std::shared_ptr<device> opened, op_table operators
     options.opened = std::move(opened);
     return options;
 }
+
+/// What one of a network's stages (load_options::stages) has to do, and has done.
+struct stage_use {
+    std::string device;              ///< "cuda:0"; parts of the CPU are numbered: "cpu:0", "cpu:1"
+    int nodes = 0;                   ///< steps of the plan, those of all parts of a batch and copies among them
+    std::int64_t multiply_adds = 0;  ///< of a batch
+    std::int64_t bytes = 0;          ///< of its memory: intermediates, scratch and weights
+    double busy_seconds = 0;         ///< of a session: that it has computed for batches of this shape; below 0 where the device does not measure it
+};
 
 /// A loaded network: immutable, cheap to copy, shared by any number of threads. One that was made and not loaded is empty: it has no
 /// inputs, and what has to run or write it is `usage`.
@@ -22352,9 +22456,11 @@ public:
         std::int64_t multiply_adds = 0;
     };
     result<memory_use> memory(const std::vector<value_info>& inputs) const;
+    /// The stages that it is cut into for these input shapes; empty where there are none. Errors: those of `memory`.
+    result<std::vector<stage_use>> stages(const std::vector<value_info>& inputs) const;
     /// Which back end and kernel every node gets for these input shapes, with the reasons of those that refused.
     result<std::vector<placement>> placements(const std::vector<value_info>& inputs) const;
-    /// The device that it runs on: "cpu", or as "cuda:0". Static or the model's own storage.
+    /// The device that it runs on: "cpu", or as "cuda:0"; of stages each once, "cpu,cuda:0". Static or the model's own storage.
     const char* device() const noexcept;
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
@@ -22430,6 +22536,8 @@ public:
     status run();
     /// Output i of the last run, row-major; empty before the first run. It stays as it is for as long as it is held.
     const tensor& output(std::size_t i) const;
+    /// The stages of a network that is cut into some, as the batches of the last run's shape went through them; empty before the first run.
+    std::vector<stage_use> stages() const;
     /// Gives memory back; the next run allocates anew.
     void trim();
 
@@ -22455,193 +22563,40 @@ GRAFT_END_NAMESPACE
 // ---- graft/exec/context.hpp
 // Runs plans: an executable shared by threads, and the context that each of them brings.
 
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
-// ---- graft/plan/plan.hpp
-// The plan: what runs each node of a graph whose shapes are known, where, and where every value lies.
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_FORWARD_PIPELINE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_FORWARD_PIPELINE_HPP
+// ---- graft/passes/forward_pipeline.hpp
+// A network that only infers as a pipeline: its nodes ask for the place of their stage, and a batch goes through the stages in parts.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_CUT_STAGES_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_CUT_STAGES_HPP
+// ---- graft/passes/cut_stages.hpp
+// Cuts a network into the stages of a pipeline: by work, by memory, or by both.
 
 
-#include <algorithm>
-#include <memory>
+#include <cstdint>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 
-/// Where the memory of a value is found in a run.
-enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
-
-/// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena of its place, or the
-/// number of an input, an output, or a value with a constant.
-struct slot {
-    slot_kind kind = slot_kind::none;
-    place_id place = 0;  ///< whose arena; of inputs, who holds the state; of constants, whose copy
-    std::int64_t index = 0;
-    tensor_view prototype;
+/// What a cut is to fit.
+struct stage_limits {
+    int stages = 2;
+    int parts = 1;                     ///< of a batch
+    int kept = 0;                      ///< tensors that the optimiser keeps for each weight
+    double by_memory = 0;              ///< how much memory counts beside work: 0, alone work; 1, alone memory
+    bool forward_only = false;         ///< nothing is kept for a backward pass: a weight counts once, and of what is made what is alive at the same time
+    std::vector<value_id> weights;     ///< that learn; of a forward pass, all constants that are to be counted
+    std::vector<value_id> of_samples;  ///< inputs that differ from sample to sample
 };
-
-/// One node of the plan with its kernel.
-struct step {
-    int node = 0;  ///< in plan::lowered
-    place_id place = 0;
-    std::shared_ptr<const device_kernel> kernel;  ///< a host_kernel where the device is in the host's memory
-    placement_refusal refused;                    ///< why it is on the host
-    std::vector<slot> in, out;                    ///< captures of bodies follow the inputs
-    std::int64_t workspace_offset = 0;
-    std::uint64_t seed = 0;
-};
-
-/// Steps in a row at one place. Segments of one place run in their order; those of others at the same time, but for what it waits for.
-struct plan_segment {
-    place_id place = 0;
-    int first = 0, last = 0;  ///< [first, last) of plan::steps
-    std::vector<int> after;   ///< segments of other places that have to end before it starts
-};
-
-/// A device as a plan uses it.
-struct plan_place {
-    std::shared_ptr<device> on;
-    std::int64_t arena_bytes = 0;                  ///< intermediates and scratch together
-    std::shared_ptr<const device_program> loaded;  ///< what it keeps for this plan; null: nothing
-};
-
-/// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
-struct plan {
-    std::vector<plan_place> places;  ///< the host first. Outlive the kernels in the steps
-    graph lowered;                   ///< keeps constants alive; its nodes are in running order
-    std::vector<step> steps;
-    std::vector<plan_segment> segments;  ///< all steps, in their order
-    std::vector<int> late;               ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
-    std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
-    std::vector<slot> value_slots;                 ///< of every value; none for those made late
-    std::vector<slot> outputs;                     ///< where each output of the graph is made; none: made late
-    std::vector<int> state_of;                     ///< of each output: the input whose memory it takes, or -1
-    std::int64_t scratch_bytes = 0;                ///< at most, of reference kernels, beside the arena
-    std::int64_t constant_bytes = 0;
-    std::int64_t multiply_adds = 0;   ///< of the graph before lowering
-    std::vector<tensor_view> inputs;  ///< the shapes that this plan is for
-};
-
-/// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
-inline std::int64_t output_bytes(const plan& p) noexcept {
-    std::int64_t bytes = 0;
-    for (const slot& s : p.outputs)
-        if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
-    return bytes;
-}
-/// Bytes of the host's memory that the places there take for intermediates and scratch.
-inline std::int64_t host_arena_bytes(const plan& p) noexcept {
-    std::int64_t bytes = 0;
-    for (const plan_place& at : p.places) bytes += !at.on || at.on->in_host_memory() ? at.arena_bytes : 0;
-    return bytes;
-}
-/// Bytes of the memories of devices, beside the host's: arenas and constants.
-inline std::int64_t device_bytes(const plan& p) noexcept {
-    std::int64_t bytes = 0;
-    for (const plan_place& at : p.places) bytes += at.on && !at.on->in_host_memory() ? at.arena_bytes + (at.loaded ? at.loaded->constant_bytes() : 0) : 0;
-    return bytes;
-}
-
-/// What a run offers to who takes part in it: the host's memory, and what kernels may use.
-struct run_environment {
-    const plan& planned;
-    std::byte* arena;  ///< of the host
-    const tensor_view* inputs;
-    std::vector<tensor>& outputs;
-    executor& pool;
-    const limits& limit;
-    subgraph_runner* bodies;
-    scratch_store* scratch;
-    const std::shared_ptr<memory_budget>& budget;
-    communicator* group;  ///< the members of the run; null: it is the only one
-
-    /// Where a value of the host lies; null where it was left out.
-    void* address(const slot& s) const {
-        switch (s.kind) {
-        case slot_kind::arena: return arena + s.index;
-        case slot_kind::input: return inputs[s.index].data;
-        case slot_kind::output: return outputs[static_cast<std::size_t>(s.index)].raw();
-        case slot_kind::constant: return planned.lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
-        case slot_kind::none: break;
-        }
-        return nullptr;
-    }
-};
-
-/// How graphs are planned and run: told once, and handed on whole to every plan and to every body.
-struct execution_options {
-    limits limit;
-    bool exact = false;                           ///< no reassociating algorithms
-    bool reference = false;                       ///< reference kernels of the host only
-    bool strict_placement = false;                ///< a node that the device refuses ends the planning
-    bool in_order = false;                        ///< places take turns as the nodes of the graph stand; else in as few turns as there can be
-    std::uint64_t seed = 0;                       ///< of random nodes that have none of their own
-    std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
-    std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
-    std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
-    std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
-    int nesting = 0;                              ///< bodies that the graph is the body of
-};
-
-/// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
-/// it is not null, the one beside it.
-template <class Options>
-execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside) {
-    execution_options how;
-    how.limit = given.limits;
-    how.exact = given.exact;
-    how.reference = given.reference;
-    how.strict_placement = given.strict_placement;
-    how.seed = given.seed;
-    how.packed = std::make_shared<pack_cache>();
-    how.places.push_back(std::move(host));
-    if (beside) how.places.push_back(std::move(beside));
-    return how;
-}
-
-/// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default). Errors: op.*, graph.*, memory.*,
-/// placement.refused, device.*.
-result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool);
+/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer
+/// with multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages, of a
+/// forward pass fewer layers with multiply-adds).
+result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits);
 
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PLAN_MAKE_PLAN_HPP
-#define GRAFT_SINGLE_GRAFT_PLAN_MAKE_PLAN_HPP
-// ---- graft/plan/make_plan.hpp
-// Makes plans: nodes get their places and their kernels, values their memory. Bodies of plan/plan.hpp.
-
-#ifndef GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
-// ---- graft/core/fnv1a.hpp
-// FNV-1a of 64 bits: a small hash, one byte after the other. Not against attackers.
-
-
-#include <cstddef>
-#include <cstdint>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The hash of no bytes: the algorithm's offset basis.
-constexpr std::uint64_t fnv1a_basis = 0xcbf29ce484222325u;
-
-/// FNV-1a of the bytes, by Fowler, Noll and Vo (RFC 9923): hash = (hash ^ byte) * 0x100000001b3. `hash` is that of the
-/// bytes before these, so that fnv1a(b, m, fnv1a(a, n)) is the hash of a and b together. Equal on every machine.
-std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash = fnv1a_basis) noexcept;
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash) noexcept {
-    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
-    return hash;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_MEMORY_ROOTS_HPP
 // ---- graft/graph/memory_roots.hpp
@@ -22686,6 +22641,9 @@ GRAFT_BEGIN_NAMESPACE
 /// nothing. Nodes whose shapes only a run can tell count nothing either.
 std::int64_t count_multiply_adds(const graph& g);
 
+/// The same of the nodes that ask for a place.
+std::int64_t count_multiply_adds(const graph& g, place_id place);
+
 /// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
 std::int64_t count_multiply_adds(const op_context& c);
 
@@ -22701,7 +22659,9 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
     const work_function work = ops::row_of(c.n).traits.work;
     return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
 }
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+namespace detail {
+// `place` below 0: of all nodes.
+inline std::int64_t multiply_adds_at(const graph& g, int place) {
     std::int64_t total = 0;
     std::vector<tensor_view> in, out;
     const limits none;
@@ -22713,6 +22673,7 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
         }
     };
     for (const node& n : g.nodes) {
+        if (place >= 0 && n.place != place) continue;
         views(n.inputs, in);
         views(n.outputs, out);
         total += std::max<std::int64_t>(
@@ -22720,6 +22681,9 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
     }
     return total;
 }
+}  // namespace detail
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) { return detail::multiply_adds_at(g, -1); }
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g, place_id place) { return detail::multiply_adds_at(g, place); }
 GRAFT_INLINE std::int64_t count_work(const op_context& c) {
     std::int64_t read = 0, made = 0;
     for (int i = 0; i < c.inputs; ++i)
@@ -22738,39 +22702,165 @@ GRAFT_INLINE std::int64_t count_work(const op_context& c) {
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
-// ---- graft/passes/specialize.hpp
-// Gives every value its shape for one set of input shapes, and folds whatever is constant then.
 
-#ifndef GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
-#define GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
-// ---- graft/graph/captures.hpp
-// What the bodies of If, Loop and Scan read of the graph around them.
-
+#include <algorithm>
+#include <limits>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
-// Values that the bodies of a node read from around it, in the order in which a runner is given them.
-inline void append_captures(const node& n, std::vector<value_id>& ids) {
-    for (const attribute& a : n.attributes)
-        if (a.graph)
-            for (const capture& c : a.graph->captures) ids.push_back(c.outer);
-}
-
-// What the bodies of a node capture, after values around it were renamed. Bodies are shared, so they are copied first.
-inline void rename_captures(node& n, const std::vector<value_id>& map) {
-    for (attribute& a : n.attributes)
-        if (a.graph && !a.graph->captures.empty()) {
-            auto copy = std::make_shared<graph>(*a.graph);
-            for (capture& c : copy->captures) c.outer = map[c.outer];
-            a.graph = std::move(copy);
+// What each place between two nodes would cost as a cut, by sums over the nodes before it.
+class stage_cutter {
+public:
+    stage_cutter(const graph& g, std::size_t count, const stage_limits& fits) : g_(g), count_(count), fits_(fits) {
+        work_.assign(count + 1, 0), made_.assign(count + 1, 0), weights_.assign(count + 1, 0);
+        std::vector<char> learns(g.values.size(), 0), seen(g.values.size(), 0);
+        for (value_id id : fits.weights) learns[id] = 1;
+        std::vector<tensor_view> in, out;
+        const limits none;
+        for (std::size_t i = 0; i < count; ++i) {
+            const node& n = g.nodes[i];
+            in.clear(), out.clear();
+            std::int64_t bytes = 0, elements = 0, own = 0;
+            for (value_id id : n.inputs) {
+                in.push_back(id == no_value ? tensor_view{} : view_of(id));
+                if (id != no_value && learns[id] && !seen[id]++) own += bytes_of(g.at(id).type, g.at(id).extents);
+            }
+            for (value_id id : n.outputs) {
+                out.push_back(id == no_value ? tensor_view{} : view_of(id));
+                if (id == no_value || (n.op->flags & op_flag::view)) continue;
+                bytes += std::max<std::int64_t>(0, bytes_of(g.at(id).type, g.at(id).extents));
+                elements += std::max<std::int64_t>(0, elements_of(g.at(id).extents));
+            }
+            const op_context c{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none};
+            const std::int64_t products = std::max<std::int64_t>(0, count_multiply_adds(c));
+            if (products && i) layers_.push_back(i);
+            work_[i + 1] = work_[i] + static_cast<double>(products + elements);
+            made_[i + 1] = made_[i] + static_cast<double>(bytes);
+            weights_[i + 1] = weights_[i] + static_cast<double>(own);
         }
-}
+        if (fits.forward_only) find_alive();
+    }
+
+    result<std::vector<int>> run() {
+        const int stages = fits_.stages;
+        if (count_ < static_cast<std::size_t>(stages))
+            return fail(errc::usage, "stages", "a network of " + std::to_string(count_) + " nodes cannot be cut into " + std::to_string(stages) + " stages");
+        if (fits_.forward_only && layers_.size() + 1 < static_cast<std::size_t>(stages))
+            return fail(errc::usage, "stages",
+                        "a network of " + std::to_string(layers_.size() + 1) + " layers with products cannot be cut into " + std::to_string(stages) +
+                            " stages, each of which has one at least");
+        // What is fused with a layer stays with it: between two of them a cut changes no bit.
+        std::vector<std::size_t> ends{0};
+        if (layers_.size() + 1 >= static_cast<std::size_t>(stages))
+            ends.insert(ends.end(), layers_.begin(), layers_.end());
+        else
+            for (std::size_t i = 1; i < count_; ++i) ends.push_back(i);
+        ends.push_back(count_);
+        const std::size_t n = ends.size() - 1;
+        // best[s][j]: the heaviest of s stages that end at ends[j], where it is lightest.
+        std::vector<std::vector<double>> best(static_cast<std::size_t>(stages) + 1, std::vector<double>(n + 1, std::numeric_limits<double>::infinity()));
+        std::vector<std::vector<std::size_t>> from(best.size(), std::vector<std::size_t>(n + 1, 0));
+        best[0][0] = 0;
+        for (std::size_t s = 1; s < best.size(); ++s)
+            for (std::size_t j = s; j <= n; ++j)
+                for (std::size_t i = s - 1; i < j; ++i) {
+                    const double most = std::max(best[s - 1][i], cost(static_cast<int>(s) - 1, ends[i], ends[j]));
+                    if (most < best[s][j]) best[s][j] = most, from[s][j] = i;
+                }
+        std::vector<int> stage(count_, 0);
+        for (std::size_t s = best.size() - 1, j = n; s > 0; j = from[s--][j])
+            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]),
+                      static_cast<int>(s) - 1);
+        follow_readers(stage);
+        return stage;
+    }
+
+private:
+    tensor_view view_of(value_id id) const { return {g_.at(id).type, g_.at(id).extents, nullptr}; }
+    // Weights, their gradients and what is kept of them; what is made for as many parts as the stage holds at once, and the gradient of one.
+    double memory(double weights, double made, int held) const { return weights * (2 + fits_.kept) + made * (held + 1); }
+    double memory(std::size_t i, std::size_t j, int held) const {
+        const double weights = weights_[j] - weights_[i];
+        return fits_.forward_only ? weights + most_alive(i, j) : memory(weights, made_[j] - made_[i], held);
+    }
+    // Bytes that are alive while each node runs, and for each power of two the most of as many nodes from there on.
+    void find_alive() {
+        const std::vector<value_id> roots = memory_roots(g_);
+        std::vector<std::size_t> last(g_.values.size(), 0);
+        for (std::size_t i = 0; i < count_; ++i)
+            for (value_id id : g_.nodes[i].inputs)
+                if (id != no_value) last[static_cast<std::size_t>(roots[id])] = i;
+        for (value_id id : g_.outputs) last[static_cast<std::size_t>(roots[id])] = count_ - 1;
+        std::vector<double> change(count_ + 1, 0);
+        for (std::size_t i = 0; i < count_; ++i)
+            for (value_id id : g_.nodes[i].outputs) {
+                if (id == no_value || roots[id] != id) continue;
+                const double bytes = static_cast<double>(std::max<std::int64_t>(0, bytes_of(g_.at(id).type, g_.at(id).extents)));
+                change[i] += bytes;
+                change[std::max(i, last[id]) + 1] -= bytes;
+            }
+        alive_.emplace_back(count_, 0);
+        double now = 0;
+        for (std::size_t i = 0; i < count_; ++i) alive_[0][i] = now += change[i];
+        for (std::size_t width = 1; 2 * width <= count_; width *= 2) {
+            const std::vector<double>& half = alive_.back();
+            std::vector<double> whole(count_ - 2 * width + 1, 0);
+            for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = std::max(half[i], half[i + width]);
+            alive_.push_back(std::move(whole));
+        }
+    }
+    double most_alive(std::size_t i, std::size_t j) const {
+        std::size_t level = 0;
+        while (std::size_t(2) << level <= j - i) ++level;
+        return std::max(alive_[level][i], alive_[level][j - (std::size_t(1) << level)]);
+    }
+    double cost(int s, std::size_t i, std::size_t j) const {
+        const double all = memory(0, count_, fits_.stages), held = memory(i, j, std::min(fits_.parts, fits_.stages - s));
+        return (1 - fits_.by_memory) * (work_[j] - work_[i]) / std::max(1.0, work_[count_]) + fits_.by_memory * held / std::max(1.0, all);
+    }
+    // What is made of weights alone goes to who reads it first.
+    void follow_readers(std::vector<int>& stage) const {
+        std::vector<char> depends(g_.values.size(), 0);
+        for (value_id id : fits_.of_samples) depends[id] = 1;
+        std::vector<int> reader(g_.values.size(), -1);
+        for (std::size_t i = 0; i < count_; ++i) {
+            bool any = false;
+            for (value_id id : g_.nodes[i].inputs) any |= id != no_value && depends[id];
+            for (value_id id : g_.nodes[i].outputs)
+                if (id != no_value && any) depends[id] = 1;
+        }
+        for (std::size_t i = count_; i-- > 0;) {
+            const node& n = g_.nodes[i];
+            int first = -1;
+            bool free = true;
+            for (value_id id : n.outputs) {
+                if (id == no_value) continue;
+                free &= !depends[id];
+                if (reader[id] >= 0 && (first < 0 || reader[id] < first)) first = reader[id];
+            }
+            if (free && first >= 0) stage[i] = first;
+            for (value_id id : n.inputs)
+                if (id != no_value && (reader[id] < 0 || stage[i] < reader[id])) reader[id] = stage[i];
+        }
+    }
+
+    const graph& g_;
+    std::size_t count_;
+    const stage_limits& fits_;
+    std::vector<double> work_, made_, weights_;  // of the nodes before each
+    std::vector<std::vector<double>> alive_;     // of a forward pass: see find_alive
+    std::vector<std::size_t> layers_;            // nodes with multiply-adds
+};
 
 }  // namespace detail
+
+GRAFT_INLINE result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits) {
+    return detail::stage_cutter(g, count, fits).run();
+}
+
 GRAFT_END_NAMESPACE
+#endif
 #endif
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_RUN_REFERENCE_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_RUN_REFERENCE_HPP
@@ -22823,6 +22913,411 @@ GRAFT_INLINE status run_reference(const node& n, const tensor_view* in, int inpu
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
+
+#include <cstdint>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a network is run in stages.
+struct pipeline_options {
+    int stages = 0;                ///< 2 to most_stages; 0: it is not cut
+    int parts = 1;                 ///< that a batch goes through them in, 1 to most_parts; a batch of fewer samples has one a sample
+    std::int64_t stage_bytes = 0;  ///< of memory that a stage may take; 0: no limit
+};
+
+/// The network for inputs of these shapes (as `specialize` takes them), cut by cut_stages: each node asks for the place of its stage, 1 and on, and stands
+/// in the order in which the stages take turns. In more than one part the samples of its one input are cut along the first axis, and the rows of its outputs
+/// are put together again; that no sample is computed by another is proved as open_batch does it. `by_memory` is that of stage_limits. Errors: usage
+/// (numbers out of range, fewer nodes than stages); for parts input.name (it has not one input), graph.fixed_batch (names the node that mixes samples),
+/// op.unsupported (a node has a body); those of specialize.
+result<graph> forward_pipeline(const graph& g, const tensor_view* inputs, const pipeline_options& how, double by_memory, const reference_options& with);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
+// ---- graft/passes/node_writer.hpp
+// Adds nodes to a graph as its file would have them: at the operator set that it imports, bound to their rows, under names nobody has.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Nodes go to the end of the graph's list. The first mistake is kept in `failure`.
+class node_writer {
+public:
+    // `tag` tells in the names what wrote them.
+    node_writer(graph& g, std::string tag) : g_(g), tag_("/" + std::move(tag) + "_") {
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
+    }
+
+    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
+                 dtype type = dtype::undefined) {
+        const value_id made = g_.add_value(fresh(stem));
+        g_.values.back().type = type;
+        node n;
+        n.name = g_.values.back().name;
+        n.inputs = std::move(inputs);
+        n.outputs = {made};
+        n.attributes = std::move(attributes);
+        become(n, op_type);
+        g_.nodes.push_back(std::move(n));
+        return made;
+    }
+    // The same under that name, or that name with a number behind it where it is taken.
+    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
+                   dtype type = dtype::undefined) {
+        const std::string name = free_name(wanted);
+        const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
+        g_.at(made).name = g_.nodes.back().name = name;
+        return made;
+    }
+    std::string free_name(const std::string& wanted) const {
+        for (int tries = 0;; ++tries) {
+            std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
+            bool taken = false;
+            for (const value& v : g_.values) taken |= v.name == candidate;
+            if (!taken) return candidate;
+        }
+    }
+    // The node is of another operator from now on.
+    void become(node& n, const char* op_type) {
+        n.op_type = op_type;
+        n.domain.clear();
+        n.version = g_.version_of("");
+        n.op = ops::find_op("", op_type, n.version);
+        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which rewriting the network needs"));
+    }
+    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
+        const auto count = static_cast<std::int64_t>(values.size());
+        auto t = tensor::make(type, shape{count});
+        if (!t.ok()) return mistake(t.take_status()), no_value;
+        store_from_int64(type, t->raw(), 0, count, values.data());
+        return constant(stem, std::move(t).value());
+    }
+    // A float32 scalar.
+    value_id number(const std::string& stem, double v) {
+        auto t = tensor::make(dtype::float32, shape{});
+        if (!t.ok()) return mistake(t.take_status()), no_value;
+        t->data<float>()[0] = static_cast<float>(v);
+        return constant(stem, std::move(t).value());
+    }
+    value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
+    std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
+    void mistake(status s) {
+        if (failure.ok()) failure = std::move(s);
+    }
+
+    status failure;
+
+private:
+    graph& g_;
+    std::string tag_;
+    std::int64_t made_ = 0;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
+// ---- graft/passes/open_batch.hpp
+// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
+
+
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
+/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
+/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
+///
+/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
+/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
+/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
+/// input, or more than one), those of shape inference.
+result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
+
+/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
+/// graph.fixed_batch where it does not, memory.oom.
+status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
+
+namespace detail {
+// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
+// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
+status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
+}  // namespace detail
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
+// ---- graft/passes/batch_rewriter.hpp
+// Writes a graph for any number of samples, once it is known where every value holds them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// What has to be done to a node.
+struct batch_step {
+    batch_change change = batch_change::none;
+    std::vector<batch_carrier::repeated> repeats;
+    int natural = -1;
+};
+
+class batch_rewriter {
+public:
+    batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
+        : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
+
+    result<graph> run() {
+        g_.nodes.clear();
+        for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
+            node n = fixed_.nodes[i];
+            for (const batch_carrier::repeated& r : steps_[i].repeats) n.inputs[static_cast<std::size_t>(r.input)] = repeat(n, r);
+            change(n, steps_[i]);
+            g_.nodes.push_back(std::move(n));
+        }
+        for (value_id& id : g_.outputs) id = rows_first(id);
+        forget_shapes();
+        GRAFT_TRY(std::move(write_.failure));
+        return std::move(g_);
+    }
+
+private:
+    const shape& extents(value_id id) const { return fixed_.at(id).extents; }
+    batch_axis state(value_id id) const { return states_[id]; }
+
+    // How many samples there are, int64 [1].
+    value_id count() {
+        if (count_ == no_value) {
+            const value_id all = write_.add("Shape", fixed_.at(input_).name, {input_});
+            count_ = write_.add("Gather", fixed_.at(input_).name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
+        }
+        return count_;
+    }
+    // `values` with the one at `axis` as a multiple of the samples.
+    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
+        value_id there = count();
+        if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
+        std::vector<value_id> parts;
+        if (axis > 0) parts.push_back(write_.integers(stem, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(axis)}));
+        parts.push_back(there);
+        if (axis + 1 < values.size()) parts.push_back(write_.integers(stem, {values.begin() + static_cast<std::ptrdiff_t>(axis) + 1, values.end()}));
+        return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
+    }
+
+    value_id repeat(const node& n, const batch_carrier::repeated& r) {
+        value_id from = n.inputs[static_cast<std::size_t>(r.input)];
+        const std::string stem = fixed_.at(from).name;
+        const shape was = extents(from);
+        if (samples_ > 1) {
+            // It is the same for each of the samples that it was made for: one of them.
+            const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
+            if (fixed_.version_of("") < 10) {
+                from =
+                    write_.add("Slice", stem, {from},
+                               {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
+            } else
+                from = write_.add("Slice", stem, {from, starts, ends, axes});
+        }
+        return write_.add("Tile", stem,
+                          {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
+    }
+
+    // The extents of a value with -1 along an axis.
+    static std::vector<std::int64_t> open_along(const shape& extents, int axis) {
+        std::vector<std::int64_t> target(extents.begin(), extents.end());
+        target[static_cast<std::size_t>(axis)] = -1;
+        return target;
+    }
+    // Whether the target of a Reshape already does with more samples what it has to.
+    bool follows(const node& n) const {
+        const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
+        if (n.inputs.size() < 2 || n.find("allowzero")) return false;
+        const tensor& target = fixed_.at(n.inputs[1]).constant;
+        if (!target || target.elements() <= to.axis) return false;
+        const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
+        return there == -1 || (there == 0 && from == to);
+    }
+
+    void change(node& n, const batch_step& step) {
+        if (step.change == batch_change::none) return;
+        const value_id in = n.inputs[0], out = n.outputs[0];
+        const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
+        const int axis = state(out).axis;
+        switch (step.change) {
+        case batch_change::none: break;
+        case batch_change::gather: {
+            std::vector<std::int64_t> parts(extents(in).begin(), extents(in).end());
+            const auto along = static_cast<std::ptrdiff_t>(state(in).axis);
+            parts.insert(parts.begin() + along, -1);
+            const value_id apart = write_.add("Reshape", stem, {in, write_.integers(stem, parts)});
+            const value_id taken = write_.add("Gather", stem, {apart, n.inputs[1]}, {integer_attribute("axis", along + 1)});
+            become_reshape(n, taken, stem, open_along(extents(out), axis));
+            break;
+        }
+        case batch_change::view:
+        case batch_change::reshape:
+        case batch_change::identity: {
+            const bool does = step.change == batch_change::view ? axis == step.natural : step.change == batch_change::reshape && follows(n);
+            if (!does) become_reshape(n, in, stem, open_along(extents(out), axis));
+            break;
+        }
+        case batch_change::expand: {
+            // As many extents as the target had: it may have fewer than the output.
+            std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
+            target[static_cast<std::size_t>(axis)] = 1;
+            n.inputs[1] = write_.integers(stem, target);
+            break;
+        }
+        case batch_change::slice: take_all(n, stem, axis); break;
+        case batch_change::sizes: {
+            std::vector<std::int64_t> sizes;
+            const tensor& given = fixed_.at(n.inputs[3]).constant;
+            for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
+            std::size_t at = static_cast<std::size_t>(axis);
+            if (const attribute* axes = n.find("axes"))
+                for (std::size_t i = 0; i < axes->integers.size(); ++i)
+                    if (axes->integers[i] == axis || axes->integers[i] + extents(in).rank() == axis) at = i;
+            n.inputs[3] = with_samples(stem, sizes, at, sizes[at] / samples_);
+            break;
+        }
+        }
+    }
+    void become_reshape(node& n, value_id from, const std::string& stem, const std::vector<std::int64_t>& target) {
+        write_.become(n, "Reshape");
+        n.attributes.clear();
+        n.inputs = {from, write_.integers(stem, target)};
+    }
+    void take_all(node& n, const std::string& stem, int axis) {
+        const int rank = extents(n.inputs[0]).rank();
+        std::vector<std::int64_t> axes, ends;
+        const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
+            if (const attribute* a = n.find(name)) values = a->integers;
+            if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
+            const tensor& t = fixed_.at(n.inputs[input]).constant;
+            for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
+        };
+        read("ends", 2, ends);
+        read("axes", 3, axes);
+        for (std::size_t i = 0; i < ends.size(); ++i) {
+            const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
+            if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
+        }
+        if (n.inputs.size() > 2)
+            n.inputs[2] = write_.integers(stem, ends, fixed_.at(n.inputs[2]).constant.type());
+        else
+            for (attribute& a : n.attributes)
+                if (a.name == "ends") a.integers = ends;
+    }
+
+    // An output with a row for each sample; the name stays with what is handed out.
+    value_id rows_first(value_id id) {
+        const batch_axis where = state(id);
+        if (where.none()) return id;
+        const shape e = extents(id);
+        if (where.axis == 0 && where.outer == 1 && e[0] == samples_) {
+            rows_.emplace_back(id, e);
+            rows_.back().second[0] = shape::unknown;
+            return id;
+        }
+        std::int64_t before = where.outer, behind = 1;
+        for (int a = 0; a < where.axis; ++a) before *= e[a];
+        behind = e.elements() / (before * samples_);
+        // One sample as it was, without the axis that was the batch's alone.
+        std::vector<std::int64_t> rows{-1};
+        for (int a = 0; a < e.rank(); ++a)
+            if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
+        const std::string name = g_.at(id).name;
+        g_.at(id).name = write_.fresh(name);
+        value_id made = id;
+        if (before > 1) {
+            made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
+            made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
+        }
+        made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
+        g_.at(made).name = name;
+        g_.at(made).type = fixed_.at(id).type;
+        rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
+        return made;
+    }
+
+    // Shapes were those of the fixed batch; what comes in and what goes out is told with the samples open.
+    void forget_shapes() {
+        for (const node& n : g_.nodes)
+            for (value_id id : n.outputs)
+                if (id != no_value) g_.at(id).has_shape = false, g_.at(id).dimensions.clear();
+        shape in = extents(input_);
+        in[0] = shape::unknown;
+        tell(input_, in);
+        for (const auto& row : rows_) tell(row.first, row.second);
+    }
+    void tell(value_id id, const shape& e) {
+        value& v = g_.at(id);
+        v.has_shape = true;
+        v.extents = e;
+        v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
+        v.dimensions[0] = "batch";
+    }
+
+    const graph& fixed_;
+    graph g_;
+    node_writer write_;
+    value_id input_;
+    std::int64_t samples_;
+    const std::vector<batch_axis>& states_;
+    const std::vector<batch_step>& steps_;
+    value_id count_ = no_value;
+    std::vector<std::pair<value_id, shape>> rows_;  // the outputs that hold samples, and what is known of their extents
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_SPECIALIZE_HPP
+// ---- graft/passes/specialize.hpp
+// Gives every value its shape for one set of input shapes, and folds whatever is constant then.
+
+#ifndef GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
+#define GRAFT_SINGLE_GRAFT_GRAPH_CAPTURES_HPP
+// ---- graft/graph/captures.hpp
+// What the bodies of If, Loop and Scan read of the graph around them.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Values that the bodies of a node read from around it, in the order in which a runner is given them.
+inline void append_captures(const node& n, std::vector<value_id>& ids) {
+    for (const attribute& a : n.attributes)
+        if (a.graph)
+            for (const capture& c : a.graph->captures) ids.push_back(c.outer);
+}
+
+// What the bodies of a node capture, after values around it were renamed. Bodies are shared, so they are copied first.
+inline void rename_captures(node& n, const std::vector<value_id>& map) {
+    for (attribute& a : n.attributes)
+        if (a.graph && !a.graph->captures.empty()) {
+            auto copy = std::make_shared<graph>(*a.graph);
+            for (capture& c : copy->captures) c.outer = map[c.outer];
+            a.graph = std::move(copy);
+        }
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
 #endif
 
 #include <deque>
@@ -23134,6 +23629,1253 @@ GRAFT_INLINE void drop_unread(graph& g) {
     g.nodes = std::move(kept);
     for (std::size_t i = 0; i < g.values.size(); ++i)
         if (!read[i]) g.values[i].constant = tensor();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// The rule of an operator; null where there is none.
+inline batch_rule batch_rule_of(const node& n) {
+    const op_row& row = ops::row_of(n);
+    if (row.is(op_flag::random)) return nullptr;
+    if (row.traits.carries) return row.traits.carries;
+    return row.is(op_flag::elementwise) ? ops::carry_elementwise : row.is(op_flag::view) ? ops::carry_view : nullptr;
+}
+
+// Follows the samples through a graph whose shapes are known.
+class batch_follower {
+public:
+    batch_follower(const graph& g, value_id input, std::int64_t samples)
+        : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            for (value_id id : g.nodes[i].outputs)
+                if (id != no_value) maker_[id] = static_cast<int>(i);
+    }
+
+    status run() {
+        states_[input_] = {0, 1};
+        steps_.resize(g_.nodes.size());
+        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
+        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
+        for (std::size_t i = 0; i < g_.nodes.size();) {
+            if (--visits < 0) return std::move(first_);
+            std::string why;
+            if (pass(i, why)) {
+                ++i;
+                continue;
+            }
+            // What is told in the end is what stood in the way of the likeliest places.
+            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
+            const int back = latest_choice(i);
+            if (back < 0) return std::move(first_);
+            ++steps_[static_cast<std::size_t>(back)].chosen;
+            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
+            i = static_cast<std::size_t>(back);
+        }
+        return {};
+    }
+
+    const std::vector<batch_axis>& states() const { return states_; }
+    batch_step& step(std::size_t i) { return steps_[i].step; }
+
+private:
+    struct visited {
+        batch_step step;
+        std::size_t options = 0, chosen = 0;
+    };
+    static status blocked(const node& n, const std::string& why) {
+        return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
+    }
+
+    bool pass(std::size_t i, std::string& why) {
+        const node& n = g_.nodes[i];
+        visited& at = steps_[i];
+        at.step = batch_step();
+        at.options = 0;
+        bool carries = false, shapes = true;
+        for (value_id id : n.inputs)
+            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
+        for (const attribute& a : n.attributes)
+            if (a.graph)
+                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
+        for (value_id id : n.outputs)
+            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
+        if (!carries) return true;
+        if (!shapes) return why = "its shape can only be told by running", false;
+        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false;  // which the rules go by
+        const batch_rule rule = batch_rule_of(n);
+        if (!rule) return why = "the operator may mix samples", false;
+        batch_carrier c(g_, n, states_, samples_);
+        if (!rule(c)) return why = c.why, false;
+        at.options = c.options.size();
+        if (at.options) c.out[0] = c.options[at.chosen];
+        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
+            if (n.outputs[k] == no_value) continue;
+            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
+            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
+            states_[n.outputs[k]] = c.out[k];
+        }
+        at.step.change = c.change;
+        at.step.repeats = std::move(c.repeats);
+        at.step.natural = c.natural;
+        return true;
+    }
+    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
+
+    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
+    int latest_choice(std::size_t i) const {
+        std::vector<char> needed(i + 1, 0);
+        needed[i] = 1;
+        for (std::size_t k = i + 1; k-- > 0;) {
+            if (!needed[k]) continue;
+            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
+            for (value_id id : g_.nodes[k].inputs)
+                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
+        }
+        return -1;
+    }
+
+    const graph& g_;
+    std::int64_t samples_;
+    value_id input_;
+    std::vector<batch_axis> states_;
+    std::vector<int> maker_;
+    std::vector<visited> steps_;
+    status first_;
+};
+
+GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
+                                 const limits& limit) {
+    shape more = input;
+    more[0] *= 3;
+    graph g;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
+    for (const node& n : g.nodes)
+        for (value_id id : n.outputs) {
+            const std::size_t i = static_cast<std::size_t>(id);
+            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
+            shape expected = fixed.values[i].extents;
+            if (axes[i] >= 0) expected[axes[i]] *= 3;
+            if (fixed.values[i].has_shape && g.values[i].extents != expected)
+                return fail(errc::graph_fixed_batch, location(n),
+                            "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
+        }
+    return {};
+}
+
+}  // namespace detail
+
+GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
+    shape two = input;
+    two[0] = 2;
+    for (value_id id : g.inputs) {
+        const value& v = g.at(id);
+        if (v.constant) continue;
+        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
+        break;
+    }
+    auto known = specialize_first_input(g, two, pool, limit);
+    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
+    if (!known.ok()) return fixed();
+    for (value_id id : known->outputs) {
+        const value& v = known->at(id);
+        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("takes_any_batch")
+
+GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
+    std::vector<value_id> open;
+    for (value_id id : g.inputs)
+        if (!g.at(id).constant) open.push_back(id);
+    if (open.size() != 1)
+        return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
+    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
+    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
+    status any = takes_any_batch(g, input, pool, limit);
+    if (any.ok()) return g;
+    if (any.error().code() == errc::memory_oom) return any;
+    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
+    detail::batch_follower follower(g, open[0], input[0]);
+    GRAFT_TRY(follower.run());
+    std::vector<detail::batch_step> steps;
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
+    graph made;
+    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
+    std::vector<int> axes;
+    for (const batch_axis& state : follower.states()) axes.push_back(state.axis);
+    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
+    return made;
+}
+GRAFT_MEMORY_CATCH("open_batch")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+class forward_pipeline_builder {
+public:
+    forward_pipeline_builder(const graph& g, const tensor_view* inputs, const pipeline_options& how, double by_memory, const reference_options& with)
+        : g_(g), inputs_(inputs), how_(how), by_memory_(by_memory), with_(with), writer_(made_, "pipeline") {}
+
+    result<graph> build() {
+        if (how_.stages < 2 || how_.stages > most_stages || how_.parts < 1 || how_.parts > most_parts)
+            return fail(errc::usage, "stages",
+                        "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) +
+                            " parts of a batch, and not " + std::to_string(how_.stages) + " and " + std::to_string(how_.parts));
+        GRAFT_TRY_ASSIGN(whole_, specialize(g_, inputs_, with_));
+        std::int64_t samples = 1;
+        if (how_.parts > 1) GRAFT_TRY_ASSIGN(samples, find_samples());
+        const std::int64_t parts = std::min<std::int64_t>(how_.parts, samples);
+        if (parts > 1) return in_parts(samples, parts);
+        GRAFT_TRY(cut(whole_));
+        std::vector<node> nodes = std::move(whole_.nodes);
+        whole_.nodes.clear();
+        for (int s = 0; s < how_.stages; ++s) take_turn(nodes, s, whole_.nodes);
+        return std::move(whole_);
+    }
+
+private:
+    // The network for a part of so many samples.
+    struct part_graph {
+        graph g;
+        std::vector<value_id> constants;  // in the whole, once they are there
+    };
+    // A part in the whole graph.
+    struct placed_part {
+        std::vector<value_id> values, outputs;
+        std::vector<node> nodes;
+    };
+
+    result<std::int64_t> find_samples() {
+        for (std::size_t i = 0; i < g_.inputs.size(); ++i) {
+            if (!inputs_ || inputs_[i].type == dtype::undefined) continue;
+            if (input_ != none)
+                return fail(errc::input_name, g_.name, "a network whose batch goes through stages in parts has to have one input: take one part (--parts 1)");
+            input_ = i;
+        }
+        if (input_ == none) return std::int64_t(1);
+        const shape& extents = inputs_[input_].extents;
+        return extents.rank() < 1 || extents.elements() == 0 ? std::int64_t(1) : extents[0];
+    }
+    status mixes(const std::string& where, const std::string& why) const {
+        return fail(errc::graph_fixed_batch, where, why + ", so that a batch cannot go through the stages in parts: take one part (--parts 1)");
+    }
+
+    status cut(graph& g) {
+        stage_limits fits;
+        fits.stages = how_.stages;
+        fits.parts = how_.parts;
+        fits.by_memory = by_memory_;
+        fits.forward_only = true;
+        for (std::size_t i = 0; i < g.values.size(); ++i)
+            if (g.values[i].constant) fits.weights.push_back(static_cast<value_id>(i));
+        for (std::size_t i = 0; i < g.inputs.size(); ++i)
+            if (!g.at(g.inputs[i]).constant) fits.of_samples.push_back(g.inputs[i]);
+        GRAFT_TRY_ASSIGN(stages_, cut_stages(g, g.nodes.size(), fits));
+        for (std::size_t i = 0; i < g.nodes.size(); ++i) g.nodes[i].place = static_cast<place_id>(stages_[i] + 1);
+        return {};
+    }
+    static void take_turn(std::vector<node>& from, int stage, std::vector<node>& to) {
+        for (node& n : from)
+            if (n.place == stage + 1) to.push_back(std::move(n));
+    }
+
+    result<graph> in_parts(std::int64_t samples, std::int64_t parts) {
+        const value_id input = whole_.inputs[input_];
+        batch_follower follower(whole_, input, samples);
+        status apart = follower.run();
+        if (!apart.ok()) return mixes(apart.error().where(), apart.error().detail());
+        for (value_id id : whole_.outputs) {
+            const batch_axis at = follower.states()[id];
+            if (!at.none() && (at.axis != 0 || at.outer != 1))
+                return mixes("'" + whole_.at(id).name + "'", "this output does not have its samples along the first axis");
+        }
+        const auto first = [&](std::int64_t k) { return samples / parts * k + std::min(k, samples % parts); };
+        // Largest first: the cut is by that one.
+        for (std::int64_t k = 0; k < parts; ++k) GRAFT_TRY(build_part(first(k + 1) - first(k), samples, follower));
+
+        made_.name = whole_.name;
+        made_.opsets = whole_.opsets;
+        made_.ir_version = whole_.ir_version;
+        for (value_id id : whole_.inputs) {
+            made_.inputs.push_back(static_cast<value_id>(made_.values.size()));
+            made_.values.push_back(whole_.at(id));
+        }
+        std::vector<placed_part> placed(static_cast<std::size_t>(parts));
+        for (std::int64_t k = 0; k < parts; ++k) place_part(k, first(k), first(k + 1), placed[static_cast<std::size_t>(k)]);
+        // A stage's next part is issued before what waits for its last one, so that it need not wait for that.
+        for (std::int64_t turn = 0; turn < parts + how_.stages - 1; ++turn)
+            for (int s = 0; s < how_.stages; ++s)
+                if (turn - s >= 0 && turn - s < parts) take_turn(placed[static_cast<std::size_t>(turn - s)].nodes, s, made_.nodes);
+        join_outputs(placed, follower);
+        GRAFT_TRY(std::move(writer_.failure));
+        drop_unread(made_);
+        return std::move(made_);
+    }
+
+    status build_part(std::int64_t size, std::int64_t samples, batch_follower& follower) {
+        if (graphs_.count(size)) return {};
+        std::vector<tensor_view> views(inputs_, inputs_ + g_.inputs.size());
+        views[input_].extents[0] = size;
+        part_graph made;
+        GRAFT_TRY_ASSIGN(made.g, specialize(g_, views.data(), with_));
+        if (made.g.nodes.size() != whole_.nodes.size())
+            return mixes(g_.name, "the network of " + std::to_string(size) + " samples is another one than that of " + std::to_string(samples));
+        for (std::size_t i = 0; i < made.g.nodes.size(); ++i) {
+            const node& n = made.g.nodes[i];
+            for (const attribute& a : n.attributes)
+                if (a.graph)
+                    return fail(errc::op_unsupported, location(n), "an operator with a body cannot go through stages in parts: take one part (--parts 1)");
+            GRAFT_TRY(check_same(n, made.g, whole_.nodes[i], follower, i, size, samples));
+        }
+        if (stages_.empty()) GRAFT_TRY(cut(made.g));
+        for (std::size_t i = 0; i < made.g.nodes.size(); ++i) made.g.nodes[i].place = static_cast<place_id>(stages_[i] + 1);
+        graphs_.emplace(size, std::move(made));
+        return {};
+    }
+
+    // Whether node i of a part computes what that of the whole batch does for each sample. What may follow the size of the batch are the targets of views, and
+    // what is repeated for each of the samples.
+    status check_same(const node& part, const graph& own, const node& whole, batch_follower& follower, std::size_t i, std::int64_t size,
+                      std::int64_t samples) const {
+        bool same = part.op_type == whole.op_type && part.domain == whole.domain && part.inputs.size() == whole.inputs.size() &&
+                    part.outputs.size() == whole.outputs.size();
+        for (std::size_t k = 0; same && k < part.outputs.size(); ++k) {
+            const value_id a = whole.outputs[k], b = part.outputs[k];
+            same = (a == no_value) == (b == no_value);
+            if (!same || a == no_value) continue;
+            const int axis = follower.states()[a].axis;
+            shape expected = whole_.at(a).extents;
+            if (axis >= 0) expected[axis] = expected[axis] / samples * size;
+            same = whole_.at(a).has_shape == own.at(b).has_shape && own.at(b).extents == expected;
+        }
+        for (std::size_t k = 0; same && k < part.inputs.size(); ++k) {
+            const value_id a = whole.inputs[k], b = part.inputs[k];
+            same = (a == no_value) == (b == no_value);
+            if (!same || a == no_value) continue;
+            const tensor &all = whole_.at(a).constant, &some = own.at(b).constant;
+            same = static_cast<bool>(all) == static_cast<bool>(some);
+            if (!same || !all || equal(all, some)) continue;
+            const bool shapes = k > 0 && !is_float(all.type()) && ((part.op->flags & op_flag::view) || part.op_type == "Expand" || part.op_type == "Resize");
+            bool repeated = false;
+            for (const batch_carrier::repeated& r : follower.step(i).repeats)
+                repeated |= r.input == static_cast<int>(k) && repeats(all, some, r.axis, size, samples);
+            same = shapes || repeated;
+        }
+        return same ? status() : mixes(location(part), "what it computes with follows the size of the batch");
+    }
+    static bool equal(const tensor& a, const tensor& b) {
+        return a.type() == b.type() && a.shape() == b.shape() && (a.raw() == b.raw() || !a.bytes() || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+    }
+    // Whether both hold one thing for each sample along `axis`.
+    static bool repeats(const tensor& all, const tensor& some, int axis, std::int64_t size, std::int64_t samples) {
+        shape expected = all.shape();
+        if (all.type() != some.type() || axis >= expected.rank() || expected[axis] % samples != 0) return false;
+        const std::int64_t each = expected[axis] / samples;
+        expected[axis] = each * size;
+        if (some.shape() != expected || !all.bytes() || !some.bytes()) return false;
+        std::int64_t before = 1;
+        for (int d = 0; d < axis; ++d) before *= expected[d];
+        const std::size_t sample = all.bytes() / static_cast<std::size_t>(before * samples);
+        for (std::int64_t o = 0; o < before; ++o)
+            for (const auto& held : {std::make_pair(&all, samples), std::make_pair(&some, size)})
+                for (std::int64_t i = 0; i < held.second; ++i)
+                    if (std::memcmp(held.first->raw() + sample * static_cast<std::size_t>(o * held.second + i),
+                                    all.raw() + sample * static_cast<std::size_t>(o * samples), sample) != 0)
+                        return false;
+        return true;
+    }
+
+    void place_part(std::int64_t k, std::int64_t first, std::int64_t last, placed_part& to) {
+        part_graph& own = graphs_.at(last - first);
+        const std::string ending = "/part_" + std::to_string(k);
+        to.values.assign(own.g.values.size(), no_value);
+        for (std::size_t i = 0; i < own.g.inputs.size(); ++i) to.values[own.g.inputs[i]] = i == input_ ? rows(made_.inputs[i], first, last) : made_.inputs[i];
+        own.constants.resize(own.g.values.size(), no_value);
+        for (std::size_t i = 0; i < own.g.values.size(); ++i) {
+            if (to.values[i] != no_value) continue;
+            const value& v = own.g.values[i];
+            if (v.constant) {
+                if (own.constants[i] == no_value) own.constants[i] = shared_constant(v);
+                to.values[i] = own.constants[i];
+                continue;
+            }
+            to.values[i] = static_cast<value_id>(made_.values.size());
+            made_.values.push_back(v);
+            made_.values.back().name += ending;
+        }
+        for (node n : own.g.nodes) {
+            n.name += ending;
+            for (std::vector<value_id>* ids : {&n.inputs, &n.outputs})
+                for (value_id& id : *ids)
+                    if (id != no_value) id = to.values[id];
+            to.nodes.push_back(std::move(n));
+        }
+        for (value_id id : own.g.outputs) to.outputs.push_back(to.values[id]);
+    }
+    // Parts of all sizes read the same weights.
+    value_id shared_constant(const value& v) {
+        if (v.constant.bytes()) {
+            value_id& known = constants_.emplace(v.constant.raw(), no_value).first->second;
+            if (known != no_value && made_.at(known).constant.type() == v.constant.type() && made_.at(known).constant.shape() == v.constant.shape())
+                return known;
+            known = static_cast<value_id>(made_.values.size());
+        }
+        made_.values.push_back(v);
+        return static_cast<value_id>(made_.values.size()) - 1;
+    }
+    value_id rows(value_id input, std::int64_t first, std::int64_t last) {
+        const std::string stem = made_.at(input).name;
+        if (whole_.version_of("") < 10)
+            return writer_.add("Slice", stem, {input},
+                               {integers_attribute("starts", {first}), integers_attribute("ends", {last}), integers_attribute("axes", {0})});
+        const value_id starts = writer_.integers(stem, {first}), ends = writer_.integers(stem, {last}), axes = writer_.integers(stem, {0});
+        return writer_.add("Slice", stem, {input, starts, ends, axes});
+    }
+    void join_outputs(const std::vector<placed_part>& placed, const batch_follower& follower) {
+        for (std::size_t i = 0; i < whole_.outputs.size(); ++i) {
+            const std::string& name = whole_.at(whole_.outputs[i]).name;
+            const bool of_samples = !follower.states()[whole_.outputs[i]].none();
+            std::vector<value_id> all;
+            for (const placed_part& p : placed) all.push_back(p.outputs[i]);
+            const value_id made = of_samples ? writer_.add("Concat", name, all, {integer_attribute("axis", 0)}) : all[0];
+            made_.at(made).name = name;
+            made_.outputs.push_back(made);
+        }
+    }
+
+    static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+    const graph& g_;
+    const tensor_view* inputs_;
+    const pipeline_options& how_;
+    double by_memory_;
+    const reference_options& with_;
+    graph whole_, made_;
+    node_writer writer_;
+    std::size_t input_ = none;                   // the place of the one that holds samples
+    std::vector<int> stages_;                    // of each node of a part
+    std::map<std::int64_t, part_graph> graphs_;  // by samples
+    std::map<const void*, value_id> constants_;  // in the whole graph, by where they lie
+};
+
+}  // namespace detail
+
+GRAFT_INLINE result<graph> forward_pipeline(const graph& g, const tensor_view* inputs, const pipeline_options& how, double by_memory,
+                                            const reference_options& with) {
+    return detail::forward_pipeline_builder(g, inputs, how, by_memory, with).build();
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_PLAN_HPP
+// ---- graft/plan/plan.hpp
+// The plan: what runs each node of a graph whose shapes are known, where, and where every value lies.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_TRACE_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_TRACE_HPP
+// ---- graft/core/trace.hpp
+// What the threads of a run did when: spans of time, and the file that shows them.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+// ---- graft/core/clock.hpp
+// A clock that only goes on, whatever becomes of the time of day.
+
+
+#include <chrono>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A stretch of time that a thread spent on one thing.
+struct trace_span {
+    int member = 0;              ///< the rank of whose thread it was
+    int thread = 0;              ///< trace_recorder::compute or ::exchange
+    std::string name, op, node;  ///< what is shown; the operator and its node
+    double begin = 0, end = 0;   ///< seconds of detail::seconds_now
+    std::int64_t bytes = 0;      ///< that it made or exchanged
+};
+
+/// Takes spans down while it records, from any thread. Of more than it has room for the last are left out, and counted.
+class trace_recorder {
+public:
+    static constexpr int compute = 0;   ///< the thread that runs the nodes of a step
+    static constexpr int exchange = 1;  ///< the thread that exchanges with other members beside it
+
+    /// Room for `most_spans`.
+    explicit trace_recorder(std::int64_t most_spans = 100000) : most_(most_spans) {}
+
+    /// Begins to record; times count from here.
+    void start();
+    void stop() noexcept { recording_.store(false); }
+    bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
+    /// Takes one down, while it records. Where memory is wanting it is left out, and counted.
+    void add(const trace_span& span) noexcept;
+    /// How many spans were left out.
+    std::int64_t left_out() const;
+    /// The spans so far as trace events of Chrome ("X" events, in microseconds), behind each other with commas between: what `trace_file` takes of each member.
+    std::string events() const;
+
+private:
+    const std::int64_t most_;
+    std::atomic<bool> recording_{false};
+    mutable std::mutex lock_;
+    std::vector<trace_span> spans_;
+    double zero_ = 0;
+    std::int64_t left_out_ = 0;
+};
+
+/// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
+/// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
+std::string trace_file(int members, const std::string& events);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
+// ---- graft/core/json.hpp
+// JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
+
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `json_reader::next` found.
+enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
+
+/// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
+class json_reader {
+public:
+    /// `text` must outlive the reader; `name` stands for it in messages.
+    json_reader(std::string_view text, std::string name, const limits& limit = {});
+
+    json_token next();
+    /// Contents of the key or string that `next` found, escapes resolved.
+    const std::string& string() const noexcept { return string_; }
+    std::string& string() noexcept { return string_; }
+    bool boolean() const noexcept { return boolean_; }
+    /// The number as a double; as an integer, false unless it is written as one (no point, no exponent) and in range.
+    double real() const noexcept;
+    bool integer(std::int64_t& value) const noexcept;
+    /// Goes past a whole value whose first token was `first`.
+    bool skip(json_token first);
+    /// How many arrays and objects are open.
+    std::size_t depth() const noexcept { return open_.size(); }
+    /// Ends the reading with a fault of the caller's.
+    json_token fault(const char* what);
+    status finish() const;
+
+private:
+    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
+    json_token begin(char bracket, json_token token);
+    json_token close(char bracket, json_token token);
+    json_token scalar();
+    json_token value_done(json_token token);
+    bool read_string();
+    bool read_escape();
+    bool read_hex(std::uint32_t& unit);
+    bool read_number();
+    bool word(std::string_view w);
+    void space() noexcept;
+
+    std::string_view text_;
+    std::string name_, string_;
+    std::vector<char> open_;
+    std::string_view number_;
+    std::size_t at_ = 0, most_depth_;
+    state state_ = state::value;
+    bool boolean_ = false;
+    const char* fault_ = nullptr;
+    std::size_t fault_at_ = 0;
+};
+
+/// A JSON value with everything in it.
+struct json {
+    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
+    kind type = kind::null;
+    bool boolean = false;
+    bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`
+    std::int64_t integer = 0;
+    double real = 0;
+    std::string string;
+    std::vector<std::string> keys;  ///< of an object, in the order of the text
+    std::vector<json> items;        ///< of an array, or of an object
+
+    /// Member of an object, the last of that name; null where there is none.
+    const json* find(std::string_view key) const noexcept;
+};
+
+/// Reads a whole text. Errors: json.malformed (also where it is longer or nests deeper than the limits).
+result<json> parse_json(std::string_view text, const std::string& name, const limits& limit = {});
+
+/// Appends a string with its quotes. What is not UTF-8 becomes U+FFFD, so that the text is well formed whatever comes in.
+void append_json_string(std::string& out, std::string_view text);
+/// Appends the shortest form that reads back as the same number; null for infinities and NaN.
+void append_json_number(std::string& out, double value);
+
+/// Writes JSON piece by piece; commas are put where they belong.
+class json_writer {
+public:
+    json_writer& begin_object() { return open('{'); }
+    json_writer& end_object() { return close('}'); }
+    json_writer& begin_array() { return open('['); }
+    json_writer& end_array() { return close(']'); }
+    json_writer& key(std::string_view name);
+    json_writer& string(std::string_view value);
+    json_writer& number(double value);
+    json_writer& integer(std::int64_t value);
+    json_writer& boolean(bool value);
+    json_writer& null();
+    const std::string& text() const noexcept { return out_; }
+
+private:
+    json_writer& open(char bracket);
+    json_writer& close(char bracket);
+    void comma();
+    std::string out_;
+    bool first_ = true;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+// ---- graft/core/json_body.hpp
+// Bodies of core/json.hpp.
+
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
+    : text_(text), name_(std::move(name)), most_depth_(static_cast<std::size_t>(limit.json_depth)) {
+    if (text.size() > static_cast<std::size_t>(limit.json_bytes)) fault("the text is longer than the limit");
+}
+
+GRAFT_INLINE GRAFT_COLD json_token json_reader::fault(const char* what) {
+    if (!fault_) fault_ = what, fault_at_ = at_;
+    state_ = state::done;
+    return json_token::end;
+}
+
+GRAFT_INLINE status json_reader::finish() const {
+    if (!fault_) return {};
+    return fail(errc::json_malformed, name_, std::string(fault_) + " at byte " + std::to_string(fault_at_));
+}
+
+GRAFT_INLINE void json_reader::space() noexcept {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+}
+
+GRAFT_INLINE json_token json_reader::value_done(json_token token) {
+    state_ = state::after;
+    return token;
+}
+
+GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
+    if (open_.size() >= most_depth_) return fault("arrays and objects nest deeper than the limit");
+    ++at_;
+    open_.push_back(bracket);
+    state_ = bracket == '{' ? state::first_key : state::first_item;
+    return token;
+}
+
+GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
+    if (open_.back() != bracket) return fault("a bracket closes what is not open");
+    ++at_;
+    open_.pop_back();
+    return value_done(token);
+}
+
+GRAFT_INLINE json_token json_reader::next() {
+    if (fault_) return json_token::end;
+    space();
+    if (state_ == state::after) {
+        if (open_.empty()) {
+            if (at_ != text_.size()) return fault("something follows the value");
+            state_ = state::done;
+            return json_token::end;
+        }
+        const char c = at_ < text_.size() ? text_[at_] : '\0';
+        if (c == '}') return close('{', json_token::end_object);
+        if (c == ']') return close('[', json_token::end_array);
+        if (c != ',') return fault("a comma or a closing bracket is missing");
+        ++at_;
+        space();
+        state_ = open_.back() == '{' ? state::key : state::value;
+    }
+    if (state_ == state::done) return json_token::end;
+    if (at_ >= text_.size()) return fault("the text ends too early");
+    const char c = text_[at_];
+    if (state_ == state::first_item && c == ']') return close('[', json_token::end_array);
+    if (state_ == state::first_key && c == '}') return close('{', json_token::end_object);
+    if (state_ == state::first_key || state_ == state::key) {
+        if (c != '"') return fault("a key is missing");
+        if (!read_string()) return json_token::end;
+        space();
+        if (at_ >= text_.size() || text_[at_] != ':') return fault("a colon is missing");
+        ++at_;
+        state_ = state::value;
+        return json_token::key;
+    }
+    if (c == '{') return begin('{', json_token::begin_object);
+    if (c == '[') return begin('[', json_token::begin_array);
+    return scalar();
+}
+
+GRAFT_INLINE bool json_reader::word(std::string_view w) {
+    if (text_.substr(at_, w.size()) != w) return false;
+    at_ += w.size();
+    return true;
+}
+
+GRAFT_INLINE json_token json_reader::scalar() {
+    const char c = text_[at_];
+    if (c == '"') return read_string() ? value_done(json_token::string) : json_token::end;
+    if (c == '-' || (c >= '0' && c <= '9')) return read_number() ? value_done(json_token::number) : json_token::end;
+    if (word("null")) return value_done(json_token::null);
+    if ((boolean_ = word("true")) || word("false")) return value_done(json_token::boolean);
+    return fault("this is no value");
+}
+
+GRAFT_INLINE bool json_reader::read_number() {
+    const std::size_t start = at_;
+    const auto digits = [&] {
+        const std::size_t from = at_;
+        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+        return at_ - from;
+    };
+    if (text_[at_] == '-') ++at_;
+    const std::size_t first = at_, whole = digits();
+    if (!whole || (whole > 1 && text_[first] == '0')) return fault("a number is not well formed"), false;
+    if (at_ < text_.size() && text_[at_] == '.') {
+        ++at_;
+        if (!digits()) return fault("a number is not well formed"), false;
+    }
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+        ++at_;
+        if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
+        if (!digits()) return fault("a number is not well formed"), false;
+    }
+    number_ = text_.substr(start, at_ - start);
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
+    return read.ec == std::errc() && read.ptr == number_.data() + number_.size();
+}
+
+GRAFT_INLINE double json_reader::real() const noexcept {
+#if defined(__cpp_lib_to_chars)
+    double value = 0;
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
+    if (read.ec == std::errc()) return value;
+#endif
+    // Too large, too small, or a library without from_chars for doubles.
+    return detail::read_number(std::string(number_).c_str());
+}
+
+GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
+    unit = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+        const char c = at_ < text_.size() ? text_[at_] : '\0';
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return fault("an escape is not well formed"), false;
+        unit = unit * 16 + static_cast<std::uint32_t>(digit);
+    }
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::read_escape() {
+    const char c = ++at_ < text_.size() ? text_[at_] : '\0';
+    ++at_;
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/': string_ += c; return true;
+    case 'b': string_ += '\b'; return true;
+    case 'f': string_ += '\f'; return true;
+    case 'n': string_ += '\n'; return true;
+    case 'r': string_ += '\r'; return true;
+    case 't': string_ += '\t'; return true;
+    case 'u': break;
+    default: return fault("an escape is not well formed"), false;
+    }
+    std::uint32_t unit = 0, low = 0;
+    if (!read_hex(unit)) return false;
+    if (unit >= 0xd800 && unit < 0xe000) {
+        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
+        unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    }
+    append_utf8(string_, unit);
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::read_string() {
+    string_.clear();
+    ++at_;
+    for (;;) {
+        if (at_ >= text_.size()) return fault("a string has no end"), false;
+        const auto c = static_cast<std::uint8_t>(text_[at_]);
+        if (c == '"') return ++at_, true;
+        if (c < 32) return fault("a string holds a control character"), false;
+        if (c == '\\') {
+            if (!read_escape()) return false;
+            continue;
+        }
+        const std::size_t n = c < 128 ? 1 : utf8_length(text_.substr(at_, 4));
+        if (!n) return fault("a string is not UTF-8"), false;
+        string_.append(text_.data() + at_, n);
+        at_ += n;
+    }
+}
+
+GRAFT_INLINE bool json_reader::skip(json_token first) {
+    if (first != json_token::begin_object && first != json_token::begin_array) return !fault_;
+    for (const std::size_t level = depth(); depth() >= level;)
+        if (next() == json_token::end) return false;
+    return true;
+}
+
+GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
+    for (std::size_t i = keys.size(); i-- > 0;)
+        if (keys[i] == key) return &items[i];
+    return nullptr;
+}
+
+GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
+    json_reader r(text, name, limit);
+    json root;
+    std::vector<json*> open;
+    json* into = &root;
+    for (json_token t = r.next(); t != json_token::end; t = r.next()) {
+        if (t == json_token::end_object || t == json_token::end_array) {
+            open.pop_back();
+            continue;
+        }
+        if (t == json_token::key) {
+            open.back()->keys.push_back(std::move(r.string()));
+            continue;
+        }
+        if (!open.empty()) {
+            open.back()->items.emplace_back();
+            into = &open.back()->items.back();
+        }
+        switch (t) {
+        case json_token::begin_object: into->type = json::kind::object; break;
+        case json_token::begin_array: into->type = json::kind::array; break;
+        case json_token::string: into->type = json::kind::string, into->string = std::move(r.string()); break;
+        case json_token::boolean: into->type = json::kind::boolean, into->boolean = r.boolean(); break;
+        case json_token::number:
+            into->type = json::kind::number;
+            into->real = r.real();
+            into->is_integer = r.integer(into->integer);
+            if (!(into->real - into->real == 0)) r.fault("a number is out of range");
+            break;
+        default: break;
+        }
+        if (t == json_token::begin_object || t == json_token::begin_array) open.push_back(into);
+    }
+    GRAFT_TRY(r.finish());
+    return root;
+}
+GRAFT_MEMORY_CATCH(name)
+
+GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
+    out += '"';
+    while (!text.empty()) {
+        const auto c = static_cast<std::uint8_t>(text.front());
+        const std::size_t n = utf8_length(text);
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += static_cast<char>(c);
+        } else if (c < 32 || c == 127) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+            out += escaped;
+        } else if (n)
+            out.append(text.data(), n);
+        else
+            out += "\xef\xbf\xbd";
+        text.remove_prefix(n ? n : 1);
+    }
+    out += '"';
+}
+
+GRAFT_INLINE void append_json_number(std::string& out, double value) {
+    if (!(value - value == 0)) {
+        out += "null";
+        return;
+    }
+#if defined(__cpp_lib_to_chars)
+    char digits[40];
+    const auto written = std::to_chars(digits, digits + sizeof digits, value);
+    out.append(digits, static_cast<std::size_t>(written.ptr - digits));
+#else
+    out += detail::number_text("%.17g", value);
+#endif
+}
+
+GRAFT_INLINE void json_writer::comma() {
+    if (!first_) out_ += ',';
+    first_ = false;
+}
+GRAFT_INLINE json_writer& json_writer::open(char bracket) {
+    comma();
+    out_ += bracket;
+    first_ = true;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::close(char bracket) {
+    out_ += bracket;
+    first_ = false;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::key(std::string_view name) {
+    comma();
+    append_json_string(out_, name);
+    out_ += ':';
+    first_ = true;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::string(std::string_view value) {
+    comma();
+    append_json_string(out_, value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::number(double value) {
+    comma();
+    append_json_number(out_, value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::integer(std::int64_t value) {
+    comma();
+    out_ += std::to_string(value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::boolean(bool value) {
+    comma();
+    out_ += value ? "true" : "false";
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::null() {
+    comma();
+    out_ += "null";
+    return *this;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
+
+#include <new>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void trace_recorder::start() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    zero_ = detail::seconds_now();
+    recording_.store(true);
+}
+
+GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
+    if (!recording()) return;
+    const status kept = detail::or_out_of_memory<status>("a trace", [&]() -> status {
+        const std::lock_guard<std::mutex> guard(lock_);
+        if (static_cast<std::int64_t>(spans_.size()) < most_)
+            spans_.push_back(span);
+        else
+            ++left_out_;
+        return {};
+    });
+    if (kept.ok()) return;
+    const std::lock_guard<std::mutex> guard(lock_);
+    ++left_out_;
+}
+
+GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return left_out_;
+}
+
+GRAFT_INLINE std::string trace_recorder::events() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    json_writer w;
+    w.begin_array();
+    for (const trace_span& s : spans_) {
+        w.begin_object().key("ph").string("X").key("name").string(s.name).key("cat").string(s.thread == exchange ? "exchange" : "compute");
+        w.key("pid").integer(s.member).key("tid").integer(s.thread);
+        w.key("ts").number((s.begin - zero_) * 1e6).key("dur").number((s.end - s.begin) * 1e6);
+        w.key("args").begin_object().key("op").string(s.op).key("node").string(s.node).key("bytes").integer(s.bytes).end_object().end_object();
+    }
+    const std::string& text = w.end_array().text();
+    return text.substr(1, text.size() - 2);
+}
+
+GRAFT_INLINE std::string trace_file(int members, const std::string& events) {
+    json_writer w;
+    w.begin_object().key("displayTimeUnit").string("ms").key("traceEvents").begin_array();
+    const auto describe = [&](int member, int thread, const char* what, const std::string& name) {
+        w.begin_object().key("ph").string("M").key("name").string(what).key("pid").integer(member).key("tid").integer(thread);
+        w.key("args").begin_object().key("name").string(name).end_object().end_object();
+    };
+    for (int m = 0; m < members; ++m) {
+        describe(m, trace_recorder::compute, "process_name", "rank " + std::to_string(m));
+        describe(m, trace_recorder::compute, "thread_name", "compute");
+        describe(m, trace_recorder::exchange, "thread_name", "exchange");
+    }
+    std::string text = w.text();
+    if (!events.empty()) text += (members > 0 ? "," : "") + events;
+    return text + "]}\n";
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Where the memory of a value is found in a run.
+enum class slot_kind : std::uint8_t { none, arena, input, output, constant };
+
+/// A value as a step sees it. `extents` and `type` are those of the value; `index` is a byte offset into the arena of its place, or the
+/// number of an input, an output, or a value with a constant.
+struct slot {
+    slot_kind kind = slot_kind::none;
+    place_id place = 0;  ///< whose arena; of inputs, who holds the state; of constants, whose copy
+    std::int64_t index = 0;
+    tensor_view prototype;
+};
+
+/// One node of the plan with its kernel.
+struct step {
+    int node = 0;  ///< in plan::lowered
+    place_id place = 0;
+    std::shared_ptr<const device_kernel> kernel;  ///< a host_kernel where the device is in the host's memory
+    placement_refusal refused;                    ///< why it is on the host
+    std::vector<slot> in, out;                    ///< captures of bodies follow the inputs
+    std::int64_t workspace_offset = 0;
+    std::uint64_t seed = 0;
+};
+
+/// Steps in a row at one place. Segments of one place run in their order; those of others at the same time, but for what it waits for.
+struct plan_segment {
+    place_id place = 0;
+    int first = 0, last = 0;  ///< [first, last) of plan::steps
+    std::vector<int> after;   ///< segments of other places that have to end before it starts
+};
+
+/// A device as a plan uses it.
+struct plan_place {
+    std::shared_ptr<device> on;
+    std::int64_t arena_bytes = 0;                  ///< intermediates and scratch together
+    std::int64_t multiply_adds = 0;                ///< of the nodes that ask for it
+    std::shared_ptr<const device_program> loaded;  ///< what it keeps for this plan; null: nothing
+};
+
+/// Everything a run needs that does not change from run to run. Immutable, shared by contexts.
+struct plan {
+    std::vector<plan_place> places;  ///< the host first. Outlive the kernels in the steps
+    graph lowered;                   ///< keeps constants alive; its nodes are in running order
+    std::vector<step> steps;
+    std::vector<plan_segment> segments;  ///< all steps, in their order
+    std::vector<int> late;               ///< nodes whose output shapes only a run can tell, in order: they run behind the steps, by their reference kernels
+    std::vector<std::vector<value_id>> read_last;  ///< for each of `late`, and in front for the steps: inputs and late values that nobody reads behind it
+    std::vector<slot> value_slots;                 ///< of every value; none for those made late
+    std::vector<slot> outputs;                     ///< where each output of the graph is made; none: made late
+    std::vector<int> state_of;                     ///< of each output: the input whose memory it takes, or -1
+    std::int64_t scratch_bytes = 0;                ///< at most, of reference kernels, beside the arena
+    std::int64_t constant_bytes = 0;
+    std::int64_t multiply_adds = 0;   ///< of the graph before lowering
+    std::vector<tensor_view> inputs;  ///< the shapes that this plan is for
+};
+
+/// Bytes of the outputs that a plan makes; those that only a run can shape are not among them.
+inline std::int64_t output_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const slot& s : p.outputs)
+        if (s.kind != slot_kind::none) bytes += std::max<std::int64_t>(0, bytes_of(s.prototype.type, s.prototype.extents));
+    return bytes;
+}
+/// Bytes of the host's memory that the places there take for intermediates and scratch.
+inline std::int64_t host_arena_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const plan_place& at : p.places) bytes += !at.on || at.on->in_host_memory() ? at.arena_bytes : 0;
+    return bytes;
+}
+/// Bytes of the memories of devices, beside the host's: arenas and constants.
+inline std::int64_t device_bytes(const plan& p) noexcept {
+    std::int64_t bytes = 0;
+    for (const plan_place& at : p.places) bytes += at.on && !at.on->in_host_memory() ? at.arena_bytes + (at.loaded ? at.loaded->constant_bytes() : 0) : 0;
+    return bytes;
+}
+
+/// Bytes that one place takes of its memory: intermediates and scratch, and the constants that its steps read.
+inline std::int64_t place_bytes(const plan& p, place_id place) {
+    const plan_place& at = p.places[place];
+    std::int64_t bytes = at.arena_bytes + (at.loaded ? at.loaded->constant_bytes() : 0);
+    if (at.on && !at.on->in_host_memory()) return bytes;
+    // Copies of a network share their packed weights.
+    std::vector<std::pair<const void*, std::int64_t>> read;
+    for (const step& s : p.steps)
+        for (const slot& in : s.in)
+            if (s.place == place && in.kind == slot_kind::constant) {
+                const tensor& constant = p.lowered.values[static_cast<std::size_t>(in.index)].constant;
+                read.emplace_back(constant.raw(), static_cast<std::int64_t>(constant.bytes()));
+            }
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const auto& constant : read) bytes += constant.second;
+    return bytes;
+}
+
+/// What a run offers to who takes part in it: the host's memory, and what kernels may use.
+struct run_environment {
+    const plan& planned;
+    std::byte* arena;  ///< of the host
+    const tensor_view* inputs;
+    std::vector<tensor>& outputs;
+    executor& pool;
+    const limits& limit;
+    subgraph_runner* bodies;
+    scratch_store* scratch;
+    const std::shared_ptr<memory_budget>& budget;
+    communicator* group;    ///< the members of the run; null: it is the only one
+    trace_recorder* trace;  ///< takes down when steps of the host ran; null: nothing does
+
+    /// Where a value of the host lies; null where it was left out.
+    void* address(const slot& s) const {
+        switch (s.kind) {
+        case slot_kind::arena: return arena + s.index;
+        case slot_kind::input: return inputs[s.index].data;
+        case slot_kind::output: return outputs[static_cast<std::size_t>(s.index)].raw();
+        case slot_kind::constant: return planned.lowered.values[static_cast<std::size_t>(s.index)].constant.raw();
+        case slot_kind::none: break;
+        }
+        return nullptr;
+    }
+};
+
+/// How graphs are planned and run: told once, and handed on whole to every plan and to every body.
+struct execution_options {
+    limits limit;
+    bool exact = false;                           ///< no reassociating algorithms
+    bool reference = false;                       ///< reference kernels of the host only
+    bool strict_placement = false;                ///< a node that the device refuses ends the planning
+    bool in_order = false;                        ///< places take turns as the nodes of the graph stand; else in as few turns as there can be
+    std::uint64_t seed = 0;                       ///< of random nodes that have none of their own
+    std::vector<std::shared_ptr<device>> places;  ///< the host's device first; null: nothing runs on the host
+    std::shared_ptr<pack_cache> packed;           ///< null: constants are packed anew
+    std::shared_ptr<memory_budget> budget;        ///< what the constants that a plan makes count against; null: nothing is counted
+    std::shared_ptr<communicator> group;          ///< the members of the run that compute this together; null: it is the only one
+    std::shared_ptr<trace_recorder> trace;        ///< takes down when steps of the host ran, while it records; null: nothing does
+    int nesting = 0;                              ///< bodies that the graph is the body of
+};
+
+/// What an app gives, by the names that its options have in load_options and in step_options alike; the places are the host's device and, where
+/// it is not null, the one beside it.
+template <class Options>
+execution_options execution_of(const Options& given, std::shared_ptr<device> host, std::shared_ptr<device> beside) {
+    execution_options how;
+    how.limit = given.limits;
+    how.exact = given.exact;
+    how.reference = given.reference;
+    how.strict_placement = given.strict_placement;
+    how.seed = given.seed;
+    how.packed = std::make_shared<pack_cache>();
+    how.places.push_back(std::move(host));
+    if (beside) how.places.push_back(std::move(beside));
+    return how;
+}
+
+/// Makes the plan of a graph for one set of input shapes (an input without a type keeps its default). Errors: op.*, graph.*, memory.*,
+/// placement.refused, device.*.
+result<std::shared_ptr<const plan>> make_plan(const graph& g, const tensor_view* inputs, const execution_options& how, executor& pool);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_MAKE_PLAN_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_MAKE_PLAN_HPP
+// ---- graft/plan/make_plan.hpp
+// Makes plans: nodes get their places and their kernels, values their memory. Bodies of plan/plan.hpp.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_FNV1A_HPP
+// ---- graft/core/fnv1a.hpp
+// FNV-1a of 64 bits: a small hash, one byte after the other. Not against attackers.
+
+
+#include <cstddef>
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The hash of no bytes: the algorithm's offset basis.
+constexpr std::uint64_t fnv1a_basis = 0xcbf29ce484222325u;
+
+/// FNV-1a of the bytes, by Fowler, Noll and Vo (RFC 9923): hash = (hash ^ byte) * 0x100000001b3. `hash` is that of the
+/// bytes before these, so that fnv1a(b, m, fnv1a(a, n)) is the hash of a and b together. Equal on every machine.
+std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash = fnv1a_basis) noexcept;
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE std::uint64_t fnv1a(const void* bytes, std::size_t size, std::uint64_t hash) noexcept {
+    for (std::size_t i = 0; i < size; ++i) hash = (hash ^ static_cast<const std::uint8_t*>(bytes)[i]) * 0x100000001b3u;
+    return hash;
 }
 
 GRAFT_END_NAMESPACE
@@ -23956,21 +25698,38 @@ private:
         index();
     }
 
-    // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next.
+    // What leaves a place does so as soon as it is there, so that who waits for it need not wait for what its maker does next. What is made for that alone,
+    // such as another layout, goes with it.
     void leave_early() {
-        std::vector<std::vector<node>> behind(g.nodes.size());
-        std::vector<node> ordered;
-        std::vector<char> moved(g.nodes.size(), 0);
-        for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            node& n = g.nodes[i];
-            const int maker = n.op == ops::transfer_ops().rows && at(n.outputs[0]).place == 0 ? position(n.inputs[0]) : -1;
-            if (maker < 0) continue;
-            moved[i] = 1;
-            behind[static_cast<std::size_t>(maker)].push_back(std::move(n));
+        std::vector<int> readers(g.values.size(), 0), leaving(g.values.size(), 0);
+        for (const node& n : g.nodes)
+            for (value_id id : n.inputs)
+                if (id != no_value) ++readers[id];
+        for (value_id id : g.outputs) ++readers[id];
+        std::vector<int> maker(g.nodes.size(), -1);  // of what moves: the node that it goes behind
+        for (std::size_t i = g.nodes.size(); i-- > 0;) {
+            const node& n = g.nodes[i];
+            const value_id made = n.outputs.empty() ? no_value : n.outputs[0];
+            if (made == no_value) continue;
+            const bool transfer = n.op == ops::transfer_ops().rows && at(made).place == 0,
+                       made_for_that = n.place && n.inputs.size() == 1 && n.outputs.size() == 1 && readers[made] && leaving[made] == readers[made];
+            if (!transfer && !made_for_that) continue;
+            maker[i] = position(n.inputs[0]);
+            if (maker[i] >= 0) ++leaving[n.inputs[0]];
         }
+        std::vector<std::vector<std::size_t>> behind(g.nodes.size());
+        for (std::size_t i = 0; i < g.nodes.size(); ++i)
+            if (maker[i] >= 0) behind[static_cast<std::size_t>(maker[i])].push_back(i);
+        std::vector<node> ordered;
+        std::vector<std::size_t> next;
         for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-            if (!moved[i]) ordered.push_back(std::move(g.nodes[i]));
-            for (node& n : behind[i]) ordered.push_back(std::move(n));
+            if (maker[i] >= 0) continue;
+            for (next.assign(1, i); !next.empty();) {
+                const std::size_t now = next.back();
+                next.pop_back();
+                next.insert(next.end(), behind[now].rbegin(), behind[now].rend());
+                ordered.push_back(std::move(g.nodes[now]));
+            }
         }
         g.nodes = std::move(ordered);
         index();
@@ -24431,7 +26190,8 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
-        if (!how.reference || p->places.empty()) p->places.push_back({on, 0, nullptr});
+        if (!how.reference || p->places.empty())
+            p->places.push_back({on, 0, p->places.empty() ? 0 : count_multiply_adds(p->lowered, static_cast<place_id>(p->places.size())), nullptr});
     if (how.reference) {
         for (node& n : p->lowered.nodes) n.place = 0;
     } else {
@@ -24463,6 +26223,7 @@ class executable {
 public:
     graft::graph graph;
     execution_options how;
+    pipeline_options pipeline;    // the stages that its places behind the host are; none: nodes go where it is best
     std::vector<dtype> declared;  // the types that a file gives its outputs; undefined: any
 
     // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
@@ -24520,10 +26281,35 @@ private:
     }
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, make_plan(graph, inputs, how, pool));
+        GRAFT_TRY_ASSIGN(made, pipeline.stages ? make_staged(inputs, pool) : make_plan(graph, inputs, how, pool));
         for (std::size_t i = 0; i < made->outputs.size(); ++i)
             if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
+    }
+    // A cut by work alone may give a stage more than it has memory for.
+    result<std::shared_ptr<const plan>> make_staged(const tensor_view* inputs, executor& pool) const {
+        status fits;
+        // By memory alone all that is not in the heaviest stage would lie anywhere.
+        for (const double by_memory : {0.0, 0.5, 0.9}) {
+            graft::graph staged;
+            GRAFT_TRY_ASSIGN(staged, forward_pipeline(graph, inputs, pipeline, by_memory, {how.limit, pool, nullptr, how.seed, how.budget}));
+            auto made = make_plan(staged, inputs, how, pool);
+            fits = made.ok() ? check_stages(**made) : status(made.error());
+            if (fits.ok()) return made;
+            const errc code = fits.error().code();
+            if (code != errc::memory_budget && code != errc::memory_oom) break;
+        }
+        return fits;
+    }
+    status check_stages(const plan& p) const {
+        for (std::size_t s = 1; s < p.places.size() && pipeline.stage_bytes > 0; ++s) {
+            const std::int64_t bytes = place_bytes(p, static_cast<place_id>(s));
+            if (bytes > pipeline.stage_bytes)
+                return fail(errc::memory_budget, "stage " + std::to_string(s),
+                            "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(pipeline.stage_bytes) +
+                                ": take more stages or parts, or a smaller batch");
+        }
+        return {};
     }
 
     static constexpr std::size_t most_plans = 16;
@@ -24573,6 +26359,8 @@ public:
     // Output i of the last run; holding on to it makes the next run allocate another.
     const tensor& output(std::size_t i) const { return now_ && i < now_->outputs.size() ? now_->outputs[i] : nothing_; }
     std::shared_ptr<const plan> current() const { return now_ ? now_->source : nullptr; }
+    // Seconds that a place has computed for this plan; below 0: it does not measure them.
+    double busy_seconds(place_id place) const { return now_ && now_->at[place] ? now_->at[place]->busy_seconds() : 0; }
     // Gives the memory back; the next run allocates anew.
     void trim() {
         now_ = nullptr;
@@ -24694,7 +26482,8 @@ private:
         return {};
     }
     run_environment environment() {
-        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get()};
+        trace_recorder* const trace = what_.how.trace && what_.how.trace->recording() ? what_.how.trace.get() : nullptr;
+        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get(), trace};
     }
 
     status run_steps() {
@@ -27721,538 +29510,6 @@ GRAFT_MEMORY_CATCH(path)
 GRAFT_END_NAMESPACE
 #endif
 #endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_OPEN_BATCH_HPP
-// ---- graft/passes/open_batch.hpp
-// Opens the batch of a network that was exported for a fixed one: what holds it is rewritten, and every sample is computed as it was alone.
-
-
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// The network for any number of samples along the first axis of its input; its outputs get a row for each. `input` is the shape that its
-/// input has as the network stands, the samples first, every extent known; extents that the network leaves open are fixed to it. A network
-/// that takes any batch already comes back as it is. Nodes have to be bound (`verify_graph`).
-///
-/// Every value is followed from the input: along which axis, and where within it, it holds the samples. As long as each operator computes
-/// samples apart, each slice of a value stays what it was for that sample alone, whichever of the possible places a Reshape gives the samples;
-/// a place that leads nowhere is taken back. Errors: graph.fixed_batch (names the node that the samples cannot pass), input.name (there is no
-/// input, or more than one), those of shape inference.
-result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit = {});
-
-/// Ok where the network gives as many rows as it is given samples: its outputs for two, by shape inference. `input` as above. Errors:
-/// graph.fixed_batch where it does not, memory.oom.
-status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit = {});
-
-namespace detail {
-// Tries what was opened, whatever the rules said of it: with three times the samples every value has to have three times the extent along its axis
-// in `axes` (below 0: it has none), and the others as they were. Errors: graph.fixed_batch, those of specialize.
-status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool, const limits& limit);
-}  // namespace detail
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_BATCH_REWRITER_HPP
-// ---- graft/passes/batch_rewriter.hpp
-// Writes a graph for any number of samples, once it is known where every value holds them.
-
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_NODE_WRITER_HPP
-// ---- graft/passes/node_writer.hpp
-// Adds nodes to a graph as its file would have them: at the operator set that it imports, bound to their rows, under names nobody has.
-
-
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// Nodes go to the end of the graph's list. The first mistake is kept in `failure`.
-class node_writer {
-public:
-    // `tag` tells in the names what wrote them.
-    node_writer(graph& g, std::string tag) : g_(g), tag_("/" + std::move(tag) + "_") {
-        for (std::size_t i = 0; i < g.values.size(); ++i)
-            if (g.values[i].name.find(tag_) != std::string::npos) tag_ += "_", i = 0;
-    }
-
-    value_id add(const char* op_type, const std::string& stem, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
-                 dtype type = dtype::undefined) {
-        const value_id made = g_.add_value(fresh(stem));
-        g_.values.back().type = type;
-        node n;
-        n.name = g_.values.back().name;
-        n.inputs = std::move(inputs);
-        n.outputs = {made};
-        n.attributes = std::move(attributes);
-        become(n, op_type);
-        g_.nodes.push_back(std::move(n));
-        return made;
-    }
-    // The same under that name, or that name with a number behind it where it is taken.
-    value_id named(const char* op_type, const std::string& wanted, std::vector<value_id> inputs, std::vector<attribute> attributes = {},
-                   dtype type = dtype::undefined) {
-        const std::string name = free_name(wanted);
-        const value_id made = add(op_type, wanted, std::move(inputs), std::move(attributes), type);
-        g_.at(made).name = g_.nodes.back().name = name;
-        return made;
-    }
-    std::string free_name(const std::string& wanted) const {
-        for (int tries = 0;; ++tries) {
-            std::string candidate = tries ? wanted + "_" + std::to_string(tries) : wanted;
-            bool taken = false;
-            for (const value& v : g_.values) taken |= v.name == candidate;
-            if (!taken) return candidate;
-        }
-    }
-    // The node is of another operator from now on.
-    void become(node& n, const char* op_type) {
-        n.op_type = op_type;
-        n.domain.clear();
-        n.version = g_.version_of("");
-        n.op = ops::find_op("", op_type, n.version);
-        if (!n.op || !n.op->infer) mistake(fail(errc::op_unsupported, location(n), "this build does not hold the operator, which rewriting the network needs"));
-    }
-    value_id integers(const std::string& stem, const std::vector<std::int64_t>& values, dtype type = dtype::int64) {
-        const auto count = static_cast<std::int64_t>(values.size());
-        auto t = tensor::make(type, shape{count});
-        if (!t.ok()) return mistake(t.take_status()), no_value;
-        store_from_int64(type, t->raw(), 0, count, values.data());
-        return constant(stem, std::move(t).value());
-    }
-    // A float32 scalar.
-    value_id number(const std::string& stem, double v) {
-        auto t = tensor::make(dtype::float32, shape{});
-        if (!t.ok()) return mistake(t.take_status()), no_value;
-        t->data<float>()[0] = static_cast<float>(v);
-        return constant(stem, std::move(t).value());
-    }
-    value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
-    std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
-    void mistake(status s) {
-        if (failure.ok()) failure = std::move(s);
-    }
-
-    status failure;
-
-private:
-    graph& g_;
-    std::string tag_;
-    std::int64_t made_ = 0;
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// What has to be done to a node.
-struct batch_step {
-    batch_change change = batch_change::none;
-    std::vector<batch_carrier::repeated> repeats;
-    int natural = -1;
-};
-
-class batch_rewriter {
-public:
-    batch_rewriter(const graph& fixed, value_id input, std::int64_t samples, const std::vector<batch_axis>& states, const std::vector<batch_step>& steps)
-        : fixed_(fixed), g_(fixed), write_(g_, "batch"), input_(input), samples_(samples), states_(states), steps_(steps) {}
-
-    result<graph> run() {
-        g_.nodes.clear();
-        for (std::size_t i = 0; i < fixed_.nodes.size(); ++i) {
-            node n = fixed_.nodes[i];
-            for (const batch_carrier::repeated& r : steps_[i].repeats) n.inputs[static_cast<std::size_t>(r.input)] = repeat(n, r);
-            change(n, steps_[i]);
-            g_.nodes.push_back(std::move(n));
-        }
-        for (value_id& id : g_.outputs) id = rows_first(id);
-        forget_shapes();
-        GRAFT_TRY(std::move(write_.failure));
-        return std::move(g_);
-    }
-
-private:
-    const shape& extents(value_id id) const { return fixed_.at(id).extents; }
-    batch_axis state(value_id id) const { return states_[id]; }
-
-    // How many samples there are, int64 [1].
-    value_id count() {
-        if (count_ == no_value) {
-            const value_id all = write_.add("Shape", fixed_.at(input_).name, {input_});
-            count_ = write_.add("Gather", fixed_.at(input_).name, {all, write_.integers("first", {0})}, {integer_attribute("axis", 0)});
-        }
-        return count_;
-    }
-    // `values` with the one at `axis` as a multiple of the samples.
-    value_id with_samples(const std::string& stem, const std::vector<std::int64_t>& values, std::size_t axis, std::int64_t times) {
-        value_id there = count();
-        if (times != 1) there = write_.add("Mul", stem, {there, write_.integers(stem, {times})});
-        std::vector<value_id> parts;
-        if (axis > 0) parts.push_back(write_.integers(stem, {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(axis)}));
-        parts.push_back(there);
-        if (axis + 1 < values.size()) parts.push_back(write_.integers(stem, {values.begin() + static_cast<std::ptrdiff_t>(axis) + 1, values.end()}));
-        return parts.size() == 1 ? there : write_.add("Concat", stem, parts, {integer_attribute("axis", 0)});
-    }
-
-    value_id repeat(const node& n, const batch_carrier::repeated& r) {
-        value_id from = n.inputs[static_cast<std::size_t>(r.input)];
-        const std::string stem = fixed_.at(from).name;
-        const shape was = extents(from);
-        if (samples_ > 1) {
-            // It is the same for each of the samples that it was made for: one of them.
-            const value_id starts = write_.integers(stem, {0}), ends = write_.integers(stem, {was[r.axis] / samples_}), axes = write_.integers(stem, {r.axis});
-            if (fixed_.version_of("") < 10) {
-                from =
-                    write_.add("Slice", stem, {from},
-                               {integers_attribute("starts", {0}), integers_attribute("ends", {was[r.axis] / samples_}), integers_attribute("axes", {r.axis})});
-            } else
-                from = write_.add("Slice", stem, {from, starts, ends, axes});
-        }
-        return write_.add("Tile", stem,
-                          {from, with_samples(stem, std::vector<std::int64_t>(static_cast<std::size_t>(was.rank()), 1), static_cast<std::size_t>(r.axis), 1)});
-    }
-
-    // The extents of a value with -1 along an axis.
-    static std::vector<std::int64_t> open_along(const shape& extents, int axis) {
-        std::vector<std::int64_t> target(extents.begin(), extents.end());
-        target[static_cast<std::size_t>(axis)] = -1;
-        return target;
-    }
-    // Whether the target of a Reshape already does with more samples what it has to.
-    bool follows(const node& n) const {
-        const batch_axis from = state(n.inputs[0]), to = state(n.outputs[0]);
-        if (n.inputs.size() < 2 || n.find("allowzero")) return false;
-        const tensor& target = fixed_.at(n.inputs[1]).constant;
-        if (!target || target.elements() <= to.axis) return false;
-        const std::int64_t there = element_as_int64(target.type(), target.raw(), to.axis);
-        return there == -1 || (there == 0 && from == to);
-    }
-
-    void change(node& n, const batch_step& step) {
-        if (step.change == batch_change::none) return;
-        const value_id in = n.inputs[0], out = n.outputs[0];
-        const std::string stem = n.name.empty() ? fixed_.at(out).name : n.name;
-        const int axis = state(out).axis;
-        switch (step.change) {
-        case batch_change::none: break;
-        case batch_change::gather: {
-            std::vector<std::int64_t> parts(extents(in).begin(), extents(in).end());
-            const auto along = static_cast<std::ptrdiff_t>(state(in).axis);
-            parts.insert(parts.begin() + along, -1);
-            const value_id apart = write_.add("Reshape", stem, {in, write_.integers(stem, parts)});
-            const value_id taken = write_.add("Gather", stem, {apart, n.inputs[1]}, {integer_attribute("axis", along + 1)});
-            become_reshape(n, taken, stem, open_along(extents(out), axis));
-            break;
-        }
-        case batch_change::view:
-        case batch_change::reshape:
-        case batch_change::identity: {
-            const bool does = step.change == batch_change::view ? axis == step.natural : step.change == batch_change::reshape && follows(n);
-            if (!does) become_reshape(n, in, stem, open_along(extents(out), axis));
-            break;
-        }
-        case batch_change::expand: {
-            // As many extents as the target had: it may have fewer than the output.
-            std::vector<std::int64_t> target(extents(out).begin(), extents(out).end());
-            target[static_cast<std::size_t>(axis)] = 1;
-            n.inputs[1] = write_.integers(stem, target);
-            break;
-        }
-        case batch_change::slice: take_all(n, stem, axis); break;
-        case batch_change::sizes: {
-            std::vector<std::int64_t> sizes;
-            const tensor& given = fixed_.at(n.inputs[3]).constant;
-            for (std::int64_t i = 0; i < given.elements(); ++i) sizes.push_back(element_as_int64(given.type(), given.raw(), i));
-            std::size_t at = static_cast<std::size_t>(axis);
-            if (const attribute* axes = n.find("axes"))
-                for (std::size_t i = 0; i < axes->integers.size(); ++i)
-                    if (axes->integers[i] == axis || axes->integers[i] + extents(in).rank() == axis) at = i;
-            n.inputs[3] = with_samples(stem, sizes, at, sizes[at] / samples_);
-            break;
-        }
-        }
-    }
-    void become_reshape(node& n, value_id from, const std::string& stem, const std::vector<std::int64_t>& target) {
-        write_.become(n, "Reshape");
-        n.attributes.clear();
-        n.inputs = {from, write_.integers(stem, target)};
-    }
-    void take_all(node& n, const std::string& stem, int axis) {
-        const int rank = extents(n.inputs[0]).rank();
-        std::vector<std::int64_t> axes, ends;
-        const auto read = [&](const char* name, std::size_t input, std::vector<std::int64_t>& values) {
-            if (const attribute* a = n.find(name)) values = a->integers;
-            if (input >= n.inputs.size() || n.inputs[input] == no_value) return;
-            const tensor& t = fixed_.at(n.inputs[input]).constant;
-            for (std::int64_t i = 0; i < t.elements(); ++i) values.push_back(element_as_int64(t.type(), t.raw(), i));
-        };
-        read("ends", 2, ends);
-        read("axes", 3, axes);
-        for (std::size_t i = 0; i < ends.size(); ++i) {
-            const std::int64_t along = axes.empty() ? static_cast<std::int64_t>(i) : axes[i] + (axes[i] < 0 ? rank : 0);
-            if (along == axis) ends[i] = INT32_MAX;  // which 32-bit lists hold too: the lists of a Slice are of one type
-        }
-        if (n.inputs.size() > 2)
-            n.inputs[2] = write_.integers(stem, ends, fixed_.at(n.inputs[2]).constant.type());
-        else
-            for (attribute& a : n.attributes)
-                if (a.name == "ends") a.integers = ends;
-    }
-
-    // An output with a row for each sample; the name stays with what is handed out.
-    value_id rows_first(value_id id) {
-        const batch_axis where = state(id);
-        if (where.none()) return id;
-        const shape e = extents(id);
-        if (where.axis == 0 && where.outer == 1 && e[0] == samples_) {
-            rows_.emplace_back(id, e);
-            rows_.back().second[0] = shape::unknown;
-            return id;
-        }
-        std::int64_t before = where.outer, behind = 1;
-        for (int a = 0; a < where.axis; ++a) before *= e[a];
-        behind = e.elements() / (before * samples_);
-        // One sample as it was, without the axis that was the batch's alone.
-        std::vector<std::int64_t> rows{-1};
-        for (int a = 0; a < e.rank(); ++a)
-            if (a != where.axis || e[a] != samples_) rows.push_back(a == where.axis ? e[a] / samples_ : e[a]);
-        const std::string name = g_.at(id).name;
-        g_.at(id).name = write_.fresh(name);
-        value_id made = id;
-        if (before > 1) {
-            made = write_.add("Reshape", name, {made, write_.integers(name, {before, -1, behind})});
-            made = write_.add("Transpose", name, {made}, {integers_attribute("perm", {1, 0, 2})});
-        }
-        made = write_.add("Reshape", name, {made, write_.integers(name, rows)});
-        g_.at(made).name = name;
-        g_.at(made).type = fixed_.at(id).type;
-        rows_.emplace_back(made, shape::from(rows.data(), rows.data() + rows.size()));
-        return made;
-    }
-
-    // Shapes were those of the fixed batch; what comes in and what goes out is told with the samples open.
-    void forget_shapes() {
-        for (const node& n : g_.nodes)
-            for (value_id id : n.outputs)
-                if (id != no_value) g_.at(id).has_shape = false, g_.at(id).dimensions.clear();
-        shape in = extents(input_);
-        in[0] = shape::unknown;
-        tell(input_, in);
-        for (const auto& row : rows_) tell(row.first, row.second);
-    }
-    void tell(value_id id, const shape& e) {
-        value& v = g_.at(id);
-        v.has_shape = true;
-        v.extents = e;
-        v.dimensions.assign(static_cast<std::size_t>(e.rank()), "");
-        v.dimensions[0] = "batch";
-    }
-
-    const graph& fixed_;
-    graph g_;
-    node_writer write_;
-    value_id input_;
-    std::int64_t samples_;
-    const std::vector<batch_axis>& states_;
-    const std::vector<batch_step>& steps_;
-    value_id count_ = no_value;
-    std::vector<std::pair<value_id, shape>> rows_;  // the outputs that hold samples, and what is known of their extents
-};
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-// The rule of an operator; null where there is none.
-inline batch_rule batch_rule_of(const node& n) {
-    const op_row& row = ops::row_of(n);
-    if (row.is(op_flag::random)) return nullptr;
-    if (row.traits.carries) return row.traits.carries;
-    return row.is(op_flag::elementwise) ? ops::carry_elementwise : row.is(op_flag::view) ? ops::carry_view : nullptr;
-}
-
-// Follows the samples through a graph whose shapes are known.
-class batch_follower {
-public:
-    batch_follower(const graph& g, value_id input, std::int64_t samples)
-        : g_(g), samples_(samples), input_(input), states_(g.values.size()), maker_(g.values.size(), -1) {
-        for (std::size_t i = 0; i < g.nodes.size(); ++i)
-            for (value_id id : g.nodes[i].outputs)
-                if (id != no_value) maker_[id] = static_cast<int>(i);
-    }
-
-    status run() {
-        states_[input_] = {0, 1};
-        steps_.resize(g_.nodes.size());
-        // A choice that was wrong is made anew a few times; more than that has not been seen to help.
-        std::int64_t visits = 64 * static_cast<std::int64_t>(g_.nodes.size());
-        for (std::size_t i = 0; i < g_.nodes.size();) {
-            if (--visits < 0) return std::move(first_);
-            std::string why;
-            if (pass(i, why)) {
-                ++i;
-                continue;
-            }
-            // What is told in the end is what stood in the way of the likeliest places.
-            if (first_.ok()) first_ = blocked(g_.nodes[i], why);
-            const int back = latest_choice(i);
-            if (back < 0) return std::move(first_);
-            ++steps_[static_cast<std::size_t>(back)].chosen;
-            for (std::size_t k = static_cast<std::size_t>(back) + 1; k <= i; ++k) steps_[k].chosen = 0;
-            i = static_cast<std::size_t>(back);
-        }
-        return {};
-    }
-
-    const std::vector<batch_axis>& states() const { return states_; }
-    batch_step& step(std::size_t i) { return steps_[i].step; }
-
-private:
-    struct visited {
-        batch_step step;
-        std::size_t options = 0, chosen = 0;
-    };
-    static status blocked(const node& n, const std::string& why) {
-        return fail(errc::graph_fixed_batch, location(n), why + ", so that the network only takes the batch that it was exported with");
-    }
-
-    bool pass(std::size_t i, std::string& why) {
-        const node& n = g_.nodes[i];
-        visited& at = steps_[i];
-        at.step = batch_step();
-        at.options = 0;
-        bool carries = false, shapes = true;
-        for (value_id id : n.inputs)
-            if (id != no_value) carries |= !states_[id].none(), shapes &= has_shape(id);
-        for (const attribute& a : n.attributes)
-            if (a.graph)
-                for (const capture& c : a.graph->captures) carries |= !states_[c.outer].none();
-        for (value_id id : n.outputs)
-            if (id != no_value) states_[id] = {}, shapes &= has_shape(id);
-        if (!carries) return true;
-        if (!shapes) return why = "its shape can only be told by running", false;
-        if (n.outputs.empty() || n.outputs[0] == no_value) return why = "its first output is left out", false;  // which the rules go by
-        const batch_rule rule = batch_rule_of(n);
-        if (!rule) return why = "the operator may mix samples", false;
-        batch_carrier c(g_, n, states_, samples_);
-        if (!rule(c)) return why = c.why, false;
-        at.options = c.options.size();
-        if (at.options) c.out[0] = c.options[at.chosen];
-        for (std::size_t k = 0; k < n.outputs.size(); ++k) {
-            if (n.outputs[k] == no_value) continue;
-            // A Reshape takes no -1 beside an extent of zero, and what belongs to one sample cannot be counted.
-            if (!c.out[k].none() && g_.at(n.outputs[k]).extents.elements() == 0) return why = "what it makes has no elements", false;
-            states_[n.outputs[k]] = c.out[k];
-        }
-        at.step.change = c.change;
-        at.step.repeats = std::move(c.repeats);
-        at.step.natural = c.natural;
-        return true;
-    }
-    bool has_shape(value_id id) const { return g_.at(id).has_shape && g_.at(id).extents.known(); }
-
-    // The last node before node i that had a choice and that node i depends on; -1: none has one left.
-    int latest_choice(std::size_t i) const {
-        std::vector<char> needed(i + 1, 0);
-        needed[i] = 1;
-        for (std::size_t k = i + 1; k-- > 0;) {
-            if (!needed[k]) continue;
-            if (k < i && steps_[k].chosen + 1 < steps_[k].options) return static_cast<int>(k);
-            for (value_id id : g_.nodes[k].inputs)
-                if (id != no_value && maker_[id] >= 0 && maker_[id] < static_cast<int>(k)) needed[static_cast<std::size_t>(maker_[id])] = 1;
-        }
-        return -1;
-    }
-
-    const graph& g_;
-    std::int64_t samples_;
-    value_id input_;
-    std::vector<batch_axis> states_;
-    std::vector<int> maker_;
-    std::vector<visited> steps_;
-    status first_;
-};
-
-GRAFT_INLINE status check_opened(const graph& fixed, const graph& opened, const shape& input, const std::vector<int>& axes, executor& pool,
-                                 const limits& limit) {
-    shape more = input;
-    more[0] *= 3;
-    graph g;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(opened, more, pool, limit));
-    for (const node& n : g.nodes)
-        for (value_id id : n.outputs) {
-            const std::size_t i = static_cast<std::size_t>(id);
-            if (id == no_value || i >= axes.size() || !g.values[i].has_shape) continue;
-            shape expected = fixed.values[i].extents;
-            if (axes[i] >= 0) expected[axes[i]] *= 3;
-            if (fixed.values[i].has_shape && g.values[i].extents != expected)
-                return fail(errc::graph_fixed_batch, location(n),
-                            "for three times the samples its shape is " + text(g.values[i].extents) + " and not " + text(expected));
-        }
-    return {};
-}
-
-}  // namespace detail
-
-GRAFT_INLINE status takes_any_batch(const graph& g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    const auto fixed = [&g] { return fail(errc::graph_fixed_batch, g.name, "it does not give a row for each sample of any batch"); };
-    shape two = input;
-    two[0] = 2;
-    for (value_id id : g.inputs) {
-        const value& v = g.at(id);
-        if (v.constant) continue;
-        if (v.has_shape && v.extents.rank() && v.extents[0] >= 0) return fixed();
-        break;
-    }
-    auto known = specialize_first_input(g, two, pool, limit);
-    if (!known.ok() && known.error().code() == errc::memory_oom) return known.take_status();
-    if (!known.ok()) return fixed();
-    for (value_id id : known->outputs) {
-        const value& v = known->at(id);
-        if (v.has_shape && (v.extents.rank() < 1 || v.extents[0] != 2)) return fixed();
-    }
-    return {};
-}
-GRAFT_MEMORY_CATCH("takes_any_batch")
-
-GRAFT_INLINE result<graph> open_batch(graph g, const shape& input, executor& pool, const limits& limit) GRAFT_MEMORY_TRY {
-    std::vector<value_id> open;
-    for (value_id id : g.inputs)
-        if (!g.at(id).constant) open.push_back(id);
-    if (open.size() != 1)
-        return fail(errc::input_name, g.name, "a network has to have one input for its batch to be opened; this one asks for " + std::to_string(open.size()));
-    if (input.rank() < 1 || !input.known() || input[0] < 1) return fail(errc::input_shape, g.name, "the shape of a batch has to be known: " + text(input));
-    if (input.elements() == 0) return fail(errc::input_shape, g.name, "a sample has to have elements for its batch to be opened: " + text(input));
-    status any = takes_any_batch(g, input, pool, limit);
-    if (any.ok()) return g;
-    if (any.error().code() == errc::memory_oom) return any;
-    GRAFT_TRY_ASSIGN(g, specialize_first_input(std::move(g), input, pool, limit));
-    detail::batch_follower follower(g, open[0], input[0]);
-    GRAFT_TRY(follower.run());
-    std::vector<detail::batch_step> steps;
-    for (std::size_t i = 0; i < g.nodes.size(); ++i) steps.push_back(std::move(follower.step(i)));
-    graph made;
-    GRAFT_TRY_ASSIGN(made, detail::batch_rewriter(g, open[0], input[0], follower.states(), steps).run());
-    std::vector<int> axes;
-    for (const batch_axis& state : follower.states()) axes.push_back(state.axis);
-    GRAFT_TRY(detail::check_opened(g, made, input, axes, pool, limit));
-    return made;
-}
-GRAFT_MEMORY_CATCH("open_batch")
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <atomic>
 
@@ -28265,6 +29522,7 @@ struct model_state {
     memory_charge charge;                   // of the source's constants
     executable folded, replaced;            // defaults as constants; and the graph for callers that replace a default
     std::vector<value_info> inputs, outputs;
+    std::string devices;  // of the stages, each once
 };
 
 // Of a model that was made and not loaded: nothing.
@@ -28373,6 +29631,7 @@ GRAFT_INLINE std::string shape_text(const value_info& v) {
 GRAFT_INLINE std::string to_string(const value_info& v) { return escape(v.name) + " " + name(v.type) + " " + shape_text(v); }
 
 GRAFT_INLINE const char* model::device() const noexcept {
+    if (state_ && !state_->devices.empty()) return state_->devices.c_str();
     return state_ && state_->folded.how.places.size() > 1 ? state_->folded.how.places[1]->name().c_str() : "cpu";
 }
 GRAFT_INLINE void warn_on_stderr(const char* text) { std::fprintf(stderr, "graft: warning: %s\n", text); }
@@ -28391,6 +29650,32 @@ GRAFT_INLINE result<model::memory_use> model::memory(const std::vector<value_inf
     return use;
 }
 GRAFT_MEMORY_CATCH("model::memory")
+
+namespace detail {
+// Without what a run tells.
+inline std::vector<stage_use> stages_of_plan(const plan& p) {
+    std::vector<stage_use> all;
+    for (std::size_t at = 1; at < p.places.size(); ++at) {
+        const auto place = static_cast<place_id>(at);
+        stage_use use;
+        use.device = p.places[at].on->name();
+        for (const step& s : p.steps) use.nodes += s.place == place;
+        use.bytes = place_bytes(p, place);
+        use.multiply_adds = p.places[at].multiply_adds;
+        all.push_back(std::move(use));
+    }
+    return all;
+}
+}  // namespace detail
+
+GRAFT_INLINE result<std::vector<stage_use>> model::stages(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
+    if (!state_) return detail::no_model("model");
+    if (!state_->folded.pipeline.stages) return std::vector<stage_use>();
+    std::shared_ptr<const plan> p;
+    GRAFT_TRY_ASSIGN(p, detail::plan_of(*state_, inputs));
+    return detail::stages_of_plan(*p);
+}
+GRAFT_MEMORY_CATCH("model::stages")
 
 GRAFT_INLINE result<std::vector<placement>> model::placements(const std::vector<value_info>& inputs) const GRAFT_MEMORY_TRY {
     if (!state_) return detail::no_model("model");
@@ -28457,10 +29742,43 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
 }
 GRAFT_MEMORY_CATCH("open_device")
 
+namespace detail {
+// The places of a pipeline behind the host's. Parts of the CPU are devices of their own, numbered in their order.
+inline status open_stages(const load_options& options, const backend* const* backends, int count, model_state& state) {
+    const std::vector<std::shared_ptr<device>>& stages = options.stages;
+    if (options.reference || options.opened)
+        return fail(errc::usage, "stages",
+                    "a pipeline has the devices of its stages alone, and runs by their kernels: without `opened` and without reference kernels");
+    const backend* host = nullptr;
+    for (int i = 0; i < count && !host; ++i)
+        if (backends[i]->host) host = backends[i];
+    int parts_of_cpu = 0;
+    for (std::shared_ptr<device> on : stages) {
+        if (!on && !host) return fail(errc::device_unavailable, "stages", "a stage asks for the CPU, and this program names no back end of the host");
+        std::string named = on ? on->name() : "cpu";
+        if (!on) GRAFT_TRY_ASSIGN(on, host->open("cpu:" + std::to_string(parts_of_cpu++), {}, nullptr));
+        if (("," + state.devices + ",").find("," + named + ",") == std::string::npos) state.devices += (state.devices.empty() ? "" : ",") + named;
+        state.folded.how.places.push_back(std::move(on));
+    }
+    state.folded.how.in_order = true;
+    state.folded.pipeline.stages = static_cast<int>(stages.size());
+    state.folded.pipeline.parts = options.parts;
+    state.folded.pipeline.stage_bytes = options.stage_bytes;
+    return {};
+}
+}  // namespace detail
+
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
-    if (!on && !options.reference) GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
+    if (options.stages.empty() && (options.parts != 1 || options.stage_bytes != 0))
+        return fail(errc::usage, "stages", "`parts` and `stage_bytes` belong to a network in stages, and none are given");
+    if (!options.stages.empty() && (options.stages.size() < 2 || options.stages.size() > most_stages || options.parts < 1 || options.parts > most_parts))
+        return fail(errc::usage, "stages",
+                    "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
+                        std::to_string(options.stages.size()) + " and " + std::to_string(options.parts));
+    if (!on && !options.reference && options.stages.empty())
+        GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
     if (options.operators.size) tables.push_back(options.operators);
     const ops::table_list own = ops::all_op_tables();
@@ -28486,7 +29804,9 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->folded.how.budget = state->budget;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
+    if (!options.stages.empty()) GRAFT_TRY(detail::open_stages(options, backends, count, *state));
     state->replaced.how = state->folded.how;
+    state->replaced.pipeline = state->folded.pipeline;
     state->replaced.declared = state->folded.declared;
     executor serial;
     graft::graph runnable = state->source;
@@ -28587,6 +29907,14 @@ GRAFT_MEMORY_CATCH("session::run")
 GRAFT_INLINE const tensor& session::output(std::size_t i) const {
     static const tensor none;
     return state_ && state_->last ? state_->last->output(i) : none;
+}
+
+GRAFT_INLINE std::vector<stage_use> session::stages() const {
+    const std::shared_ptr<const plan> p = state_ && state_->last && state_->model->folded.pipeline.stages ? state_->last->current() : nullptr;
+    if (!p) return {};
+    std::vector<stage_use> all = detail::stages_of_plan(*p);
+    for (std::size_t s = 0; s < all.size(); ++s) all[s].busy_seconds = state_->last->busy_seconds(static_cast<place_id>(s + 1));
+    return all;
 }
 
 GRAFT_INLINE result<std::vector<named_tensor>> session::run(const std::vector<named_tensor>& inputs) GRAFT_MEMORY_TRY {
@@ -28717,452 +30045,6 @@ GRAFT_END_NAMESPACE
 
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
-// ---- graft/core/json.hpp
-// JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
-
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What `json_reader::next` found.
-enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
-
-/// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
-class json_reader {
-public:
-    /// `text` must outlive the reader; `name` stands for it in messages.
-    json_reader(std::string_view text, std::string name, const limits& limit = {});
-
-    json_token next();
-    /// Contents of the key or string that `next` found, escapes resolved.
-    const std::string& string() const noexcept { return string_; }
-    std::string& string() noexcept { return string_; }
-    bool boolean() const noexcept { return boolean_; }
-    /// The number as a double; as an integer, false unless it is written as one (no point, no exponent) and in range.
-    double real() const noexcept;
-    bool integer(std::int64_t& value) const noexcept;
-    /// Goes past a whole value whose first token was `first`.
-    bool skip(json_token first);
-    /// How many arrays and objects are open.
-    std::size_t depth() const noexcept { return open_.size(); }
-    /// Ends the reading with a fault of the caller's.
-    json_token fault(const char* what);
-    status finish() const;
-
-private:
-    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
-    json_token begin(char bracket, json_token token);
-    json_token close(char bracket, json_token token);
-    json_token scalar();
-    json_token value_done(json_token token);
-    bool read_string();
-    bool read_escape();
-    bool read_hex(std::uint32_t& unit);
-    bool read_number();
-    bool word(std::string_view w);
-    void space() noexcept;
-
-    std::string_view text_;
-    std::string name_, string_;
-    std::vector<char> open_;
-    std::string_view number_;
-    std::size_t at_ = 0, most_depth_;
-    state state_ = state::value;
-    bool boolean_ = false;
-    const char* fault_ = nullptr;
-    std::size_t fault_at_ = 0;
-};
-
-/// A JSON value with everything in it.
-struct json {
-    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
-    kind type = kind::null;
-    bool boolean = false;
-    bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`
-    std::int64_t integer = 0;
-    double real = 0;
-    std::string string;
-    std::vector<std::string> keys;  ///< of an object, in the order of the text
-    std::vector<json> items;        ///< of an array, or of an object
-
-    /// Member of an object, the last of that name; null where there is none.
-    const json* find(std::string_view key) const noexcept;
-};
-
-/// Reads a whole text. Errors: json.malformed (also where it is longer or nests deeper than the limits).
-result<json> parse_json(std::string_view text, const std::string& name, const limits& limit = {});
-
-/// Appends a string with its quotes. What is not UTF-8 becomes U+FFFD, so that the text is well formed whatever comes in.
-void append_json_string(std::string& out, std::string_view text);
-/// Appends the shortest form that reads back as the same number; null for infinities and NaN.
-void append_json_number(std::string& out, double value);
-
-/// Writes JSON piece by piece; commas are put where they belong.
-class json_writer {
-public:
-    json_writer& begin_object() { return open('{'); }
-    json_writer& end_object() { return close('}'); }
-    json_writer& begin_array() { return open('['); }
-    json_writer& end_array() { return close(']'); }
-    json_writer& key(std::string_view name);
-    json_writer& string(std::string_view value);
-    json_writer& number(double value);
-    json_writer& integer(std::int64_t value);
-    json_writer& boolean(bool value);
-    json_writer& null();
-    const std::string& text() const noexcept { return out_; }
-
-private:
-    json_writer& open(char bracket);
-    json_writer& close(char bracket);
-    void comma();
-    std::string out_;
-    bool first_ = true;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
-// ---- graft/core/json_body.hpp
-// Bodies of core/json.hpp.
-
-
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
-    : text_(text), name_(std::move(name)), most_depth_(static_cast<std::size_t>(limit.json_depth)) {
-    if (text.size() > static_cast<std::size_t>(limit.json_bytes)) fault("the text is longer than the limit");
-}
-
-GRAFT_INLINE GRAFT_COLD json_token json_reader::fault(const char* what) {
-    if (!fault_) fault_ = what, fault_at_ = at_;
-    state_ = state::done;
-    return json_token::end;
-}
-
-GRAFT_INLINE status json_reader::finish() const {
-    if (!fault_) return {};
-    return fail(errc::json_malformed, name_, std::string(fault_) + " at byte " + std::to_string(fault_at_));
-}
-
-GRAFT_INLINE void json_reader::space() noexcept {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
-}
-
-GRAFT_INLINE json_token json_reader::value_done(json_token token) {
-    state_ = state::after;
-    return token;
-}
-
-GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
-    if (open_.size() >= most_depth_) return fault("arrays and objects nest deeper than the limit");
-    ++at_;
-    open_.push_back(bracket);
-    state_ = bracket == '{' ? state::first_key : state::first_item;
-    return token;
-}
-
-GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
-    if (open_.back() != bracket) return fault("a bracket closes what is not open");
-    ++at_;
-    open_.pop_back();
-    return value_done(token);
-}
-
-GRAFT_INLINE json_token json_reader::next() {
-    if (fault_) return json_token::end;
-    space();
-    if (state_ == state::after) {
-        if (open_.empty()) {
-            if (at_ != text_.size()) return fault("something follows the value");
-            state_ = state::done;
-            return json_token::end;
-        }
-        const char c = at_ < text_.size() ? text_[at_] : '\0';
-        if (c == '}') return close('{', json_token::end_object);
-        if (c == ']') return close('[', json_token::end_array);
-        if (c != ',') return fault("a comma or a closing bracket is missing");
-        ++at_;
-        space();
-        state_ = open_.back() == '{' ? state::key : state::value;
-    }
-    if (state_ == state::done) return json_token::end;
-    if (at_ >= text_.size()) return fault("the text ends too early");
-    const char c = text_[at_];
-    if (state_ == state::first_item && c == ']') return close('[', json_token::end_array);
-    if (state_ == state::first_key && c == '}') return close('{', json_token::end_object);
-    if (state_ == state::first_key || state_ == state::key) {
-        if (c != '"') return fault("a key is missing");
-        if (!read_string()) return json_token::end;
-        space();
-        if (at_ >= text_.size() || text_[at_] != ':') return fault("a colon is missing");
-        ++at_;
-        state_ = state::value;
-        return json_token::key;
-    }
-    if (c == '{') return begin('{', json_token::begin_object);
-    if (c == '[') return begin('[', json_token::begin_array);
-    return scalar();
-}
-
-GRAFT_INLINE bool json_reader::word(std::string_view w) {
-    if (text_.substr(at_, w.size()) != w) return false;
-    at_ += w.size();
-    return true;
-}
-
-GRAFT_INLINE json_token json_reader::scalar() {
-    const char c = text_[at_];
-    if (c == '"') return read_string() ? value_done(json_token::string) : json_token::end;
-    if (c == '-' || (c >= '0' && c <= '9')) return read_number() ? value_done(json_token::number) : json_token::end;
-    if (word("null")) return value_done(json_token::null);
-    if ((boolean_ = word("true")) || word("false")) return value_done(json_token::boolean);
-    return fault("this is no value");
-}
-
-GRAFT_INLINE bool json_reader::read_number() {
-    const std::size_t start = at_;
-    const auto digits = [&] {
-        const std::size_t from = at_;
-        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-        return at_ - from;
-    };
-    if (text_[at_] == '-') ++at_;
-    const std::size_t first = at_, whole = digits();
-    if (!whole || (whole > 1 && text_[first] == '0')) return fault("a number is not well formed"), false;
-    if (at_ < text_.size() && text_[at_] == '.') {
-        ++at_;
-        if (!digits()) return fault("a number is not well formed"), false;
-    }
-    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
-        ++at_;
-        if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
-        if (!digits()) return fault("a number is not well formed"), false;
-    }
-    number_ = text_.substr(start, at_ - start);
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
-    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
-    return read.ec == std::errc() && read.ptr == number_.data() + number_.size();
-}
-
-GRAFT_INLINE double json_reader::real() const noexcept {
-#if defined(__cpp_lib_to_chars)
-    double value = 0;
-    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
-    if (read.ec == std::errc()) return value;
-#endif
-    // Too large, too small, or a library without from_chars for doubles.
-    return detail::read_number(std::string(number_).c_str());
-}
-
-GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
-    unit = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-        const char c = at_ < text_.size() ? text_[at_] : '\0';
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0) return fault("an escape is not well formed"), false;
-        unit = unit * 16 + static_cast<std::uint32_t>(digit);
-    }
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::read_escape() {
-    const char c = ++at_ < text_.size() ? text_[at_] : '\0';
-    ++at_;
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/': string_ += c; return true;
-    case 'b': string_ += '\b'; return true;
-    case 'f': string_ += '\f'; return true;
-    case 'n': string_ += '\n'; return true;
-    case 'r': string_ += '\r'; return true;
-    case 't': string_ += '\t'; return true;
-    case 'u': break;
-    default: return fault("an escape is not well formed"), false;
-    }
-    std::uint32_t unit = 0, low = 0;
-    if (!read_hex(unit)) return false;
-    if (unit >= 0xd800 && unit < 0xe000) {
-        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
-        unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-    }
-    append_utf8(string_, unit);
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::read_string() {
-    string_.clear();
-    ++at_;
-    for (;;) {
-        if (at_ >= text_.size()) return fault("a string has no end"), false;
-        const auto c = static_cast<std::uint8_t>(text_[at_]);
-        if (c == '"') return ++at_, true;
-        if (c < 32) return fault("a string holds a control character"), false;
-        if (c == '\\') {
-            if (!read_escape()) return false;
-            continue;
-        }
-        const std::size_t n = c < 128 ? 1 : utf8_length(text_.substr(at_, 4));
-        if (!n) return fault("a string is not UTF-8"), false;
-        string_.append(text_.data() + at_, n);
-        at_ += n;
-    }
-}
-
-GRAFT_INLINE bool json_reader::skip(json_token first) {
-    if (first != json_token::begin_object && first != json_token::begin_array) return !fault_;
-    for (const std::size_t level = depth(); depth() >= level;)
-        if (next() == json_token::end) return false;
-    return true;
-}
-
-GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
-    for (std::size_t i = keys.size(); i-- > 0;)
-        if (keys[i] == key) return &items[i];
-    return nullptr;
-}
-
-GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
-    json_reader r(text, name, limit);
-    json root;
-    std::vector<json*> open;
-    json* into = &root;
-    for (json_token t = r.next(); t != json_token::end; t = r.next()) {
-        if (t == json_token::end_object || t == json_token::end_array) {
-            open.pop_back();
-            continue;
-        }
-        if (t == json_token::key) {
-            open.back()->keys.push_back(std::move(r.string()));
-            continue;
-        }
-        if (!open.empty()) {
-            open.back()->items.emplace_back();
-            into = &open.back()->items.back();
-        }
-        switch (t) {
-        case json_token::begin_object: into->type = json::kind::object; break;
-        case json_token::begin_array: into->type = json::kind::array; break;
-        case json_token::string: into->type = json::kind::string, into->string = std::move(r.string()); break;
-        case json_token::boolean: into->type = json::kind::boolean, into->boolean = r.boolean(); break;
-        case json_token::number:
-            into->type = json::kind::number;
-            into->real = r.real();
-            into->is_integer = r.integer(into->integer);
-            if (!(into->real - into->real == 0)) r.fault("a number is out of range");
-            break;
-        default: break;
-        }
-        if (t == json_token::begin_object || t == json_token::begin_array) open.push_back(into);
-    }
-    GRAFT_TRY(r.finish());
-    return root;
-}
-GRAFT_MEMORY_CATCH(name)
-
-GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
-    out += '"';
-    while (!text.empty()) {
-        const auto c = static_cast<std::uint8_t>(text.front());
-        const std::size_t n = utf8_length(text);
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += static_cast<char>(c);
-        } else if (c < 32 || c == 127) {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            out += escaped;
-        } else if (n)
-            out.append(text.data(), n);
-        else
-            out += "\xef\xbf\xbd";
-        text.remove_prefix(n ? n : 1);
-    }
-    out += '"';
-}
-
-GRAFT_INLINE void append_json_number(std::string& out, double value) {
-    if (!(value - value == 0)) {
-        out += "null";
-        return;
-    }
-#if defined(__cpp_lib_to_chars)
-    char digits[40];
-    const auto written = std::to_chars(digits, digits + sizeof digits, value);
-    out.append(digits, static_cast<std::size_t>(written.ptr - digits));
-#else
-    out += detail::number_text("%.17g", value);
-#endif
-}
-
-GRAFT_INLINE void json_writer::comma() {
-    if (!first_) out_ += ',';
-    first_ = false;
-}
-GRAFT_INLINE json_writer& json_writer::open(char bracket) {
-    comma();
-    out_ += bracket;
-    first_ = true;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::close(char bracket) {
-    out_ += bracket;
-    first_ = false;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::key(std::string_view name) {
-    comma();
-    append_json_string(out_, name);
-    out_ += ':';
-    first_ = true;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::string(std::string_view value) {
-    comma();
-    append_json_string(out_, value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::number(double value) {
-    comma();
-    append_json_number(out_, value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::integer(std::int64_t value) {
-    comma();
-    out_ += std::to_string(value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::boolean(bool value) {
-    comma();
-    out_ += value ? "true" : "false";
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::null() {
-    comma();
-    out_ += "null";
-    return *this;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#endif
 
 #include <string>
 #include <vector>
@@ -30834,7 +31716,12 @@ public:
     }
 
     inline status start(int segment, const run_environment& around) override {
-        if (!place_) return run(segment, around);
+        if (!place_) {
+            const double begun = detail::seconds_now();
+            status done = run(segment, around);
+            busy_ += detail::seconds_now() - begun;
+            return done;
+        }
         if (!own_) GRAFT_TRY(take_own(around));
         {
             const std::lock_guard<std::mutex> guard(lock_);
@@ -30858,6 +31745,7 @@ public:
         }
         return std::move(failed_);
     }
+    inline double busy_seconds() const noexcept override { return busy_; }
 
 private:
     // What a place beside the host keeps from run to run.
@@ -30896,18 +31784,22 @@ private:
         const int segment = waiting_[ended_];
         const run_environment& given = *around_;
         status done;
+        double took = 0;
         if (!failing_) {
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
-            const run_environment around{given.planned, given.arena, given.inputs,   given.outputs, own_->pool,
-                                         given.limit,   nullptr,     &own_->scratch, given.budget,  given.group};
+            const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool, given.limit,
+                                         nullptr,       &own_->scratch, given.budget, given.group,   given.trace};
+            const double begun = detail::seconds_now();
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
+            took = detail::seconds_now() - begun;
             guard.lock();
         }
         if (!done.ok()) {
             failed_ = std::move(done);
             failing_ = true;
         }
+        busy_ += took;
         ++ended_;
         guard.unlock();
         changed_.notify_all();
@@ -30923,11 +31815,29 @@ private:
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
             for (std::size_t k = 0; k < s.out.size(); ++k) out_[k] = resolve(s.out[k]);
+            const double began = around.trace ? detail::seconds_now() : 0;
             GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(),
                                                                       static_cast<int>(s.in.size()), out_.data(), static_cast<int>(s.out.size()),
                                                                       arena + s.workspace_offset, s.seed, around}));
+            if (around.trace) record(s, began, around);
         }
         return {};
+    }
+    GRAFT_COLD void record(const step& s, double began, const run_environment& around) const {
+        const double ended = detail::seconds_now();
+        (void)detail::or_out_of_memory<status>("a trace", [&]() -> status {
+            const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
+            trace_span span;
+            span.member = around.group ? around.group->rank() : 0;
+            // Behind the threads of every member: places beside the host have one each.
+            span.thread = place_ ? trace_recorder::exchange + static_cast<int>(place_) : trace_recorder::compute;
+            span.op = n.op_type, span.node = n.name;
+            span.name = n.name.empty() ? n.op_type : n.op_type + " " + n.name;
+            span.begin = began, span.end = ended;
+            for (const slot& out : s.out) span.bytes += std::max<std::int64_t>(0, bytes_of(out.prototype.type, out.prototype.extents));
+            around.trace->add(span);
+            return {};
+        });
     }
 
     std::shared_ptr<const plan> plan_;
@@ -30941,6 +31851,7 @@ private:
     const run_environment* around_ = nullptr;
     std::vector<int> waiting_;
     std::size_t ended_ = 0;
+    double busy_ = 0;  // seconds in segments
     bool closing_ = false, failing_ = false;
     status failed_;
 };
@@ -45243,22 +46154,6 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
-// ---- graft/core/clock.hpp
-// A clock that only goes on, whatever becomes of the time of day.
-
-
-#include <chrono>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
 #ifndef GRAFT_SINGLE_GRAFT_CORE_ORDERED_JOBS_HPP
 #define GRAFT_SINGLE_GRAFT_CORE_ORDERED_JOBS_HPP
 // ---- graft/core/ordered_jobs.hpp

@@ -5359,6 +5359,64 @@ inline status all_reduce_run(run_context& c) {
     return {};
 }
 
+// graft.AllReduceStart(X...) -> bucket [n]: what the members' X hold, behind each other, begins to be added up there, while the nodes behind it run.
+inline status all_reduce_start_infer(infer_context& c) {
+    std::int64_t all = 0;
+    for (int i = 0; i < c.inputs; ++i) {
+        if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "sums over the members of a run are taken of float32 alone");
+        if ((all = checked_add(all, c.in[i].elements())) < 0) return c.fail(errc::op_shape, "its inputs are too large to be exchanged at once");
+    }
+    return c.set(0, dtype::float32, {all});
+}
+inline status all_reduce_start_run(run_context& c) {
+    float* to = c.out[0].as<float>();
+    const bool nothing = c.group && c.group->idle();
+    for (int i = 0; i < c.inputs; ++i) {
+        const std::int64_t n = c.in[i].elements();
+        if (nothing)
+            std::fill_n(to, n, 0.0f);
+        else if (n)
+            std::memcpy(to, c.in[i].data, static_cast<std::size_t>(n) * sizeof(float));
+        to += n;
+    }
+    return c.group ? c.group->start({c.out[0].as<float>(), c.out[0].elements(), c.n.name.c_str()}) : status();
+}
+
+// graft.AllReduceEnd(bucket) -> Y...: waits for the sums, and hands them out. Attributes: `ranks` of the outputs, and their `extents` behind each other.
+inline status all_reduce_end_infer(infer_context& c) {
+    const integer_list ranks = c.integers("ranks"), extents = c.integers("extents");
+    if (c.in[0].type != dtype::float32 || ranks.size != c.outputs)
+        return c.fail(errc::op_attribute, "it hands out sums in float32, and has to be told the rank of each of its %d outputs", c.outputs);
+    std::int64_t all = 0;
+    int at = 0;
+    for (int i = 0; i < c.outputs; ++i) {
+        if (ranks[i] < 0 || ranks[i] > shape::max_rank || ranks[i] > extents.size - at)
+            return c.fail(errc::op_attribute, "output %lld has the rank %lld, which does not fit its extents", i, ranks[i]);
+        shape own;
+        for (std::int64_t d = 0; d < ranks[i]; ++d) {
+            if (extents[at] < 0) return c.fail(errc::op_attribute, "an extent of %lld is no extent", extents[at]);
+            own.push_back(extents[at++]);
+        }
+        if ((all = checked_add(all, own.elements())) < 0) return c.fail(errc::op_shape, "its outputs are too large");
+        GRAFT_TRY(c.set(i, dtype::float32, own));
+    }
+    if (at != extents.size || all != c.in[0].elements())
+        return c.fail(errc::op_shape, "its outputs hold %lld elements, and the bucket %lld", all, c.in[0].elements());
+    return {};
+}
+inline status all_reduce_end_run(run_context& c) {
+    if (c.group) GRAFT_TRY(c.group->finish(c.in[0].as<const float>()));
+    const float* from = c.in[0].as<const float>();
+    const integer_list ranks = c.integers("ranks"), extents = c.integers("extents");
+    for (int i = 0, at = 0; i < c.outputs; ++i) {
+        std::int64_t n = 1;
+        for (std::int64_t d = 0; d < ranks[i]; ++d) n *= extents[at++];
+        if (n && c.wants(i)) std::memcpy(c.out[i].data, from, static_cast<std::size_t>(n) * sizeof(float));
+        from += n;
+    }
+    return {};
+}
+
 // graft.AllGather(X...) -> Y...: each Y [members, ...] holds the members' X, in the order of their ranks. A member without samples gives zeros.
 inline status all_gather_infer(infer_context& c) {
     const std::int64_t members = c.integer("members", 1);
@@ -5443,6 +5501,22 @@ inline op_table collective_ops() {
             .reads_bits()
             .attributes("by_device:i")
             .problems("f32[7]; f32[3,4]; f32[0,2]"),
+        own("AllReduceStart")
+            .inputs_from(1)
+            .functions(all_reduce_start_infer, all_reduce_start_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .reads_bits()
+            .problems("f32[7]; f32[3,4] f32[2] f32[]; f32[0,2]"),
+        own("AllReduceEnd")
+            .inputs(1)
+            .outputs_from(1)
+            .functions(all_reduce_end_infer, all_reduce_end_run)
+            .exact_outputs_from(0)
+            .made_once_from(0)
+            .reads_bits()
+            .attributes("ranks:is extents:is")
+            .problems("f32[7] ranks=1 extents=7; f32[12] ranks=2 extents=3,4; f32[0] ranks=2 extents=0,2"),
         own("AllGather")
             .inputs_from(1)
             .outputs_from(1)
@@ -23647,6 +23721,146 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/step.hpp
 // The training step: forward, loss, backward and update as one planned graph, over state that it changes in place.
 
+#ifndef GRAFT_SINGLE_GRAFT_CORE_TRACE_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_TRACE_HPP
+// ---- graft/core/trace.hpp
+// What the threads of a run did when: spans of time, and the file that shows them.
+
+#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
+// ---- graft/core/clock.hpp
+// A clock that only goes on, whatever becomes of the time of day.
+
+
+#include <chrono>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// A stretch of time that a thread spent on one thing.
+struct trace_span {
+    int member = 0;              ///< the rank of whose thread it was
+    int thread = 0;              ///< trace_recorder::compute or ::exchange
+    std::string name, op, node;  ///< what is shown; the operator and its node
+    double begin = 0, end = 0;   ///< seconds of detail::seconds_now
+    std::int64_t bytes = 0;      ///< that it made or exchanged
+};
+
+/// Takes spans down while it records, from any thread. Of more than it has room for the last are left out, and counted.
+class trace_recorder {
+public:
+    static constexpr int compute = 0;   ///< the thread that runs the nodes of a step
+    static constexpr int exchange = 1;  ///< the thread that exchanges with other members beside it
+
+    /// Room for `most_spans`.
+    explicit trace_recorder(std::int64_t most_spans = 100000) : most_(most_spans) {}
+
+    /// Begins to record; times count from here.
+    void start();
+    void stop() noexcept { recording_.store(false); }
+    bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
+    /// Takes one down, while it records. Where memory is wanting it is left out, and counted.
+    void add(const trace_span& span) noexcept;
+    /// How many spans were left out.
+    std::int64_t left_out() const;
+    /// The spans so far as trace events of Chrome ("X" events, in microseconds), behind each other with commas between: what `trace_file` takes of each member.
+    std::string events() const;
+
+private:
+    const std::int64_t most_;
+    std::atomic<bool> recording_{false};
+    mutable std::mutex lock_;
+    std::vector<trace_span> spans_;
+    double zero_ = 0;
+    std::int64_t left_out_ = 0;
+};
+
+/// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
+/// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
+std::string trace_file(int members, const std::string& events);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <new>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void trace_recorder::start() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    zero_ = detail::seconds_now();
+    recording_.store(true);
+}
+
+GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
+    if (!recording()) return;
+    const status kept = detail::or_out_of_memory<status>("a trace", [&]() -> status {
+        const std::lock_guard<std::mutex> guard(lock_);
+        if (static_cast<std::int64_t>(spans_.size()) < most_)
+            spans_.push_back(span);
+        else
+            ++left_out_;
+        return {};
+    });
+    if (kept.ok()) return;
+    const std::lock_guard<std::mutex> guard(lock_);
+    ++left_out_;
+}
+
+GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return left_out_;
+}
+
+GRAFT_INLINE std::string trace_recorder::events() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    json_writer w;
+    w.begin_array();
+    for (const trace_span& s : spans_) {
+        w.begin_object().key("ph").string("X").key("name").string(s.name).key("cat").string(s.thread == exchange ? "exchange" : "compute");
+        w.key("pid").integer(s.member).key("tid").integer(s.thread);
+        w.key("ts").number((s.begin - zero_) * 1e6).key("dur").number((s.end - s.begin) * 1e6);
+        w.key("args").begin_object().key("op").string(s.op).key("node").string(s.node).key("bytes").integer(s.bytes).end_object().end_object();
+    }
+    const std::string& text = w.end_array().text();
+    return text.substr(1, text.size() - 2);
+}
+
+GRAFT_INLINE std::string trace_file(int members, const std::string& events) {
+    json_writer w;
+    w.begin_object().key("displayTimeUnit").string("ms").key("traceEvents").begin_array();
+    const auto describe = [&](int member, int thread, const char* what, const std::string& name) {
+        w.begin_object().key("ph").string("M").key("name").string(what).key("pid").integer(member).key("tid").integer(thread);
+        w.key("args").begin_object().key("name").string(name).end_object().end_object();
+    };
+    for (int m = 0; m < members; ++m) {
+        describe(m, trace_recorder::compute, "process_name", "rank " + std::to_string(m));
+        describe(m, trace_recorder::compute, "thread_name", "compute");
+        describe(m, trace_recorder::exchange, "thread_name", "exchange");
+    }
+    std::string text = w.text();
+    if (!events.empty()) text += (members > 0 ? "," : "") + events;
+    return text + "]}\n";
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
 // ---- graft/train/losses.hpp
 // Losses: what is summed over a batch and differentiated. They are emitted as nodes, so that they run wherever the network does.
 
@@ -23986,6 +24200,9 @@ struct step_options {
                                           ///< samples alone (member_shards), and all have the same state
     bool central_variables = false;  ///< among members: the first alone keeps what the optimiser keeps, adds up the gradients and updates the weights, on the
                                      ///< host, and hands them out (a parameter server; Li et al. 2014); else all update their own, alike. The bits are the same
+    bool overlap =
+        true;  ///< members on CPUs exchange gradients beside the rest of the backward pass, where `group` can (communicator::overlaps); alike for all
+    std::shared_ptr<trace_recorder> trace;   ///< takes down when nodes ran and what was exchanged, while it records; null: nothing does
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
 
@@ -24027,6 +24244,15 @@ struct loss_scale {
 struct replica_work {
     std::int64_t samples = 0;
     double waited_seconds = 0;  ///< for other replicas, in steps that were going on
+    std::string device = "cpu";
+    std::int64_t bytes = 0;  ///< of memory that its step takes as planned (training_step::prepare); 0: not known
+};
+
+/// What one of the stages that a step goes through has done since it was made.
+struct stage_work {
+    std::string device;
+    double busy_seconds = 0;  ///< that it computed; below 0 where its device does not measure it
+    std::int64_t bytes = 0;   ///< of its memory that the last step took as planned
 };
 
 /// What computes training steps: see training_step, whose calls these are.
@@ -24043,6 +24269,7 @@ public:
     inline virtual void state_changed() noexcept = 0;
     inline virtual result<graph> network(bool averaged) const = 0;
     inline virtual std::vector<replica_work> replicas() const { return {}; }
+    inline virtual std::vector<stage_work> stages() const { return {}; }
 };
 
 /// Makes engines that compute steps in another way, such as on several devices.
@@ -24098,6 +24325,8 @@ public:
     result<graph> network(bool averaged = true) const;
     /// What each replica has done, where the step is spread over several in this process (step_options::replicas); else none.
     std::vector<replica_work> replicas() const;
+    /// What each stage has done, where the step goes through several (step_options::stages); else none.
+    std::vector<stage_work> stages() const;
 
 private:
     class single;
@@ -24309,10 +24538,9 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_STAGES_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_STAGES_HPP
 // ---- graft/train/stages.hpp
-// A network cut into stages of a pipeline, and the order in which they compute the parts of a batch.
+// The order in which the stages of a pipeline compute the parts of a batch in training: passes/cut_stages.hpp cuts them.
 
 
-#include <cstdint>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -24329,25 +24557,10 @@ std::vector<pipeline_turn> pipeline_schedule(int stages, int parts);
 /// The share of a stage's time in which it waits, where all turns of all stages take as long: (stages - 1) / (parts + stages - 1).
 inline double pipeline_bubble(int stages, int parts) noexcept { return static_cast<double>(stages - 1) / static_cast<double>(parts + stages - 1); }
 
-/// What a cut is to fit.
-struct stage_limits {
-    int stages = 2;
-    int parts = 1;                     ///< of a batch
-    int kept = 0;                      ///< tensors that the optimiser keeps for each weight
-    double by_memory = 0;              ///< how much memory counts beside work: 0, alone work; 1, alone memory
-    std::vector<value_id> weights;     ///< that learn
-    std::vector<value_id> of_samples;  ///< inputs that differ from sample to sample
-};
-/// The stage of each of the first `count` nodes of a graph whose shapes are known, for one part of a batch: runs of nodes in their order, each from a layer
-/// with multiply-adds on where there are enough of these, such that the heaviest stage is as light as can be. Errors: usage (fewer nodes than stages).
-result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits);
-
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
-
 #include <algorithm>
-#include <limits>
 
 GRAFT_BEGIN_NAMESPACE
 
@@ -24389,118 +24602,6 @@ GRAFT_INLINE std::vector<pipeline_turn> pipeline_schedule(int stages, int parts)
     std::vector<pipeline_turn> turns;
     for (const auto& entry : order) turns.push_back(entry.second);
     return turns;
-}
-
-namespace detail {
-
-// What each place between two nodes would cost as a cut, by sums over the nodes before it.
-class stage_cutter {
-public:
-    stage_cutter(const graph& g, std::size_t count, const stage_limits& fits) : g_(g), count_(count), fits_(fits) {
-        work_.assign(count + 1, 0), made_.assign(count + 1, 0), weights_.assign(count + 1, 0);
-        std::vector<char> learns(g.values.size(), 0), seen(g.values.size(), 0);
-        for (value_id id : fits.weights) learns[id] = 1;
-        std::vector<tensor_view> in, out;
-        const limits none;
-        for (std::size_t i = 0; i < count; ++i) {
-            const node& n = g.nodes[i];
-            in.clear(), out.clear();
-            std::int64_t bytes = 0, elements = 0, own = 0;
-            for (value_id id : n.inputs) {
-                in.push_back(id == no_value ? tensor_view{} : view_of(id));
-                if (id != no_value && learns[id] && !seen[id]++) own += bytes_of(g.at(id).type, g.at(id).extents);
-            }
-            for (value_id id : n.outputs) {
-                out.push_back(id == no_value ? tensor_view{} : view_of(id));
-                if (id == no_value || (n.op->flags & op_flag::view)) continue;
-                bytes += std::max<std::int64_t>(0, bytes_of(g.at(id).type, g.at(id).extents));
-                elements += std::max<std::int64_t>(0, elements_of(g.at(id).extents));
-            }
-            const op_context c{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none};
-            const std::int64_t products = std::max<std::int64_t>(0, count_multiply_adds(c));
-            if (products && i) layers_.push_back(i);
-            work_[i + 1] = work_[i] + static_cast<double>(products + elements);
-            made_[i + 1] = made_[i] + static_cast<double>(bytes);
-            weights_[i + 1] = weights_[i] + static_cast<double>(own);
-        }
-    }
-
-    result<std::vector<int>> run() {
-        const int stages = fits_.stages;
-        if (count_ < static_cast<std::size_t>(stages))
-            return fail(errc::usage, "stages", "a network of " + std::to_string(count_) + " nodes cannot be cut into " + std::to_string(stages) + " stages");
-        // What is fused with a layer stays with it: between two of them a cut changes no bit.
-        std::vector<std::size_t> ends{0};
-        if (layers_.size() + 1 >= static_cast<std::size_t>(stages))
-            ends.insert(ends.end(), layers_.begin(), layers_.end());
-        else
-            for (std::size_t i = 1; i < count_; ++i) ends.push_back(i);
-        ends.push_back(count_);
-        const std::size_t n = ends.size() - 1;
-        // best[s][j]: the heaviest of s stages that end at ends[j], where it is lightest.
-        std::vector<std::vector<double>> best(static_cast<std::size_t>(stages) + 1, std::vector<double>(n + 1, std::numeric_limits<double>::infinity()));
-        std::vector<std::vector<std::size_t>> from(best.size(), std::vector<std::size_t>(n + 1, 0));
-        best[0][0] = 0;
-        for (std::size_t s = 1; s < best.size(); ++s)
-            for (std::size_t j = s; j <= n; ++j)
-                for (std::size_t i = s - 1; i < j; ++i) {
-                    const double most = std::max(best[s - 1][i], cost(static_cast<int>(s) - 1, ends[i], ends[j]));
-                    if (most < best[s][j]) best[s][j] = most, from[s][j] = i;
-                }
-        std::vector<int> stage(count_, 0);
-        for (std::size_t s = best.size() - 1, j = n; s > 0; j = from[s--][j])
-            std::fill(stage.begin() + static_cast<std::ptrdiff_t>(ends[from[s][j]]), stage.begin() + static_cast<std::ptrdiff_t>(ends[j]),
-                      static_cast<int>(s) - 1);
-        follow_readers(stage);
-        return stage;
-    }
-
-private:
-    tensor_view view_of(value_id id) const { return {g_.at(id).type, g_.at(id).extents, nullptr}; }
-    // Weights, their gradients and what is kept of them; what is made for as many parts as the stage holds at once, and the gradient of one.
-    double memory(double weights, double made, int held) const { return weights * (2 + fits_.kept) + made * (held + 1); }
-    double cost(int s, std::size_t i, std::size_t j) const {
-        const double all = memory(weights_[count_], made_[count_], fits_.stages),
-                     held = memory(weights_[j] - weights_[i], made_[j] - made_[i], std::min(fits_.parts, fits_.stages - s));
-        return (1 - fits_.by_memory) * (work_[j] - work_[i]) / std::max(1.0, work_[count_]) + fits_.by_memory * held / std::max(1.0, all);
-    }
-    // What is made of weights alone goes to who reads it first.
-    void follow_readers(std::vector<int>& stage) const {
-        std::vector<char> depends(g_.values.size(), 0);
-        for (value_id id : fits_.of_samples) depends[id] = 1;
-        std::vector<int> reader(g_.values.size(), -1);
-        for (std::size_t i = 0; i < count_; ++i) {
-            bool any = false;
-            for (value_id id : g_.nodes[i].inputs) any |= id != no_value && depends[id];
-            for (value_id id : g_.nodes[i].outputs)
-                if (id != no_value && any) depends[id] = 1;
-        }
-        for (std::size_t i = count_; i-- > 0;) {
-            const node& n = g_.nodes[i];
-            int first = -1;
-            bool free = true;
-            for (value_id id : n.outputs) {
-                if (id == no_value) continue;
-                free &= !depends[id];
-                if (reader[id] >= 0 && (first < 0 || reader[id] < first)) first = reader[id];
-            }
-            if (free && first >= 0) stage[i] = first;
-            for (value_id id : n.inputs)
-                if (id != no_value && (reader[id] < 0 || stage[i] < reader[id])) reader[id] = stage[i];
-        }
-    }
-
-    const graph& g_;
-    std::size_t count_;
-    const stage_limits& fits_;
-    std::vector<double> work_, made_, weights_;  // of the nodes before each
-    std::vector<std::size_t> layers_;            // nodes with multiply-adds
-};
-
-}  // namespace detail
-
-GRAFT_INLINE result<std::vector<int>> cut_stages(const graph& g, std::size_t count, const stage_limits& fits) {
-    return detail::stage_cutter(g, count, fits).run();
 }
 
 GRAFT_END_NAMESPACE
@@ -24992,13 +25093,14 @@ public:
         } else if (part == step_part::update) {
             start_from(cut, wanted);
             g_.outputs = {loss_};
-            if (o_.group && !o_.central_variables) GRAFT_TRY(reduce(found));
+            if (o_.group && !o_.central_variables) GRAFT_TRY(reduce(found, false));  // the backward part is over
             finish_updates({});
         } else {
             g_.outputs = {loss_, logits_};
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
             if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
-            if (o_.group) GRAFT_TRY(reduce(found));
+            const bool on_host = !o_.on || o_.on->in_host_memory();
+            if (o_.group) GRAFT_TRY(reduce(found, o_.overlap && on_host && o_.group->size() > 1 && o_.group->overlaps()));
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }
@@ -25048,9 +25150,9 @@ private:
     }
 
     // Sums over the samples of this member become those over all members'; what is made of them comes behind that. They are exchanged in buckets,
-    // in the order in which they are there.
-    status reduce(std::vector<value_id> found) {
-        constexpr std::int64_t bucket_bytes = std::int64_t(4) << 20;
+    // in the order in which they are there: `beside` the rest of the backward part, which ends behind what it waits for, or in the step's own order.
+    status reduce(std::vector<value_id> found, bool beside) {
+        const std::int64_t bucket_bytes = beside ? bytes_of_bucket(found) : largest_bucket;
         // The loss, and then the weights from the last on, as the backward part makes them: an order that all members have.
         if (!found.empty()) std::reverse(found.begin() + 1, found.end());
         // What is made of the sums on the way to gradients and loss goes behind them. Who else reads them is before that, and reads this member's.
@@ -25082,7 +25184,8 @@ private:
             bytes += bytes_of(g_.at(found[i]).type, g_.at(found[i]).extents);
             if (bytes < bucket_bytes && i + 1 < found.size()) continue;
             const std::vector<value_id> made =
-                emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_.device)}, static_cast<int>(bucket.size()));
+                beside ? begin_exchange(bucket)
+                       : emit_.apply_all("graft", "AllReduce", bucket, {integer_attribute("by_device", by_.device)}, static_cast<int>(bucket.size()));
             GRAFT_TRY(std::move(emit_.failure));
             for (std::size_t k = 0; k < bucket.size(); ++k) reduced[bucket[k]] = made[k];
             bucket.clear();
@@ -25098,6 +25201,29 @@ private:
         for (value_id& id : gradients_) now(id);
         now(loss_);
         return {};
+    }
+
+    // A bucket is on its way while the backward part fills the next, so that several pay: eight of a small network, but none that is mostly latency.
+    static constexpr std::int64_t largest_bucket = std::int64_t(4) << 20, least_bucket = std::int64_t(128) << 10;
+    std::int64_t bytes_of_bucket(const std::vector<value_id>& found) const {
+        std::int64_t all = 0;
+        for (value_id id : found) all = std::max(all, checked_add(all, bytes_of(g_.at(id).type, g_.at(id).extents)));
+        return std::min(largest_bucket, std::max(least_bucket, all / 8));
+    }
+    // The bucket's sums, which are waited for where they are read.
+    std::vector<value_id> begin_exchange(const std::vector<value_id>& bucket) {
+        const value_id sent = emit_.apply_graft("AllReduceStart", bucket);
+        std::vector<std::int64_t> ranks, all;
+        for (value_id id : bucket) {
+            const shape& own = g_.at(id).extents;
+            ranks.push_back(own.rank());
+            all.insert(all.end(), own.begin(), own.end());
+        }
+        std::vector<value_id> sums =
+            emit_.apply_all("graft", "AllReduceEnd", {sent}, {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all))},
+                            static_cast<int>(bucket.size()));
+        if (!sums.empty()) ends_.push_back(sums[0]);
+        return sums;
     }
 
     // The network as it trains, and its loss.
@@ -25308,6 +25434,8 @@ private:
                 key = 0;
                 for (value_id id : g_.nodes[i].inputs)
                     if (id != no_value) key = std::max(key, 2 * ready[id] + 1);
+                // Waited for behind the whole backward part, in the order in which they were started.
+                if (std::find(ends_.begin(), ends_.end(), g_.nodes[i].outputs[0]) != ends_.end()) key += 2 * first_update;
                 for (value_id id : g_.nodes[i].outputs)
                     if (id != no_value) ready[id] = key / 2;
             }
@@ -25329,6 +25457,7 @@ private:
     int shards_ = 1;
     std::size_t forward_ = 0;     // nodes of the forward part
     std::size_t first_late_ = 0;  // the first node behind the exchange with other members; 0: there is none
+    std::vector<value_id> ends_;  // the first sum of each exchange that goes on beside the backward part
     std::vector<std::string> summed_;
     std::vector<place_id> weight_place_;  // by value: the stage that reads it first; empty without stages
     std::vector<char> made_of_sums_;      // by value: whether it is on the way from the sums to gradients and loss
@@ -25597,6 +25726,7 @@ protected:
     std::vector<tensor_view> views(const tensor_view& batch, const tensor_view& targets, const tensor_view& teacher) const;
     result<planned*> plan_for(const shape& batch, dtype type, step_part part, bool plain, executor& pool);
     void give_back_others(const planned& p);
+    std::int64_t bytes_of_stage(const plan& p, std::size_t stage) const;  // `stage` from 1
     status find_classes(const shape& batch, executor& pool);
     step_builder builder() const { return {trained, logits_value, learning, layout, options, placement}; }
 
@@ -25649,8 +25779,7 @@ GRAFT_INLINE std::vector<tensor_view> step_plans::views(const tensor_view& batch
     return all;
 }
 
-GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batch, dtype type, step_part part, bool plain,
-                                                                                     executor& pool) {
+GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batch, dtype type, step_part part, bool plain, executor& pool) {
     for (const auto& p : plans)
         if (p->batch == batch && p->part == part && p->plain == plain) {
             p->runner->use(pool);
@@ -25674,8 +25803,8 @@ GRAFT_INLINE result<step_plans::planned*> step_plans::plan_for(const shape& batc
     return plans.back().get();
 }
 
-GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_for(const shape& batch, dtype type,
-                                                                                                          step_part part, bool plain, executor& pool) {
+GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_for(const shape& batch, dtype type, step_part part, bool plain,
+                                                                                    executor& pool) {
     std::unique_ptr<planned> made(new planned);
     made->batch = batch;
     made->part = part;
@@ -25700,6 +25829,7 @@ GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_
     const bool at_home = central() && part == step_part::update;
     made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
     made->what.how.group = options.group;
+    made->what.how.trace = options.trace;
     for (const std::shared_ptr<device>& stage : options.stages) {
         made->what.how.places.push_back(stage);
         if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), training_host());
@@ -25713,13 +25843,17 @@ GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_
     return made;
 }
 
-// What the plan really takes of each stage: intermediates, weights with what is kept of them, and constants that a device has.
+// What the plan really takes of a stage: intermediates, weights with what is kept of them, and constants that a device has.
+GRAFT_INLINE std::int64_t step_plans::bytes_of_stage(const plan& p, std::size_t s) const {
+    std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
+    for (const state_pair& pair : p.lowered.states)
+        if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
+            bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - step_inputs::first_state)].value.bytes());
+    return bytes;
+}
 GRAFT_INLINE status step_plans::check_stages(const plan& p) const {
     for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
-        std::int64_t bytes = p.places[s].arena_bytes + (p.places[s].loaded ? p.places[s].loaded->constant_bytes() : 0);
-        for (const state_pair& pair : p.lowered.states)
-            if (p.lowered.at(p.lowered.inputs[pair.input]).place == s)
-                bytes += static_cast<std::int64_t>(states[static_cast<std::size_t>(pair.input - step_inputs::first_state)].value.bytes());
+        const std::int64_t bytes = bytes_of_stage(p, s);
         if (bytes > options.stage_bytes)
             return fail(errc::memory_budget, "stage " + std::to_string(s),
                         "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
@@ -25754,8 +25888,7 @@ GRAFT_INLINE result<step_memory> step_plans::prepared(const shape& batch, execut
     GRAFT_TRY_ASSIGN(p, plan_for(part, type, step_part::update, false, pool));
     GRAFT_TRY_ASSIGN(found, plan_of(*p, pool));
     std::int64_t of_sums = 0, levels = 1;
-    for (std::size_t i = step_inputs::first_state + states.size(); i < p->inputs.size(); ++i)
-        of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
+    for (std::size_t i = step_inputs::first_state + states.size(); i < p->inputs.size(); ++i) of_sums += bytes_of(p->inputs[i].type, p->inputs[i].extents);
     while (std::int64_t(1) << (levels - 1) < parts().count(batch[0])) ++levels;
     m.activations += host_arena_bytes(*found) + levels * of_sums;
     m.constants += found->constant_bytes;
@@ -26024,6 +26157,7 @@ public:
         return detail::or_out_of_memory<result<step_memory>>("a step", [&] { return prepared(batch, pool); });
     }
     inline status run(const step_input& batch, executor& pool) override;
+    inline std::vector<stage_work> stages() const override { return stage_work_; }
     inline double loss() const noexcept override { return last_loss; }
     inline loss_scale& scaling() noexcept override { return scale_now; }
     inline const tensor& logits() const noexcept override { return last_logits; }
@@ -26041,12 +26175,14 @@ private:
     status make_state();
     status run_whole(const step_input& in, executor& pool);
     status run_idle(const step_input& in, executor& pool);
+    status run_staged(planned& p, const std::vector<tensor_view>& inputs, const void* next);
     status run_checked(const step_input& in, executor& pool);
     status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
 
     std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
     loss_scale scale_now;
+    std::vector<stage_work> stage_work_;  // by stage
 };
 
 // What a step that was made and given nothing answers.
@@ -26083,6 +26219,7 @@ GRAFT_INLINE void training_step::state_changed() noexcept { self_->state_changed
 GRAFT_INLINE result<graph> training_step::network(bool averaged) const GRAFT_MEMORY_TRY { return self_->network(averaged); }
 GRAFT_MEMORY_CATCH("training_step::network")
 GRAFT_INLINE std::vector<replica_work> training_step::replicas() const { return self_->replicas(); }
+GRAFT_INLINE std::vector<stage_work> training_step::stages() const { return self_->stages(); }
 GRAFT_INLINE int members_of(const step_options& o) { return o.replicas ? o.replicas->members() : o.group ? o.group->size() : 1; }
 
 GRAFT_INLINE status training_step::single::make_state() {
@@ -26196,11 +26333,31 @@ GRAFT_INLINE status training_step::single::run_whole(const step_input& in, execu
     last_logits = tensor();  // given back, so that the run need not allocate another
     const std::vector<tensor_view> all = views(view(*in.inputs), view(*in.targets), in.teacher ? view(*in.teacher) : view(nothing));
     const bool alike = in.next && in.next->shape() == in.inputs->shape() && in.next->type() == in.inputs->type();
-    GRAFT_TRY(p->runner->run(all.data(), alike ? in.next->raw() : nullptr));
+    const void* const next = alike ? in.next->raw() : nullptr;
+    GRAFT_TRY(staged() ? run_staged(*p, all, next) : p->runner->run(all.data(), next));
     last_logits = p->runner->output(detail::step_outputs::logits);
     if (central()) return update_by(sums_in(*p), in.inputs->shape(), in, plain, pool);
     last_loss = static_cast<double>(p->runner->output(detail::step_outputs::loss).data<float>()[0]);
     read_norm(*p);
+    return {};
+}
+
+// Counts what each stage does.
+GRAFT_INLINE status training_step::single::run_staged(planned& p, const std::vector<tensor_view>& inputs, const void* next) {
+    const std::size_t count = options.stages.size();
+    stage_work_.resize(count);
+    const bool again = p.runner->current() != nullptr;
+    std::vector<double> before(count, 0);
+    for (std::size_t s = 0; s < count && again; ++s) before[s] = p.runner->busy_seconds(static_cast<place_id>(s + 1));
+    GRAFT_TRY(p.runner->run(inputs.data(), next));
+    const plan& ran = *p.runner->current();
+    for (std::size_t s = 0; s < count; ++s) {
+        const double now = p.runner->busy_seconds(static_cast<place_id>(s + 1));
+        stage_work& work = stage_work_[s];
+        work.device = ran.places[s + 1].on->name();
+        work.bytes = bytes_of_stage(ran, s + 1);
+        work.busy_seconds = now < 0 || work.busy_seconds < 0 ? -1 : work.busy_seconds + std::max(0.0, now - std::max(0.0, before[s]));
+    }
     return {};
 }
 
@@ -26249,7 +26406,12 @@ GRAFT_INLINE status training_step::single::run(const step_input& in, executor& p
     step.data<std::int64_t>()[0] = in.step + 1;
     counter.data<std::int64_t>()[0] = in.step;
     counter.data<std::int64_t>()[1] = in.first;
+    if (options.group) options.group->set_trace(options.trace && options.trace->recording() ? options.trace.get() : nullptr);
     status done = detail::or_out_of_memory<status>("a step", [&] { return run_checked(in, pool); });
+    if (options.group) {
+        status settled = options.group->settle(done.ok() ? nullptr : &done.error());
+        if (done.ok()) done = std::move(settled);
+    }
     // What was had of the memory goes back: a smaller batch may follow, or the same one where there is more room by then.
     if (!done.ok() && done.error().code() == errc::memory_oom)
         for (const auto& p : plans) p->runner->trim();
@@ -26355,6 +26517,7 @@ struct trainer_options {
     bool overwrite = false;          ///< replacing it: its own files go, others stay
     std::string command;             ///< for the report
     std::string precision = "auto";  ///< as the device of `step` was asked for it: a run goes on with the same
+    std::string trace;               ///< file for a trace of 20 steps, as Chrome's trace events; empty: none is taken
     std::string teacher;             ///< a model whose answers are learnt too, by its own preprocessing; see teacher_model and loss_options::distillation
     trainer_options() {
         schedule.kind = schedule_kind::cosine;
@@ -27000,11 +27163,38 @@ struct member_record {
     std::int64_t samples = 0;  ///< that it computed
     double seconds = 0;        ///< of the epoch's training, the same for all members but for the moments between their clocks
     double waited = 0;         ///< of these, the seconds that it waited for other members or for what they sent
+    std::string device = "";   ///< that computed its steps: "cpu", "cuda:0"
+    std::int64_t bytes = 0;    ///< of memory that a step takes there as planned, the host's and the device's; 0: not known
 
     double busy_seconds() const noexcept { return seconds > waited ? seconds - waited : 0; }  ///< its own work, reading pictures included
     double waiting_share() const noexcept { return seconds > 0 ? (waited < seconds ? waited / seconds : 1) : 0; }
     double images_per_s() const noexcept { return busy_seconds() > 0 ? static_cast<double>(samples) / busy_seconds() : 0; }  ///< while it worked
 };
+
+/// What one stage of a pipeline did in the training part of an epoch, or of several.
+struct stage_record {
+    std::string device;
+    double seconds = 0;      ///< of the epoch's training
+    double busy = 0;         ///< of these, the seconds that it computed; below 0 where its device does not measure it
+    std::int64_t bytes = 0;  ///< of its memory that a step takes as planned, weights and what is kept of them included
+
+    double waiting_share() const noexcept { return busy < 0 || seconds <= 0 ? -1 : busy < seconds ? 1 - busy / seconds : 0; }  ///< below 0: not measured
+};
+/// Adds what stages did in another epoch, stage by stage.
+void add_stages(std::vector<stage_record>& to, const std::vector<stage_record>& more);
+
+/// What so many members reach: measured, or predicted from what was.
+struct scaling_row {
+    int members = 1;
+    bool measured = false;
+    double least_images_per_s = 0, most_images_per_s = 0;  ///< equal where measured
+    double least_efficiency = 0, most_efficiency = 0;      ///< the share of so many times what one reaches alone
+};
+/// 1, 2, 4 and so on members, up to four times as many as there were, and those that there were. The others are predicted by the model of bench/scaling, each
+/// member having as many samples a step as now: a step takes the work of one, and the exchange, which is all that members waited. Of the two ends of that
+/// model, an exchange that is all bytes, (p - 1) / p, and one that is all messages, p - 1, a row has the better and the worse. Empty where there were
+/// fewer than two members, or nothing was measured.
+std::vector<scaling_row> scaling_table(const std::vector<member_record>& members);
 
 /// "rank 3 (host b)", "replica 2".
 std::string member_name(const member_record& member);
@@ -27073,7 +27263,45 @@ GRAFT_INLINE void add_members(std::vector<member_record>& to, const std::vector<
         to = more;
         return;
     }
-    for (std::size_t i = 0; i < to.size(); ++i) to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited;
+    for (std::size_t i = 0; i < to.size(); ++i)
+        to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited, to[i].bytes = more[i].bytes;
+}
+
+GRAFT_INLINE void add_stages(std::vector<stage_record>& to, const std::vector<stage_record>& more) {
+    if (to.size() != more.size()) {
+        to = more;
+        return;
+    }
+    for (std::size_t s = 0; s < to.size(); ++s) {
+        to[s].seconds += more[s].seconds, to[s].bytes = more[s].bytes;
+        to[s].busy = to[s].busy < 0 || more[s].busy < 0 ? -1 : to[s].busy + more[s].busy;
+    }
+}
+
+GRAFT_INLINE std::vector<scaling_row> scaling_table(const std::vector<member_record>& members) {
+    const int there = static_cast<int>(members.size());
+    const double reached = reached_images_per_s(members), efficiency = scaling_efficiency(members);
+    if (there < 2 || !(reached > 0) || !(efficiency > 0)) return {};
+    std::vector<int> counts{there};
+    for (int p = 1; p <= 4 * there; p *= 2)
+        if (p != there) counts.push_back(p);
+    std::sort(counts.begin(), counts.end());
+    const double one = reached / (efficiency * there);
+    std::vector<scaling_row> rows;
+    for (const int p : counts) {
+        scaling_row row;
+        row.members = p;
+        row.measured = p == there;
+        // Waiting beside the work of a step, as it was, by what it grows with.
+        const double messages = static_cast<double>(p - 1) / (there - 1), bytes = messages * there / p;
+        const auto with = [&](double growth) { return efficiency / (efficiency + std::max(0.0, 1 - efficiency) * growth); };
+        row.least_efficiency = row.measured ? efficiency : std::min(with(messages), with(bytes));
+        row.most_efficiency = row.measured ? efficiency : std::max(with(messages), with(bytes));
+        row.least_images_per_s = one * p * row.least_efficiency;
+        row.most_images_per_s = one * p * row.most_efficiency;
+        rows.push_back(row);
+    }
+    return rows;
 }
 
 GRAFT_INLINE straggler find_straggler(const std::vector<member_record>& members) {
@@ -27177,22 +27405,24 @@ public:
         return {};
     }
     // Seconds that this member has waited for others so far.
-    double waited() const { return group_ ? group_->waited_seconds() : 0; }
+    double waited() const { return group_ ? group_->all_waited_seconds() : 0; }
     // This member's record becomes those of all, by rank; where there is one member, what is there stays.
     status gather(std::vector<member_record>& own) {
         if (!group_ || own.empty()) return {};
         struct packed {
             std::int64_t samples = 0;
+            std::int64_t bytes = 0;
             double seconds = 0, waited = 0;
-            char host[64] = {};
+            char host[64] = {}, device[32] = {};
         };
         packed mine;
-        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited;
+        mine.samples = own[0].samples, mine.seconds = own[0].seconds, mine.waited = own[0].waited, mine.bytes = own[0].bytes;
         std::snprintf(mine.host, sizeof mine.host, "%s", own[0].host.c_str());
+        std::snprintf(mine.device, sizeof mine.device, "%s", own[0].device.c_str());
         std::vector<packed> all(static_cast<std::size_t>(group_->size()));
         GRAFT_TRY(group_->all_gather(&mine, sizeof mine, all.data()));
         own.clear();
-        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited});
+        for (const packed& p : all) own.push_back({static_cast<int>(own.size()), p.host, p.samples, p.seconds, p.waited, p.device, p.bytes});
         return {};
     }
     // The largest of what the members give.
@@ -27203,6 +27433,9 @@ public:
         v = *std::max_element(all.begin(), all.end());
         return {};
     }
+
+    // Returns when all are here.
+    status barrier() { return group_ ? group_->barrier() : status(); }
 
     // Whether all members were told the same as the first. Errors: dist.mismatch, which names the setting and who differs.
     status agree(const named_texts& settings) {
@@ -27239,20 +27472,33 @@ public:
     // What this process does in an epoch from now on, as one of several members or by its replicas.
     class epoch_work {
     public:
-        epoch_work(const run_members& among, const training_step& step)
-            : among_(among), step_(step), replicas_(step.replicas()), waited_(among.waited()), host_(among.several() ? host_name() : "") {}
+        // `device` and `bytes` are those of this process's steps.
+        epoch_work(const run_members& among, const training_step& step, std::string device, std::int64_t bytes)
+            : among_(among), step_(step), replicas_(step.replicas()), stages_(step.stages()), waited_(among.waited()),
+              host_(among.several() ? host_name() : ""), device_(std::move(device)), bytes_(bytes) {}
         void count(std::int64_t samples) { samples_ += samples; }
         // One record for each replica, or one of this process among several; none where it trains alone.
         std::vector<member_record> records(double seconds) const {
             std::vector<member_record> found;
             if (among_.several()) {
-                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_});
+                if (among_.size() > 1) found.push_back({among_.rank(), host_, samples_, seconds, among_.waited() - waited_, device_, bytes_});
                 return found;
             }
             const std::vector<replica_work> now = step_.replicas();
             for (std::size_t r = 0; r < now.size() && now.size() > 1; ++r) {
                 const replica_work before = r < replicas_.size() ? replicas_[r] : replica_work();
-                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds});
+                found.push_back({static_cast<int>(r), "", now[r].samples - before.samples, seconds, now[r].waited_seconds - before.waited_seconds,
+                                 now[r].device, now[r].bytes});
+            }
+            return found;
+        }
+        // One for each stage of a pipeline.
+        std::vector<stage_record> stages(double seconds) const {
+            std::vector<stage_record> found;
+            const std::vector<stage_work> now = step_.stages();
+            for (std::size_t s = 0; s < now.size(); ++s) {
+                const double before = s < stages_.size() ? stages_[s].busy_seconds : 0;
+                found.push_back({now[s].device, seconds, now[s].busy_seconds < 0 ? -1 : now[s].busy_seconds - before, now[s].bytes});
             }
             return found;
         }
@@ -27261,8 +27507,10 @@ public:
         const run_members& among_;
         const training_step& step_;
         const std::vector<replica_work> replicas_;
+        const std::vector<stage_work> stages_;
         const double waited_;
-        const std::string host_;
+        const std::string host_, device_;
+        const std::int64_t bytes_;
         std::int64_t samples_ = 0;
     };
 
@@ -27789,9 +28037,9 @@ public:
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
     /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures, NaN and infinities as null; where there are members, what each
-    /// did as the array "members". Errors: file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
-                  const std::vector<member_record>& members = {});
+    /// did as the array "members", and what more or fewer of them would reach as "scaling"; where there are stages, theirs as "stages". Errors: file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures, const std::vector<member_record>& members = {},
+                  const std::vector<stage_record>& stages = {});
     /// Errors: file.write, which the system may tell only now.
     status close() { return file_.close(); }
 
@@ -27804,6 +28052,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <cerrno>
+#include <limits>
 #include <string_view>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -27851,7 +28100,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
-                                        const std::vector<member_record>& members) GRAFT_MEMORY_TRY {
+                                        const std::vector<member_record>& members, const std::vector<stage_record>& stages) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -27861,7 +28110,28 @@ GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, c
             w.begin_object().key("rank").integer(m.rank);
             if (!m.host.empty()) w.key("host").string(m.host);
             w.key("samples").integer(m.samples).key("images_per_s").number(m.images_per_s());
-            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share()).end_object();
+            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share());
+            if (!m.device.empty()) w.key("device").string(m.device);
+            if (m.bytes > 0) w.key("bytes").integer(m.bytes);
+            w.end_object();
+        }
+        w.end_array();
+    }
+    if (const std::vector<scaling_row> rows = scaling_table(members); !rows.empty()) {
+        w.key("scaling").begin_array();
+        for (const scaling_row& r : rows) {
+            w.begin_object().key("members").integer(r.members).key("kind").string(r.measured ? "measured" : "predicted");
+            w.key("images_per_s").begin_array().number(r.least_images_per_s).number(r.most_images_per_s).end_array();
+            w.key("efficiency").begin_array().number(r.least_efficiency).number(r.most_efficiency).end_array().end_object();
+        }
+        w.end_array();
+    }
+    if (!stages.empty()) {
+        constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+        w.key("stages").begin_array();
+        for (const stage_record& s : stages) {
+            w.begin_object().key("device").string(s.device).key("busy_seconds").number(s.busy < 0 ? unknown : s.busy);
+            w.key("waiting_share").number(s.waiting_share() < 0 ? unknown : s.waiting_share()).key("bytes").integer(s.bytes).end_object();
         }
         w.end_array();
     }
@@ -28081,6 +28351,7 @@ struct epoch_record {
     double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+    std::vector<stage_record> stages;       ///< where the network is trained in stages; not of epochs before a `resume`
     std::vector<member_record> members;     ///< by rank, where several processes or replicas trained; not of epochs before a `resume`
 };
 
@@ -28110,6 +28381,7 @@ struct training_result {
     std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
+    std::vector<stage_record> stages;    ///< all epochs of this call together: what each stage of a pipeline did; empty where there are none
     std::vector<member_record> members;  ///< all epochs of this call together: what each process or replica did; empty where there was one
     bool stopped = false;                ///< by the observer, before it was over
     graft::graph network;                ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
@@ -28234,15 +28506,15 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `replicas`, `threads`, `out`, `command`), the weights that `freeze`
-    // names (`frozen`), what the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `overlap`, `trace` of a step, `replicas`, `threads`, `out`, `command`),
+    // the weights that `freeze` names (`frozen`), what the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
-           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, trace, teacher] =
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, central_variables, replicas] = step;
+           stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -28383,6 +28655,9 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
         row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
         row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
+        row(run, "--trace", "trace", "FILE", "Write there when the nodes of 20 steps ran and what was exchanged meanwhile, for Perfetto or chrome://tracing")
+            .at(trace)
+            .usually("none"),
         // The parts of a batch are equal to the whole to the bit only where sums keep their order.
         row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G")
             .kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram))
@@ -28483,6 +28758,91 @@ private:
     std::int64_t size_, next_ = 0;
     std::uint64_t seed_;
     std::vector<std::int64_t> order_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_STEP_TRACE_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_STEP_TRACE_HPP
+// ---- graft/train/step_trace.hpp
+// The trace of a run: a few steps behind the first ones, of all members in one file.
+
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Records `steps` steps behind `warm_up` others, which plan and fill caches, and has rank 0 write what all members took down. All members make the same calls.
+class step_trace {
+public:
+    static constexpr std::int64_t warm_up = 3, steps = 20, most_spans = 200000;
+
+    // `tracks`: how many members the file shows: processes, or replicas of this one. No file: nothing is recorded.
+    step_trace(std::string file, int tracks, run_members& members) : file_(std::move(file)), tracks_(tracks), members_(members) {
+        if (!file_.empty()) recorder_ = std::make_shared<trace_recorder>(std::max<std::int64_t>(1000, most_spans / members.size()));
+    }
+    const std::shared_ptr<trace_recorder>& recorder() const { return recorder_; }
+
+    // A file that cannot be written is told before the first step.
+    status begin() { return recorder_ ? put("") : status(); }
+    // `left`: steps of the run that are not done, with the one that comes.
+    status before_step(std::int64_t left) {
+        if (!recorder_ || over_) return {};
+        if (seen_ == 0) first_ = std::min(warm_up, std::max<std::int64_t>(0, left - 1));
+        if (seen_ == first_) {
+            // Clocks of machines differ: all count from where they meet.
+            GRAFT_TRY(members_.barrier());
+            recorder_->start();
+        }
+        ++seen_;
+        return {};
+    }
+    status behind_step() { return recorder_ && seen_ == first_ + steps ? finish() : status(); }
+    // Writes the file, unless that was done.
+    status finish() {
+        if (!recorder_ || over_ || !recorder_->recording()) return {};
+        over_ = true;
+        recorder_->stop();
+        std::string all = recorder_->events();
+        left_out_ = recorder_->left_out();
+        GRAFT_TRY(members_.largest(left_out_));
+        if (members_.several()) {
+            std::vector<char> texts;
+            std::vector<std::int64_t> counts;
+            GRAFT_TRY(members_.gather_all(all.data(), static_cast<std::int64_t>(all.size()), texts, counts));
+            all.clear();
+            std::size_t at = 0;
+            for (const std::int64_t count : counts) {
+                if (count) all += (all.empty() ? "" : ",") + std::string(texts.data() + at, static_cast<std::size_t>(count));
+                at += static_cast<std::size_t>(count);
+            }
+        }
+        return put(all);
+    }
+    // Spans that there was no room for, of the member that had most of them.
+    std::int64_t left_out() const { return left_out_; }
+
+private:
+    status put(const std::string& events) const {
+        if (!members_.leads()) return {};
+        const std::string text = trace_file(tracks_, events);
+        atomic_file to;
+        GRAFT_TRY(to.open(file_));
+        GRAFT_TRY(to.write(text.data(), text.size()));
+        return to.commit();
+    }
+
+    const std::string file_;
+    const int tracks_;
+    run_members& members_;
+    std::shared_ptr<trace_recorder> recorder_;
+    std::int64_t seen_ = 0, first_ = 0, left_out_ = 0;
+    bool over_ = false;
 };
 
 }  // namespace detail
@@ -29013,7 +29373,7 @@ public:
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
     status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
-               const std::vector<member_record>& members = {});
+               const std::vector<member_record>& members = {}, const std::vector<stage_record>& stages = {});
     // For TensorBoard; a picture without sides is none.
     status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
@@ -29097,9 +29457,9 @@ inline status training_files::open(std::int64_t step, double wall_time) {
     return {};
 }
 inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
-                                  const std::vector<member_record>& members) {
+                                  const std::vector<member_record>& members, const std::vector<stage_record>& stages) {
     if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures, members));
+    GRAFT_TRY(log_.append(step, epoch, split, figures, members, stages));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }
@@ -29133,7 +29493,7 @@ class training_run {
 public:
     training_run(training_network network, const dataset_splits& data, const trainer_options& options, training_observer& observer)
         : network_(std::move(network)), data_(data), o_(settled(options, network_, data.training.size())), observer_(observer), pool_(options.threads),
-          members_(options.step.group), files_(members_.leads() ? options.out : std::string()) {}
+          members_(options.step.group), trace_(options.trace, members_of(options.step), members_), files_(members_.leads() ? options.out : std::string()) {}
 
     result<training_result> run() {
         status done = run_all();
@@ -29203,7 +29563,11 @@ private:
         // Before anything that members who were told different things would do differently.
         named_texts told = settings();
         told.emplace_back("variables", o_.step.central_variables ? "central" : "mirrored");
+        told.emplace_back("overlap", o_.step.overlap ? "1" : "0");
+        told.emplace_back("trace", o_.trace.empty() ? "0" : "1");
         GRAFT_TRY(members_.agree(told));
+        GRAFT_TRY(trace_.begin());
+        warn_of_no_overlap();
         GRAFT_TRY(make_step(o_.unfreeze_epoch > 0));
         if (cached_) {
             cut_network cut = cut_at(g, network_.features);
@@ -29277,6 +29641,7 @@ private:
     result<training_step> fitting_step(const graph& g, const std::vector<parameter>& parameters) {
         step_options s = o_.step;
         s.seed = o_.seed;
+        s.trace = trace_.recorder();
         if (cached_) return training_step::make(g, network_.logits, parameters, s);
         s.fixed_batch = network_.fixed_batch;
         if (batch_shape_.rank() == 0) {
@@ -29330,7 +29695,7 @@ private:
         GRAFT_TRY(source_->start(position_.epoch, position_.batch));
         const double epoch_began = seconds_now(), waited_before = source_->waited();
         const std::int64_t seen_before = position_.seen;
-        run_members::epoch_work work(members_, step_);
+        run_members::epoch_work work(members_, step_, o_.step.on ? o_.step.on->name() : "cpu", result_.memory.total() + result_.memory.device);
         const auto count_work = [&] {
             trained_seconds_ += seconds_now() - epoch_began;
             trained_pictures_ += position_.seen - seen_before;
@@ -29387,6 +29752,8 @@ private:
         count_work();
         r.members = work.records(r.seconds);
         GRAFT_TRY(members_.gather(r.members));
+        r.stages = work.stages(r.seconds);
+        add_stages(result_.stages, r.stages);
         warn_of_straggler(r);
         add_members(result_.members, r.members);
         return end_epoch(std::move(r));
@@ -29430,8 +29797,11 @@ private:
         in.learning_rate = rate;
         in.step = position_.step;
         in.next = next;
+        const bool traced = !head_alone_ || o_.unfreeze_epoch >= o_.epochs;  // what a run mostly does is worth a look
+        if (traced) GRAFT_TRY(trace_.before_step(o_.epochs * steps_per_epoch() - position_.step));
         status done = step_.run(in, pool_);
         if (!done.ok()) return diverged(std::move(done));
+        if (traced) GRAFT_TRY(trace_.behind_step());
         ++position_.step;
         position_.loss_sum += step_.loss() * weight;
         position_.weight_sum += weight;
@@ -29575,6 +29945,7 @@ private:
     status log_pictures();
     void warn_of_classes();
     void warn_of_straggler(const epoch_record& r);
+    void warn_of_no_overlap();
     static std::string network_fingerprint(const graph& g);
     static result<std::string> contents_fingerprint(const dataset& data, executor& pool);
     named_texts settings() const;
@@ -29589,6 +29960,7 @@ private:
     training_observer& observer_;
     pool_executor pool_;
     run_members members_;
+    step_trace trace_;
     training_files files_;
     input_format format_;
     preprocess_spec spec_;
@@ -29780,8 +30152,8 @@ inline status training_run::visit_state(state_parts& c, loss_scale& scaling) {
     for (std::size_t i = 0; i < result_.history.size(); ++i) {
         const std::string at = "history." + std::to_string(i) + ".";
         auto& [number, updates, training_loss, training_top1, loss, top1, top5, balanced_accuracy, majority, rate, seconds, images_per_s, wait_share, best,
-               head_alone, members] = result_.history[i];
-        (void)members;  // of the processes that trained it: those that go on may be others, and more or fewer
+               head_alone, stages, members] = result_.history[i];
+        (void)stages, (void)members;  // of the devices and processes that trained it: those that go on may be others, and more or fewer
         number = static_cast<std::int64_t>(i), head_alone = number < o_.unfreeze_epoch;
         c.part(at + "step", updates), c.part(at + "best", best);
         int k = 0;
@@ -30050,7 +30422,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
         figures.emplace_back("scaling_efficiency", scaling_efficiency(r.members));
     }
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members));
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members, r.stages));
     return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
@@ -30102,7 +30474,17 @@ inline void training_run::warn_of_straggler(const epoch_record& r) {
     observer_.on_warning("in epoch " + std::to_string(r.epoch + 1) + " " + text);
 }
 
+// MPI decides how many threads may use it.
+inline void training_run::warn_of_no_overlap() {
+    const step_options& s = o_.step;
+    if (!members_.leads() || members_.size() < 2 || !s.overlap || s.group->overlaps() || (s.on && !s.on->in_host_memory())) return;
+    observer_.on_warning(std::string("gradients are exchanged between the nodes of the backward pass and not beside it: ") + s.group->name() +
+                         " serves one thread of a process alone here");
+}
+
 inline status training_run::finish() {
+    GRAFT_TRY(trace_.finish());
+    if (trace_.left_out() > 0) observer_.on_warning(o_.trace + ": there was no room for " + std::to_string(trace_.left_out()) + " events");
     result_.epochs = static_cast<std::int64_t>(result_.history.size());
     result_.seconds = seconds_now() - began_;
     result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
@@ -31762,11 +32144,38 @@ struct member_record {
     std::int64_t samples = 0;  ///< that it computed
     double seconds = 0;        ///< of the epoch's training, the same for all members but for the moments between their clocks
     double waited = 0;         ///< of these, the seconds that it waited for other members or for what they sent
+    std::string device = "";   ///< that computed its steps: "cpu", "cuda:0"
+    std::int64_t bytes = 0;    ///< of memory that a step takes there as planned, the host's and the device's; 0: not known
 
     double busy_seconds() const noexcept { return seconds > waited ? seconds - waited : 0; }  ///< its own work, reading pictures included
     double waiting_share() const noexcept { return seconds > 0 ? (waited < seconds ? waited / seconds : 1) : 0; }
     double images_per_s() const noexcept { return busy_seconds() > 0 ? static_cast<double>(samples) / busy_seconds() : 0; }  ///< while it worked
 };
+
+/// What one stage of a pipeline did in the training part of an epoch, or of several.
+struct stage_record {
+    std::string device;
+    double seconds = 0;      ///< of the epoch's training
+    double busy = 0;         ///< of these, the seconds that it computed; below 0 where its device does not measure it
+    std::int64_t bytes = 0;  ///< of its memory that a step takes as planned, weights and what is kept of them included
+
+    double waiting_share() const noexcept { return busy < 0 || seconds <= 0 ? -1 : busy < seconds ? 1 - busy / seconds : 0; }  ///< below 0: not measured
+};
+/// Adds what stages did in another epoch, stage by stage.
+void add_stages(std::vector<stage_record>& to, const std::vector<stage_record>& more);
+
+/// What so many members reach: measured, or predicted from what was.
+struct scaling_row {
+    int members = 1;
+    bool measured = false;
+    double least_images_per_s = 0, most_images_per_s = 0;  ///< equal where measured
+    double least_efficiency = 0, most_efficiency = 0;      ///< the share of so many times what one reaches alone
+};
+/// 1, 2, 4 and so on members, up to four times as many as there were, and those that there were. The others are predicted by the model of bench/scaling, each
+/// member having as many samples a step as now: a step takes the work of one, and the exchange, which is all that members waited. Of the two ends of that
+/// model, an exchange that is all bytes, (p - 1) / p, and one that is all messages, p - 1, a row has the better and the worse. Empty where there were
+/// fewer than two members, or nothing was measured.
+std::vector<scaling_row> scaling_table(const std::vector<member_record>& members);
 
 /// "rank 3 (host b)", "replica 2".
 std::string member_name(const member_record& member);
@@ -31835,7 +32244,45 @@ GRAFT_INLINE void add_members(std::vector<member_record>& to, const std::vector<
         to = more;
         return;
     }
-    for (std::size_t i = 0; i < to.size(); ++i) to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited;
+    for (std::size_t i = 0; i < to.size(); ++i)
+        to[i].samples += more[i].samples, to[i].seconds += more[i].seconds, to[i].waited += more[i].waited, to[i].bytes = more[i].bytes;
+}
+
+GRAFT_INLINE void add_stages(std::vector<stage_record>& to, const std::vector<stage_record>& more) {
+    if (to.size() != more.size()) {
+        to = more;
+        return;
+    }
+    for (std::size_t s = 0; s < to.size(); ++s) {
+        to[s].seconds += more[s].seconds, to[s].bytes = more[s].bytes;
+        to[s].busy = to[s].busy < 0 || more[s].busy < 0 ? -1 : to[s].busy + more[s].busy;
+    }
+}
+
+GRAFT_INLINE std::vector<scaling_row> scaling_table(const std::vector<member_record>& members) {
+    const int there = static_cast<int>(members.size());
+    const double reached = reached_images_per_s(members), efficiency = scaling_efficiency(members);
+    if (there < 2 || !(reached > 0) || !(efficiency > 0)) return {};
+    std::vector<int> counts{there};
+    for (int p = 1; p <= 4 * there; p *= 2)
+        if (p != there) counts.push_back(p);
+    std::sort(counts.begin(), counts.end());
+    const double one = reached / (efficiency * there);
+    std::vector<scaling_row> rows;
+    for (const int p : counts) {
+        scaling_row row;
+        row.members = p;
+        row.measured = p == there;
+        // Waiting beside the work of a step, as it was, by what it grows with.
+        const double messages = static_cast<double>(p - 1) / (there - 1), bytes = messages * there / p;
+        const auto with = [&](double growth) { return efficiency / (efficiency + std::max(0.0, 1 - efficiency) * growth); };
+        row.least_efficiency = row.measured ? efficiency : std::min(with(messages), with(bytes));
+        row.most_efficiency = row.measured ? efficiency : std::max(with(messages), with(bytes));
+        row.least_images_per_s = one * p * row.least_efficiency;
+        row.most_images_per_s = one * p * row.most_efficiency;
+        rows.push_back(row);
+    }
+    return rows;
 }
 
 GRAFT_INLINE straggler find_straggler(const std::vector<member_record>& members) {
@@ -31967,9 +32414,9 @@ public:
     static result<metrics_log> open(const std::string& path, std::int64_t keep_step);
 
     /// Writes a line: the step, the epoch (from 1), the split ("train", "val"), and figures, NaN and infinities as null; where there are members, what each
-    /// did as the array "members". Errors: file.write.
-    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
-                  const std::vector<member_record>& members = {});
+    /// did as the array "members", and what more or fewer of them would reach as "scaling"; where there are stages, theirs as "stages". Errors: file.write.
+    status append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures, const std::vector<member_record>& members = {},
+                  const std::vector<stage_record>& stages = {});
     /// Errors: file.write, which the system may tell only now.
     status close() { return file_.close(); }
 
@@ -31982,6 +32429,7 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 
 #include <cerrno>
+#include <limits>
 #include <string_view>
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -32029,7 +32477,7 @@ GRAFT_INLINE result<metrics_log> metrics_log::open(const std::string& path, std:
 GRAFT_MEMORY_CATCH(path)
 
 GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, const std::string& split, const named_numbers& figures,
-                                        const std::vector<member_record>& members) GRAFT_MEMORY_TRY {
+                                        const std::vector<member_record>& members, const std::vector<stage_record>& stages) GRAFT_MEMORY_TRY {
     json_writer w;
     w.begin_object().key("step").integer(step).key("epoch").integer(epoch).key("split").string(split);
     for (const auto& f : figures) w.key(f.first).number(f.second);
@@ -32039,7 +32487,28 @@ GRAFT_INLINE status metrics_log::append(std::int64_t step, std::int64_t epoch, c
             w.begin_object().key("rank").integer(m.rank);
             if (!m.host.empty()) w.key("host").string(m.host);
             w.key("samples").integer(m.samples).key("images_per_s").number(m.images_per_s());
-            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share()).end_object();
+            w.key("busy_seconds").number(m.busy_seconds()).key("waiting_share").number(m.waiting_share());
+            if (!m.device.empty()) w.key("device").string(m.device);
+            if (m.bytes > 0) w.key("bytes").integer(m.bytes);
+            w.end_object();
+        }
+        w.end_array();
+    }
+    if (const std::vector<scaling_row> rows = scaling_table(members); !rows.empty()) {
+        w.key("scaling").begin_array();
+        for (const scaling_row& r : rows) {
+            w.begin_object().key("members").integer(r.members).key("kind").string(r.measured ? "measured" : "predicted");
+            w.key("images_per_s").begin_array().number(r.least_images_per_s).number(r.most_images_per_s).end_array();
+            w.key("efficiency").begin_array().number(r.least_efficiency).number(r.most_efficiency).end_array().end_object();
+        }
+        w.end_array();
+    }
+    if (!stages.empty()) {
+        constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+        w.key("stages").begin_array();
+        for (const stage_record& s : stages) {
+            w.begin_object().key("device").string(s.device).key("busy_seconds").number(s.busy < 0 ? unknown : s.busy);
+            w.key("waiting_share").number(s.waiting_share() < 0 ? unknown : s.waiting_share()).key("bytes").integer(s.bytes).end_object();
         }
         w.end_array();
     }
@@ -32259,6 +32728,7 @@ struct epoch_record {
     double majority = 0;                  ///< share of its largest class: what always naming it would score
     double learning_rate = 0, seconds = 0, images_per_s = 0, wait_share = 0;
     bool best = false, head_alone = false;  ///< head_alone: the trunk did not learn yet
+    std::vector<stage_record> stages;       ///< where the network is trained in stages; not of epochs before a `resume`
     std::vector<member_record> members;     ///< by rank, where several processes or replicas trained; not of epochs before a `resume`
 };
 
@@ -32288,6 +32758,7 @@ struct training_result {
     std::int64_t bad_pictures = 0;  ///< that could not be read, each counted once
     step_memory memory;
     std::vector<epoch_record> history;
+    std::vector<stage_record> stages;    ///< all epochs of this call together: what each stage of a pipeline did; empty where there are none
     std::vector<member_record> members;  ///< all epochs of this call together: what each process or replica did; empty where there was one
     bool stopped = false;                ///< by the observer, before it was over
     graft::graph network;                ///< the best epoch's, with labels and preprocessing in its metadata; of a run that was
@@ -32349,7 +32820,7 @@ inline status training_run::log_epoch(const epoch_record& r) {
         figures.emplace_back("scaling_efficiency", scaling_efficiency(r.members));
     }
     observer_.add_figures(figures);
-    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members));
+    GRAFT_TRY(files_.log("train", r.step, r.epoch + 1, figures, now, r.members, r.stages));
     return files_.log("val", r.step, r.epoch + 1, {{"loss", r.loss}, {"top1", r.top1}, {"top5", r.top5}, {"balanced_accuracy", r.balanced_accuracy}}, now);
 }
 
@@ -32401,7 +32872,17 @@ inline void training_run::warn_of_straggler(const epoch_record& r) {
     observer_.on_warning("in epoch " + std::to_string(r.epoch + 1) + " " + text);
 }
 
+// MPI decides how many threads may use it.
+inline void training_run::warn_of_no_overlap() {
+    const step_options& s = o_.step;
+    if (!members_.leads() || members_.size() < 2 || !s.overlap || s.group->overlaps() || (s.on && !s.on->in_host_memory())) return;
+    observer_.on_warning(std::string("gradients are exchanged between the nodes of the backward pass and not beside it: ") + s.group->name() +
+                         " serves one thread of a process alone here");
+}
+
 inline status training_run::finish() {
+    GRAFT_TRY(trace_.finish());
+    if (trace_.left_out() > 0) observer_.on_warning(o_.trace + ": there was no room for " + std::to_string(trace_.left_out()) + " events");
     result_.epochs = static_cast<std::int64_t>(result_.history.size());
     result_.seconds = seconds_now() - began_;
     result_.images_per_s = trained_seconds_ > 0 ? static_cast<double>(trained_pictures_) / trained_seconds_ : 0;
@@ -32851,6 +33332,7 @@ struct training_report {
     std::vector<report_picture> maps;                                               ///< pictures with a Grad-CAM over them (`overlay_heat_map`)
     std::vector<std::pair<std::string, double>> timing;                             ///< part of the run, seconds
     std::vector<member_record> members;  ///< what the processes or replicas that trained it did; one that held up the others is named
+    std::vector<stage_record> stages;    ///< what the stages of a pipeline did
     report_rows settings;
     std::vector<std::string> notes;  ///< sentences a reader should see first: skipped pictures, warnings
 };
@@ -33489,6 +33971,25 @@ inline void append_device(std::string& out, const training_report& r) {
     out += "</table></div></div></section>";
 }
 
+// What more or fewer members would reach.
+inline void append_scaling(std::string& out, const training_report& r) {
+    const std::vector<scaling_row> rows = scaling_table(r.members);
+    if (rows.empty()) return;
+    const auto range = [](double least, double most, const auto& text) {
+        const std::string low = text(least), high = text(most);
+        return low == high ? low : low + " to " + high;
+    };
+    const auto pace = [](double v) { return report_number(v, v < 9.95 ? "%.1f" : "%.0f"); };
+    out += "<h3>More members, or fewer</h3><p>Measured is this run alone. The other lines are <b>predictions</b>, each member having as many samples a step "
+           "as here: the work of one, and the waiting of this run as it grows if it is all for bytes to arrive, or all for messages.</p><div "
+           "class=\"scroll\"><table class=\"timing\"><tr><th>members<th class=\"text\">figures<th>images/s<th>efficiency</tr>";
+    for (const scaling_row& s : rows)
+        out += std::string(s.measured ? "<tr class=\"best\">" : "<tr>") + "<td>" + std::to_string(s.members) + "<td class=\"text\">" +
+               (s.measured ? "measured" : "predicted") + "<td>" + range(s.least_images_per_s, s.most_images_per_s, pace) + "<td>" +
+               range(s.least_efficiency, s.most_efficiency, [](double v) { return report_percent(v); }) + "</tr>";
+    out += "</table></div>";
+}
+
 // What the members of the run did, and what waiting for each other cost them.
 inline void append_members(std::string& out, const training_report& r) {
     if (r.members.size() < 2) return;
@@ -33499,11 +34000,31 @@ inline void append_members(std::string& out, const training_report& r) {
            report_percent(scaling_efficiency(r.members)) + "</b>.</p>";
     if (const std::string slow = straggler_text(r.members); !slow.empty()) out += "<p>In all, " + html_text(slow) + "</p>";
     out += std::string("<div class=\"scroll\"><table class=\"timing\"><tr><th>") + (hosts ? "rank<th class=\"text\">host" : "replica") +
-           "<th>samples<th>own work<th>images/s of it<th class=\"text\">waiting</tr>";
+           "<th class=\"text\">device<th>samples<th>own work<th>images/s of it<th class=\"text\">waiting<th>memory</tr>";
     for (const member_record& m : r.members)
-        out += "<tr><td>" + std::to_string(m.rank) + (hosts ? "<td class=\"text\">" + html_text(m.host) : "") + "<td>" + std::to_string(m.samples) + "<td>" +
-               duration_text(m.busy_seconds()) + "<td>" + pace(m.images_per_s()) + bar_cell(m.waiting_share(), "c1", report_percent(m.waiting_share())) +
-               "</tr>";
+        out += "<tr><td>" + std::to_string(m.rank) + (hosts ? "<td class=\"text\">" + html_text(m.host) : "") + "<td class=\"text\">" + html_text(m.device) +
+               "<td>" + std::to_string(m.samples) + "<td>" + duration_text(m.busy_seconds()) + "<td>" + pace(m.images_per_s()) +
+               bar_cell(m.waiting_share(), "c1", report_percent(m.waiting_share())) + "<td>" +
+               (m.bytes > 0 ? quantity_text(static_cast<double>(m.bytes), "B") : std::string("\u2013")) + "</tr>";
+    out += "</table></div>";
+    append_scaling(out, r);
+    out += "</section>";
+}
+
+// What the stages of a pipeline did.
+inline void append_stages(std::string& out, const training_report& r) {
+    if (r.stages.empty()) return;
+    out += "<section><h2>Stages</h2><p>The network is cut into stages, through which each batch goes in parts; a stage waits where it has no part to "
+           "compute.</p><div class=\"scroll\"><table class=\"timing\"><tr><th>stage<th class=\"text\">device<th>computed<th "
+           "class=\"text\">waiting<th>memory</tr>";
+    for (std::size_t s = 0; s < r.stages.size(); ++s) {
+        const stage_record& stage = r.stages[s];
+        const double waits = stage.waiting_share();
+        out += "<tr><td>" + std::to_string(s + 1) + "<td class=\"text\">" + html_text(stage.device) + "<td>" +
+               (stage.busy < 0 ? std::string("\u2013") : duration_text(stage.busy)) +
+               (waits < 0 ? std::string("<td class=\"text\">not measured") : bar_cell(waits, "c1", report_percent(waits))) + "<td>" +
+               quantity_text(static_cast<double>(stage.bytes), "B") + "</tr>";
+    }
     out += "</table></div></section>";
 }
 
@@ -33532,6 +34053,7 @@ GRAFT_INLINE result<std::string> report_html(const training_report& r) GRAFT_MEM
     detail::append_timing(out, r);
     detail::append_device(out, r);
     detail::append_members(out, r);
+    detail::append_stages(out, r);
     detail::append_settings(out, r);
     out += "</body></html>\n";
     return out;
@@ -33916,15 +34438,15 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
     using defaults = training_defaults;
     using row = detail::setting_row;
     // Each field by its name, so that a new one does not compile before it has a place here. Without a row are where the run computes and writes
-    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `replicas`, `threads`, `out`, `command`), the weights that `freeze`
-    // names (`frozen`), what the trainer sets itself
+    // (`on`, `stages`, `stage_bytes`, `strict_placement`, `group`, `central_variables`, `overlap`, `trace` of a step, `replicas`, `threads`, `out`, `command`),
+    // the weights that `freeze` names (`frozen`), what the trainer sets itself
     // (`step_seed`, `micro_batches`, `recompute`, `fixed_batch`), what `precision` is kept for (`loss_scaling`), and what serves comparisons (`reference`) or
     // belongs to the program that trains (`limits`, `operators`).
     auto& [epochs, batch, batch_per_device, rate, reference_batch, trunk_rate, schedule, step, augmentation, preprocess, unfreeze_epoch, patience, max_ram,
-           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, teacher] =
+           bad_share, cache, checkpoint_seconds, seed, threads, workers, out, resume, overwrite, command, precision, trace, teacher] =
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
-           stage_bytes, limits, on, operators, group, central_variables, replicas] = step;
+           stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
     auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
@@ -34065,6 +34587,9 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         row(run, "--resume", "resume", "", "Go on from the folder's checkpoint, or begin where there is no run").at(resume).usually(""),
         row(run, "--overwrite", "overwrite", "", "Replace the run that the folder holds; other files there stay").at(overwrite).usually(""),
         row(run, "--checkpoint-every", "checkpoint_seconds", "S", "Seconds between checkpoints, at most 30").at(checkpoint_seconds).within(0, 30),
+        row(run, "--trace", "trace", "FILE", "Write there when the nodes of 20 steps ran and what was exchanged meanwhile, for Perfetto or chrome://tracing")
+            .at(trace)
+            .usually("none"),
         // The parts of a batch are equal to the whole to the bit only where sums keep their order.
         row(run, "--max-ram", "max_ram", "SIZE", "What a step may take, such as 512M or 2G")
             .kept_as(exact ? 0 : 40, "max ram", std::to_string(max_ram))
@@ -34502,7 +35027,7 @@ public:
     // Makes the folder and opens the logs; lines of steps after `step` are of a run that was cut off, and go.
     status open(std::int64_t step, double wall_time);
     status log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
-               const std::vector<member_record>& members = {});
+               const std::vector<member_record>& members = {}, const std::vector<stage_record>& stages = {});
     // For TensorBoard; a picture without sides is none.
     status log_picture(const char* name, std::int64_t step, const image& picture, double wall_time);
     status close();
@@ -34586,9 +35111,9 @@ inline status training_files::open(std::int64_t step, double wall_time) {
     return {};
 }
 inline status training_files::log(const char* split, std::int64_t step, std::int64_t epoch, const named_numbers& figures, double wall_time,
-                                  const std::vector<member_record>& members) {
+                                  const std::vector<member_record>& members, const std::vector<stage_record>& stages) {
     if (!wanted()) return {};
-    GRAFT_TRY(log_.append(step, epoch, split, figures, members));
+    GRAFT_TRY(log_.append(step, epoch, split, figures, members, stages));
     for (const auto& f : figures) GRAFT_TRY(events_.scalar(f.first + "/" + split, step, f.second, wall_time));
     return {};
 }

@@ -65,6 +65,7 @@ public:
         std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds_));
         return of_->all_reduce(arrays);
     }
+    graft::status reduce(const graft::reduction& arrays, int to) override { return of_->reduce(arrays, to); }
     graft::status reduce_scatter(float* data, std::int64_t count) override { return of_->reduce_scatter(data, count); }
     graft::status barrier() override { return of_->barrier(); }
     graft::status start(const graft::started_sum& array) override {
