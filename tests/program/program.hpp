@@ -39,4 +39,16 @@ inline done graft_program(const std::string& arguments, const std::string& befor
     }
 }
 
+// What is printed, without the numbers that are times.
+inline std::string timeless(const done& d) {
+    std::string text = d.out;
+    for (const char* key : {"\"images_per_s\":", "\"load_ms\":", "\"total_ms\":"}) {
+        const std::size_t at = text.find(key);
+        if (at == std::string::npos) continue;
+        const std::size_t from = at + std::string(key).size();
+        text.erase(from, text.find_first_of(",}", from) - from);
+    }
+    return text;
+}
+
 }  // namespace program_test

@@ -8,6 +8,7 @@ namespace {
 
 using program_test::done;
 using program_test::graft_program;
+using program_test::timeless;
 
 const std::string model = GRAFT_SOURCE_DIR "/apps/graft/demo/model.onnx", pictures = GRAFT_SOURCE_DIR "/apps/graft/demo/pictures/";
 
@@ -18,18 +19,6 @@ void put_demo(const made_folder& folder) {
             folder.put(std::string(label) + "/" + std::to_string(i) + ".png",
                        file_contents(pictures + label + (i % 2 ? "-2.png" : "-1.png")) + std::string(static_cast<std::size_t>(i), ' '));
     folder.put("fish/99.png", "no picture");
-}
-
-// What is printed, without the numbers that are times.
-std::string timeless(const done& d) {
-    std::string text = d.out;
-    for (const char* key : {"\"images_per_s\":", "\"load_ms\":", "\"total_ms\":"}) {
-        const std::size_t at = text.find(key);
-        if (at == std::string::npos) continue;
-        const std::size_t from = at + std::string(key).size();
-        text.erase(from, text.find_first_of(",}", from) - from);
-    }
-    return text;
 }
 
 }  // namespace

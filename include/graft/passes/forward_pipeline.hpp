@@ -184,7 +184,9 @@ private:
             const tensor &all = whole_.at(a).constant, &some = own.at(b).constant;
             same = static_cast<bool>(all) == static_cast<bool>(some);
             if (!same || !all || equal(all, some)) continue;
-            const bool shapes = k > 0 && !is_float(all.type()) && ((part.op->flags & op_flag::view) || part.op_type == "Expand" || part.op_type == "Resize");
+            const batch_change change = follower.step(i).change;
+            const bool sized = (part.op->flags & op_flag::view) || change == batch_change::expand || change == batch_change::sizes;
+            const bool shapes = k > 0 && !is_float(all.type()) && sized;
             bool repeated = false;
             for (const batch_carrier::repeated& r : follower.step(i).repeats)
                 repeated |= r.input == static_cast<int>(k) && repeats(all, some, r.axis, size, samples);
