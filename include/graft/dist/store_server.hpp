@@ -26,7 +26,7 @@ public:
         GRAFT_TRY_ASSIGN(made->listener_, listen_on(host, port));
         made->port_ = port;
         store_server* const self = made.get();
-        if (!start_thread(made->thread_, [self] { self->serve(); }))
+        if (!start_thread(made->thread_, [self] { self->run(); }))
             return fail(errc::memory_oom, host_and_port(host, port), "the system gives no thread for the store");
         return result<std::unique_ptr<store_server>>(std::move(made));
     }
@@ -53,6 +53,16 @@ private:
 
     store_server(int size, double seconds) : size_(size), seconds_(seconds), until_(seconds_now() + seconds), ranks_(static_cast<std::size_t>(size), nullptr) {}
 
+    // Where memory is wanting all connections end, by which the ranks hear of it.
+    void run() {
+        const status served = or_out_of_memory<status>("store", [&]() -> status {
+            serve();
+            return {};
+        });
+        if (served.ok()) return;
+        for (const auto& c : connections_) c->socket.close();
+        listener_.close();
+    }
     void serve() {
         double ends = 0;
         std::vector<poll_entry> entries;
