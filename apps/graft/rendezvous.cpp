@@ -78,7 +78,7 @@ graft::result<std::shared_ptr<graft::communicator>> join_by_variables(const comm
     GRAFT_TRY_ASSIGN(devices, open_devices(common));
     if (!devices[0])
         return graft::fail(graft::errc::device_unavailable, "--device", "there is no GPU here for rank " + std::to_string(own.rank) + ", and data go by NCCL");
-    GRAFT_TRY_ASSIGN(here.group, devices[0]->make_communicator(std::move(notices)));
+    GRAFT_TRY_ASSIGN(here.group, devices[0]->make_communicator(notices));
     return here.group;
 }
 

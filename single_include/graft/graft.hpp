@@ -22099,10 +22099,9 @@ public:
         itself = false;
         return {};
     }
-    /// A communicator whose data go from device to device, for members that `notices` joins; all of them call it at once, each with a device of its own.
-    /// It holds `notices` as long as it lives. Errors: usage (it has no such exchange), dist.*, device.*, memory.*.
-    inline virtual result<std::shared_ptr<communicator>> make_communicator(std::shared_ptr<control_plane> notices) {
-        (void)notices;
+    /// A communicator whose data go from device to device, for members that what is given joins; all of them call it at once, each with a device of its own.
+    /// It holds what is given as long as it lives. Errors: usage (it has no such exchange), dist.*, device.*, memory.*.
+    inline virtual result<std::shared_ptr<communicator>> make_communicator(const std::shared_ptr<control_plane>&) {
         return fail(errc::usage, name(), "this device does not exchange with the other members of a run itself");
     }
     /// Null where the host's memory is its own.

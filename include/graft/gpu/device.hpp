@@ -74,7 +74,7 @@ public:
     inline result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) override;
     inline result<std::unique_ptr<device_state>> make_state() override;
     inline status exchanges(communicator& group, bool& itself) override { return agree_on_nccl(group, itself); }
-    inline result<std::shared_ptr<communicator>> make_communicator(std::shared_ptr<control_plane> notices) override { return join_nccl(std::move(notices)); }
+    inline result<std::shared_ptr<communicator>> make_communicator(const std::shared_ptr<control_plane>& notices) override { return join_nccl(notices); }
     /// Joins the others in NCCL, where that was agreed on and not done yet; all members call it at once. Errors: dist.*, device.unavailable.
     status join(communicator& group);
 

@@ -18,7 +18,7 @@ public:
     inline status run(const step_input& batch, executor& pool) override;
     inline std::vector<stage_work> stages() const override { return stage_work_; }
     inline double loss() const noexcept override { return last_loss; }
-    inline loss_scale& scaling() noexcept override { return scale_now; }
+    inline loss_scale& scaling() noexcept override { return scale_now_; }
     inline const tensor& logits() const noexcept override { return last_logits; }
     inline status read_state() override { return read_residents(); }
     inline std::vector<training_state>& state() noexcept override { return states; }
@@ -39,8 +39,8 @@ private:
     status check_learnt(std::int64_t at, executor& pool);
     status rescale(std::int64_t at);
 
-    std::vector<char> finite;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
-    loss_scale scale_now;
+    std::vector<char> finite_;  // of check_learnt, for each weight and statistic: had beforehand, as a step that has learnt must not want for memory
+    loss_scale scale_now_;
     std::vector<stage_work> stage_work_;  // by stage
 };
 
@@ -169,7 +169,7 @@ GRAFT_INLINE status training_step::single::make(graph of, value_id logits_id, st
     if (options.batch_norm) layout.statistics = running_statistics(trained, layout.weights);
     layout.kept = optimizer_states(options.optimizer);
     GRAFT_TRY(make_state());
-    finite.resize(layout.weights.size() + layout.statistics.size());
+    finite_.resize(layout.weights.size() + layout.statistics.size());
     if (options.reference) options.on.reset();
     residents.resize(1);
     for (const std::shared_ptr<device>& beside : staged() ? options.stages : std::vector<std::shared_ptr<device>>{options.on}) {
@@ -258,7 +258,7 @@ GRAFT_INLINE status training_step::single::run(const step_input& in, executor& p
         return fail(errc::input_shape, "targets",
                     "they have the shape " + text(in.targets->shape()) + " and have to have " + text(shape{x[0], classes}) + ", float32");
     if (options.loss.distillation > 0 && !in.teacher) return fail(errc::input_name, "teacher", "distillation needs the logits of a teacher");
-    const double factor = options.loss_scaling ? scale_now.factor : 1;
+    const double factor = options.loss_scaling ? scale_now_.factor : 1;
     scale.data<float>()[0] = static_cast<float>(in.scale * factor);
     inverse_scale.data<float>()[0] = static_cast<float>(1 / factor);
     learning_rate.data<float>()[0] = static_cast<float>(in.learning_rate);
@@ -291,13 +291,13 @@ GRAFT_INLINE status training_step::single::run_checked(const step_input& in, exe
 GRAFT_INLINE status training_step::single::rescale(std::int64_t at) {
     constexpr double least = 1.0 / (1 << 14);
     if (std::isfinite(last_norm)) {
-        if (++scale_now.steps == 2000 && scale_now.factor < 1e30) scale_now.factor *= 2, scale_now.steps = 0;
+        if (++scale_now_.steps == 2000 && scale_now_.factor < 1e30) scale_now_.factor *= 2, scale_now_.steps = 0;
         return {};
     }
-    ++scale_now.skipped;
-    scale_now.steps = 0;
-    scale_now.factor /= 2;
-    if (scale_now.factor >= least) return {};
+    ++scale_now_.skipped;
+    scale_now_.steps = 0;
+    scale_now_.factor /= 2;
+    if (scale_now_.factor >= least) return {};
     return fail(
         errc::train_diverged, "step " + std::to_string(at),
         "gradients are not finite, however small the loss is made. Go back to a checkpoint; a smaller --lr, clipping of gradients or bfloat16 may help");
@@ -306,11 +306,11 @@ GRAFT_INLINE status training_step::single::rescale(std::int64_t at) {
 // A gradient may overflow where the loss does not. Updates run before all gradients are there, so that it shows in the weights.
 GRAFT_INLINE status training_step::single::check_learnt(std::int64_t at, executor& pool) {
     if (on_device()) return {};  // not worth bringing all of it back: what is spoilt spoils the next loss
-    const std::size_t count = finite.size();
+    const std::size_t count = finite_.size();
     parallel_for(pool, static_cast<std::int64_t>(count),
-                 [&](std::int64_t i) { finite[static_cast<std::size_t>(i)] = detail::all_finite(view(states[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
+                 [&](std::int64_t i) { finite_[static_cast<std::size_t>(i)] = detail::all_finite(view(states[static_cast<std::size_t>(i)].value)) ? 1 : 0; });
     for (std::size_t i = 0; i < count; ++i)
-        if (!finite[i])
+        if (!finite_[i])
             return fail(errc::train_diverged, "step " + std::to_string(at),
                         "the loss is finite, but '" + states[i].name +
                             "' no longer is after this step: its gradient or the step was too large. Go back to a checkpoint; a smaller --lr or clipping of "

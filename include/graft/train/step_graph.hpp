@@ -115,7 +115,7 @@ private:
             bool any = false;
             for (value_id id : n.inputs) any |= id != no_value && of_samples[id] && !taken[id];
             for (value_id id : n.outputs)
-                if (id != no_value) of_samples[id] = any;
+                if (id != no_value) of_samples[id] = any ? 1 : 0;
         }
         const auto add = [&](value_id id) {
             if (id == no_value || taken[id] || made[id] || !of_samples[id]) return;

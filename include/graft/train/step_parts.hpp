@@ -10,7 +10,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 class step_parts : public step_plans {
-protected:
+public:
     // Of a batch, or of a part of it: what its samples are summed to; nothing where there are none.
     using sums = std::vector<tensor>;
     // A batch in parts while it runs.
@@ -47,8 +47,8 @@ private:
     result<sums> sum_parts(parted& p, std::int64_t first, std::int64_t count, executor& pool);
     status hand_out_variables();
 
-    std::int64_t chosen_for = -1;  // the samples of that batch,
-    bool chosen = false;           // and the answer
+    std::int64_t chosen_for_ = -1;  // the samples of that batch,
+    bool chosen_ = false;           // and the answer
 };
 
 // One part: the sums over its samples, and its logits into their place.
@@ -91,8 +91,8 @@ GRAFT_INLINE result<step_parts::sums> step_parts::sum_parts(parted& q, std::int6
 // A part of one sample may have no sum where others have one. The gradients themselves are alike, whatever the size of a part.
 GRAFT_INLINE status step_parts::choose_sums(const step_input& in, bool& plain, executor& pool) {
     const std::int64_t n = options.group ? in.samples : in.inputs->shape()[0];
-    plain = chosen;
-    if (n == chosen_for) return {};
+    plain = chosen_;
+    if (n == chosen_for_) return {};
     plain = false;
     bool single_sample = false;
     std::int64_t largest = 0;
@@ -123,8 +123,8 @@ GRAFT_INLINE status step_parts::choose_sums(const step_input& in, bool& plain, e
         }
         plain = names[0] != names[1];
     }
-    chosen_for = n;
-    chosen = plain;
+    chosen_for_ = n;
+    chosen_ = plain;
     return {};
 }
 

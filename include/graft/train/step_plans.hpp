@@ -13,7 +13,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 class step_plans {
-protected:
+public:
     // A graph planned for one shape of batch.
     struct planned {
         shape batch;
