@@ -87,7 +87,7 @@ double step_ms(int stages, int parts) {
 double run_ms(int stages, int parts, double& waited) {
     graft::load_options o;
     o.operators = operators;
-    o.stages.resize(static_cast<std::size_t>(stages));
+    o.stages = std::vector<std::shared_ptr<graft::device>>(static_cast<std::size_t>(stages));
     o.parts = parts;
     graft::model m = graft::load(network(stages), o).value();
     graft::session session(m);

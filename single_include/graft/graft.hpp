@@ -22347,6 +22347,7 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22354,11 +22355,18 @@ GRAFT_END_NAMESPACE
 
 GRAFT_BEGIN_NAMESPACE
 
+struct load_options;
 namespace detail {
 class executable;
 class context;
 class pool_worker;
 struct model_state;
+// What a network in stages takes beside, reached by who names devices for them alone: other programs do not link it.
+struct stage_functions {
+    status (*check)(const load_options& options);
+    status (*open)(const load_options& options, const backend* const* backends, int count, model_state& state);
+};
+const stage_functions& linked_stages() noexcept;
 }  // namespace detail
 
 /// An input or output of a model. Open extents are shape::unknown, with their names in `dimensions` where the file has any.
@@ -22390,6 +22398,23 @@ struct named_tensor {
 /// Prints "graft: warning: " and the text as a line on stderr.
 void warn_on_stderr(const char* text);
 
+/// The devices of a network's stages, in their order; null is a part of the CPU. Who names some has the cut linked.
+class stage_devices {
+public:
+    stage_devices() = default;
+    stage_devices(std::vector<std::shared_ptr<device>> on) : on_(std::move(on)), linked_(&detail::linked_stages()) {}
+    stage_devices(std::initializer_list<std::shared_ptr<device>> on) : stage_devices(std::vector<std::shared_ptr<device>>(on)) {}
+    bool empty() const noexcept { return on_.empty(); }
+    std::size_t size() const noexcept { return on_.size(); }
+    std::vector<std::shared_ptr<device>>::const_iterator begin() const noexcept { return on_.begin(); }
+    std::vector<std::shared_ptr<device>>::const_iterator end() const noexcept { return on_.end(); }
+    const detail::stage_functions* linked() const noexcept { return linked_; }
+
+private:
+    std::vector<std::shared_ptr<device>> on_;
+    const detail::stage_functions* linked_ = nullptr;
+};
+
 /// How a model is loaded.
 struct load_options {
     graft::limits limits;
@@ -22404,10 +22429,10 @@ struct load_options {
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread,
                                                       ///< what this does in a slower way
     op_table operators;                               ///< operators of the app's own; they come before graft's and must outlive the model
-    std::vector<std::shared_ptr<graft::device>> stages;  ///< 2 to 64: in place of `device` and `opened`, the network is cut into as many, a device each in this
-                                                         ///< order (null: a part of the CPU, with a thread and memory of its own), through which batches go
-    int parts = 1;                                       ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
-    std::int64_t stage_bytes = 0;                        ///< of memory that a stage may take for what it computes and its weights; 0: no limit
+    stage_devices stages;                             ///< 2 to 64: in place of `device` and `opened`, the network is cut into as many, a device each in this
+                                                      ///< order (null: a part of the CPU, with a thread and memory of its own), through which batches go
+    int parts = 1;                                    ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
+    std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
@@ -22915,6 +22940,7 @@ GRAFT_END_NAMESPACE
 #endif
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -22924,6 +22950,14 @@ struct pipeline_options {
     int stages = 0;                ///< 2 to most_stages; 0: it is not cut
     int parts = 1;                 ///< that a batch goes through them in, 1 to most_parts; a batch of fewer samples has one a sample
     std::int64_t stage_bytes = 0;  ///< of memory that a stage may take; 0: no limit
+
+    /// Whether the numbers are within their ranges. Errors: usage.
+    status check() const {
+        if (stages >= 2 && stages <= most_stages && parts >= 1 && parts <= most_parts) return {};
+        return fail(errc::usage, "stages",
+                    "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
+                        std::to_string(stages) + " and " + std::to_string(parts));
+    }
 };
 
 /// The network for inputs of these shapes (as `specialize` takes them), cut by cut_stages: each node asks for the place of its stage, 1 and on, and stands
@@ -23821,7 +23855,6 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <string>
 #include <utility>
 
 GRAFT_BEGIN_NAMESPACE
@@ -23833,10 +23866,7 @@ public:
         : g_(g), inputs_(inputs), how_(how), by_memory_(by_memory), with_(with), writer_(made_, "pipeline") {}
 
     result<graph> build() {
-        if (how_.stages < 2 || how_.stages > most_stages || how_.parts < 1 || how_.parts > most_parts)
-            return fail(errc::usage, "stages",
-                        "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) +
-                            " parts of a batch, and not " + std::to_string(how_.stages) + " and " + std::to_string(how_.parts));
+        GRAFT_TRY(how_.check());
         GRAFT_TRY_ASSIGN(whole_, specialize(g_, inputs_, with_));
         std::int64_t samples = 1;
         if (how_.parts > 1) GRAFT_TRY_ASSIGN(samples, find_samples());
@@ -24777,6 +24807,13 @@ inline std::int64_t place_bytes(const plan& p, place_id place) {
     read.erase(std::unique(read.begin(), read.end()), read.end());
     for (const auto& constant : read) bytes += constant.second;
     return bytes;
+}
+
+/// Whether what stage `stage` takes of its memory is within `most` bytes. Errors: memory.budget.
+inline status check_stage(std::size_t stage, std::int64_t bytes, std::int64_t most) {
+    if (bytes <= most) return {};
+    return fail(errc::memory_budget, "stage " + std::to_string(stage),
+                "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(most) + ": take more stages or parts, or a smaller batch");
 }
 
 /// What a run offers to who takes part in it: the host's memory, and what kernels may use.
@@ -26224,8 +26261,10 @@ class executable {
 public:
     graft::graph graph;
     execution_options how;
-    pipeline_options pipeline;    // the stages that its places behind the host are; none: nodes go where it is best
-    std::vector<dtype> declared;  // the types that a file gives its outputs; undefined: any
+    pipeline_options pipeline;  // the stages that its places behind the host are; none: nodes go where it is best
+    result<std::shared_ptr<const plan>> (*staged)(const executable& what, const tensor_view* inputs,
+                                                  executor& pool) = nullptr;  // plans stages; null: there are none
+    std::vector<dtype> declared;                                              // the types that a file gives its outputs; undefined: any
 
     // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
@@ -26282,35 +26321,10 @@ private:
     }
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, pipeline.stages ? make_staged(inputs, pool) : make_plan(graph, inputs, how, pool));
+        GRAFT_TRY_ASSIGN(made, staged ? staged(*this, inputs, pool) : make_plan(graph, inputs, how, pool));
         for (std::size_t i = 0; i < made->outputs.size(); ++i)
             if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
-    }
-    // A cut by work alone may give a stage more than it has memory for.
-    result<std::shared_ptr<const plan>> make_staged(const tensor_view* inputs, executor& pool) const {
-        status fits;
-        // By memory alone all that is not in the heaviest stage would lie anywhere.
-        for (const double by_memory : {0.0, 0.5, 0.9}) {
-            graft::graph staged;
-            GRAFT_TRY_ASSIGN(staged, forward_pipeline(graph, inputs, pipeline, by_memory, {how.limit, pool, nullptr, how.seed, how.budget}));
-            auto made = make_plan(staged, inputs, how, pool);
-            fits = made.ok() ? check_stages(**made) : status(made.error());
-            if (fits.ok()) return made;
-            const errc code = fits.error().code();
-            if (code != errc::memory_budget && code != errc::memory_oom) break;
-        }
-        return fits;
-    }
-    status check_stages(const plan& p) const {
-        for (std::size_t s = 1; s < p.places.size() && pipeline.stage_bytes > 0; ++s) {
-            const std::int64_t bytes = place_bytes(p, static_cast<place_id>(s));
-            if (bytes > pipeline.stage_bytes)
-                return fail(errc::memory_budget, "stage " + std::to_string(s),
-                            "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(pipeline.stage_bytes) +
-                                ": take more stages or parts, or a smaller batch");
-        }
-        return {};
     }
 
     static constexpr std::size_t most_plans = 16;
@@ -29743,41 +29757,12 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
 }
 GRAFT_MEMORY_CATCH("open_device")
 
-namespace detail {
-// The places of a pipeline behind the host's. Parts of the CPU are devices of their own, numbered in their order.
-inline status open_stages(const load_options& options, const backend* const* backends, int count, model_state& state) {
-    const std::vector<std::shared_ptr<device>>& stages = options.stages;
-    if (options.reference || options.opened)
-        return fail(errc::usage, "stages",
-                    "a pipeline has the devices of its stages alone, and runs by their kernels: without `opened` and without reference kernels");
-    const backend* host = nullptr;
-    for (int i = 0; i < count && !host; ++i)
-        if (backends[i]->host) host = backends[i];
-    int parts_of_cpu = 0;
-    for (std::shared_ptr<device> on : stages) {
-        if (!on && !host) return fail(errc::device_unavailable, "stages", "a stage asks for the CPU, and this program names no back end of the host");
-        std::string named = on ? on->name() : "cpu";
-        if (!on) GRAFT_TRY_ASSIGN(on, host->open("cpu:" + std::to_string(parts_of_cpu++), {}, nullptr));
-        if (("," + state.devices + ",").find("," + named + ",") == std::string::npos) state.devices += (state.devices.empty() ? "" : ",") + named;
-        state.folded.how.places.push_back(std::move(on));
-    }
-    state.folded.how.in_order = true;
-    state.folded.pipeline.stages = static_cast<int>(stages.size());
-    state.folded.pipeline.parts = options.parts;
-    state.folded.pipeline.stage_bytes = options.stage_bytes;
-    return {};
-}
-}  // namespace detail
-
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (options.stages.empty() && (options.parts != 1 || options.stage_bytes != 0))
         return fail(errc::usage, "stages", "`parts` and `stage_bytes` belong to a network in stages, and none are given");
-    if (!options.stages.empty() && (options.stages.size() < 2 || options.stages.size() > most_stages || options.parts < 1 || options.parts > most_parts))
-        return fail(errc::usage, "stages",
-                    "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
-                        std::to_string(options.stages.size()) + " and " + std::to_string(options.parts));
+    if (!options.stages.empty()) GRAFT_TRY(options.stages.linked()->check(options));
     if (!on && !options.reference && options.stages.empty())
         GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
@@ -29805,9 +29790,10 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->folded.how.budget = state->budget;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
-    if (!options.stages.empty()) GRAFT_TRY(detail::open_stages(options, backends, count, *state));
+    if (!options.stages.empty()) GRAFT_TRY(options.stages.linked()->open(options, backends, count, *state));
     state->replaced.how = state->folded.how;
     state->replaced.pipeline = state->folded.pipeline;
+    state->replaced.staged = state->folded.staged;
     state->replaced.declared = state->folded.declared;
     executor serial;
     graft::graph runnable = state->source;
@@ -29958,6 +29944,69 @@ GRAFT_INLINE void session::trim() {
     state_->last = nullptr;
 }
 
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_STAGES_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_STAGES_BODY_HPP
+// ---- graft/exec/stages_body.hpp
+// Bodies of stage_devices: what loads and plans a network in stages, which programs that name none do not link.
+
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline status check_stages(const plan& p, std::int64_t most) {
+    for (std::size_t s = 1; s < p.places.size() && most > 0; ++s)
+        GRAFT_TRY(check_stage(s, place_bytes(p, static_cast<place_id>(s)), most));
+    return {};
+}
+// A cut by work alone may give a stage more than it has memory for.
+inline result<std::shared_ptr<const plan>> plan_stages(const executable& e, const tensor_view* inputs, executor& pool) {
+    status fits;
+    // By memory alone all that is not in the heaviest stage would lie anywhere.
+    for (const double by_memory : {0.0, 0.5, 0.9}) {
+        graft::graph staged;
+        GRAFT_TRY_ASSIGN(staged, forward_pipeline(e.graph, inputs, e.pipeline, by_memory, {e.how.limit, pool, nullptr, e.how.seed, e.how.budget}));
+        auto made = make_plan(staged, inputs, e.how, pool);
+        fits = made.ok() ? check_stages(**made, e.pipeline.stage_bytes) : status(made.error());
+        if (fits.ok()) return made;
+        const errc code = fits.error().code();
+        if (code != errc::memory_budget && code != errc::memory_oom) break;
+    }
+    return fits;
+}
+
+inline pipeline_options pipeline_of(const load_options& options) {
+    return {static_cast<int>(options.stages.size()), options.parts, options.stage_bytes};
+}
+// The places of a pipeline behind the host's. Parts of the CPU are devices of their own, numbered in their order.
+inline status open_stages(const load_options& options, const backend* const* backends, int count, model_state& state) {
+    if (options.reference || options.opened)
+        return fail(errc::usage, "stages",
+                    "a pipeline has the devices of its stages alone, and runs by their kernels: without `opened` and without reference kernels");
+    const backend* host = nullptr;
+    for (int i = 0; i < count && !host; ++i)
+        if (backends[i]->host) host = backends[i];
+    int parts_of_cpu = 0;
+    for (std::shared_ptr<device> on : options.stages) {
+        if (!on && !host) return fail(errc::device_unavailable, "stages", "a stage asks for the CPU, and this program names no back end of the host");
+        std::string named = on ? on->name() : "cpu";
+        if (!on) GRAFT_TRY_ASSIGN(on, host->open("cpu:" + std::to_string(parts_of_cpu++), {}, nullptr));
+        if (("," + state.devices + ",").find("," + named + ",") == std::string::npos) state.devices += (state.devices.empty() ? "" : ",") + named;
+        state.folded.how.places.push_back(std::move(on));
+    }
+    state.folded.how.in_order = true;
+    state.folded.pipeline = pipeline_of(options);
+    state.folded.staged = plan_stages;
+    return {};
+}
+
+GRAFT_INLINE const stage_functions& linked_stages() noexcept {
+    static constexpr stage_functions all = {[](const load_options& options) { return pipeline_of(options).check(); }, open_stages};
+    return all;
+}
+
+}  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
 #endif

@@ -25852,13 +25852,7 @@ GRAFT_INLINE std::int64_t step_plans::bytes_of_stage(const plan& p, std::size_t 
     return bytes;
 }
 GRAFT_INLINE status step_plans::check_stages(const plan& p) const {
-    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) {
-        const std::int64_t bytes = bytes_of_stage(p, s);
-        if (bytes > options.stage_bytes)
-            return fail(errc::memory_budget, "stage " + std::to_string(s),
-                        "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(options.stage_bytes) +
-                            ": take more stages or parts, or a smaller batch");
-    }
+    for (std::size_t s = 1; s < p.places.size() && options.stage_bytes > 0; ++s) GRAFT_TRY(check_stage(s, bytes_of_stage(p, s), options.stage_bytes));
     return {};
 }
 

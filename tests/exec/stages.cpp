@@ -15,7 +15,7 @@ namespace {
 
 graft::load_options in_stages(int stages, int parts) {
     graft::load_options o;
-    o.stages.resize(static_cast<std::size_t>(stages));
+    o.stages = std::vector<std::shared_ptr<graft::device>>(static_cast<std::size_t>(stages));
     o.parts = parts;
     return o;
 }

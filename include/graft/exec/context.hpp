@@ -17,8 +17,10 @@ class executable {
 public:
     graft::graph graph;
     execution_options how;
-    pipeline_options pipeline;    // the stages that its places behind the host are; none: nodes go where it is best
-    std::vector<dtype> declared;  // the types that a file gives its outputs; undefined: any
+    pipeline_options pipeline;  // the stages that its places behind the host are; none: nodes go where it is best
+    result<std::shared_ptr<const plan>> (*staged)(const executable& what, const tensor_view* inputs,
+                                                  executor& pool) = nullptr;  // plans stages; null: there are none
+    std::vector<dtype> declared;                                              // the types that a file gives its outputs; undefined: any
 
     // The plan for inputs of these types and shapes. Threads that ask for others meanwhile do not wait.
     result<std::shared_ptr<const plan>> plan_for(const tensor_view* inputs, executor& pool) const {
@@ -75,35 +77,10 @@ private:
     }
     result<std::shared_ptr<const plan>> make(const tensor_view* inputs, executor& pool) const {
         std::shared_ptr<const plan> made;
-        GRAFT_TRY_ASSIGN(made, pipeline.stages ? make_staged(inputs, pool) : make_plan(graph, inputs, how, pool));
+        GRAFT_TRY_ASSIGN(made, staged ? staged(*this, inputs, pool) : make_plan(graph, inputs, how, pool));
         for (std::size_t i = 0; i < made->outputs.size(); ++i)
             if (made->outputs[i].kind != slot_kind::none) GRAFT_TRY(check_declared(i, made->outputs[i].prototype.type));
         return made;
-    }
-    // A cut by work alone may give a stage more than it has memory for.
-    result<std::shared_ptr<const plan>> make_staged(const tensor_view* inputs, executor& pool) const {
-        status fits;
-        // By memory alone all that is not in the heaviest stage would lie anywhere.
-        for (const double by_memory : {0.0, 0.5, 0.9}) {
-            graft::graph staged;
-            GRAFT_TRY_ASSIGN(staged, forward_pipeline(graph, inputs, pipeline, by_memory, {how.limit, pool, nullptr, how.seed, how.budget}));
-            auto made = make_plan(staged, inputs, how, pool);
-            fits = made.ok() ? check_stages(**made) : status(made.error());
-            if (fits.ok()) return made;
-            const errc code = fits.error().code();
-            if (code != errc::memory_budget && code != errc::memory_oom) break;
-        }
-        return fits;
-    }
-    status check_stages(const plan& p) const {
-        for (std::size_t s = 1; s < p.places.size() && pipeline.stage_bytes > 0; ++s) {
-            const std::int64_t bytes = place_bytes(p, static_cast<place_id>(s));
-            if (bytes > pipeline.stage_bytes)
-                return fail(errc::memory_budget, "stage " + std::to_string(s),
-                            "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(pipeline.stage_bytes) +
-                                ": take more stages or parts, or a smaller batch");
-        }
-        return {};
     }
 
     static constexpr std::size_t most_plans = 16;

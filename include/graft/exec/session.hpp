@@ -9,6 +9,7 @@
 #include "../tensor/print.hpp"
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,11 +17,18 @@
 
 GRAFT_BEGIN_NAMESPACE
 
+struct load_options;
 namespace detail {
 class executable;
 class context;
 class pool_worker;
 struct model_state;
+// What a network in stages takes beside, reached by who names devices for them alone: other programs do not link it.
+struct stage_functions {
+    status (*check)(const load_options& options);
+    status (*open)(const load_options& options, const backend* const* backends, int count, model_state& state);
+};
+const stage_functions& linked_stages() noexcept;
 }  // namespace detail
 
 /// An input or output of a model. Open extents are shape::unknown, with their names in `dimensions` where the file has any.
@@ -52,6 +60,23 @@ struct named_tensor {
 /// Prints "graft: warning: " and the text as a line on stderr.
 void warn_on_stderr(const char* text);
 
+/// The devices of a network's stages, in their order; null is a part of the CPU. Who names some has the cut linked.
+class stage_devices {
+public:
+    stage_devices() = default;
+    stage_devices(std::vector<std::shared_ptr<device>> on) : on_(std::move(on)), linked_(&detail::linked_stages()) {}
+    stage_devices(std::initializer_list<std::shared_ptr<device>> on) : stage_devices(std::vector<std::shared_ptr<device>>(on)) {}
+    bool empty() const noexcept { return on_.empty(); }
+    std::size_t size() const noexcept { return on_.size(); }
+    std::vector<std::shared_ptr<device>>::const_iterator begin() const noexcept { return on_.begin(); }
+    std::vector<std::shared_ptr<device>>::const_iterator end() const noexcept { return on_.end(); }
+    const detail::stage_functions* linked() const noexcept { return linked_; }
+
+private:
+    std::vector<std::shared_ptr<device>> on_;
+    const detail::stage_functions* linked_ = nullptr;
+};
+
 /// How a model is loaded.
 struct load_options {
     graft::limits limits;
@@ -66,10 +91,10 @@ struct load_options {
     void (*warn)(const char* text) = warn_on_stderr;  ///< told why `auto` did not take a device, once a process; and by a device that it opens, on any thread,
                                                       ///< what this does in a slower way
     op_table operators;                               ///< operators of the app's own; they come before graft's and must outlive the model
-    std::vector<std::shared_ptr<graft::device>> stages;  ///< 2 to 64: in place of `device` and `opened`, the network is cut into as many, a device each in this
-                                                         ///< order (null: a part of the CPU, with a thread and memory of its own), through which batches go
-    int parts = 1;                                       ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
-    std::int64_t stage_bytes = 0;                        ///< of memory that a stage may take for what it computes and its weights; 0: no limit
+    stage_devices stages;                             ///< 2 to 64: in place of `device` and `opened`, the network is cut into as many, a device each in this
+                                                      ///< order (null: a part of the CPU, with a thread and memory of its own), through which batches go
+    int parts = 1;                                    ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
+    std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
 };
 
@@ -215,4 +240,5 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "session_body.hpp"
+#include "stages_body.hpp"
 #endif

@@ -239,41 +239,12 @@ GRAFT_INLINE result<std::shared_ptr<device>> open_device(const std::string& want
 }
 GRAFT_MEMORY_CATCH("open_device")
 
-namespace detail {
-// The places of a pipeline behind the host's. Parts of the CPU are devices of their own, numbered in their order.
-inline status open_stages(const load_options& options, const backend* const* backends, int count, model_state& state) {
-    const std::vector<std::shared_ptr<device>>& stages = options.stages;
-    if (options.reference || options.opened)
-        return fail(errc::usage, "stages",
-                    "a pipeline has the devices of its stages alone, and runs by their kernels: without `opened` and without reference kernels");
-    const backend* host = nullptr;
-    for (int i = 0; i < count && !host; ++i)
-        if (backends[i]->host) host = backends[i];
-    int parts_of_cpu = 0;
-    for (std::shared_ptr<device> on : stages) {
-        if (!on && !host) return fail(errc::device_unavailable, "stages", "a stage asks for the CPU, and this program names no back end of the host");
-        std::string named = on ? on->name() : "cpu";
-        if (!on) GRAFT_TRY_ASSIGN(on, host->open("cpu:" + std::to_string(parts_of_cpu++), {}, nullptr));
-        if (("," + state.devices + ",").find("," + named + ",") == std::string::npos) state.devices += (state.devices.empty() ? "" : ",") + named;
-        state.folded.how.places.push_back(std::move(on));
-    }
-    state.folded.how.in_order = true;
-    state.folded.pipeline.stages = static_cast<int>(stages.size());
-    state.folded.pipeline.parts = options.parts;
-    state.folded.pipeline.stage_bytes = options.stage_bytes;
-    return {};
-}
-}  // namespace detail
-
 GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, const backend* const* backends, int count, bool typed_outputs) GRAFT_MEMORY_TRY {
     if (options.reference) GRAFT_TRY(detail::host_precision(options.on_device.precision));
     std::shared_ptr<device> on = options.reference ? nullptr : options.opened;
     if (options.stages.empty() && (options.parts != 1 || options.stage_bytes != 0))
         return fail(errc::usage, "stages", "`parts` and `stage_bytes` belong to a network in stages, and none are given");
-    if (!options.stages.empty() && (options.stages.size() < 2 || options.stages.size() > most_stages || options.parts < 1 || options.parts > most_parts))
-        return fail(errc::usage, "stages",
-                    "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
-                        std::to_string(options.stages.size()) + " and " + std::to_string(options.parts));
+    if (!options.stages.empty()) GRAFT_TRY(options.stages.linked()->check(options));
     if (!on && !options.reference && options.stages.empty())
         GRAFT_TRY_ASSIGN(on, open_device(options.device, options.on_device, options.warn, backends, count));
     std::vector<op_table> tables;
@@ -301,9 +272,10 @@ GRAFT_INLINE result<model> load_graph(graph g, const load_options& options, cons
     state->folded.how.budget = state->budget;
     for (const value_info& o : state->outputs)
         if (typed_outputs) state->folded.declared.push_back(o.type);
-    if (!options.stages.empty()) GRAFT_TRY(detail::open_stages(options, backends, count, *state));
+    if (!options.stages.empty()) GRAFT_TRY(options.stages.linked()->open(options, backends, count, *state));
     state->replaced.how = state->folded.how;
     state->replaced.pipeline = state->folded.pipeline;
+    state->replaced.staged = state->folded.staged;
     state->replaced.declared = state->folded.declared;
     executor serial;
     graft::graph runnable = state->source;

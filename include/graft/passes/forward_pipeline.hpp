@@ -6,6 +6,7 @@
 #include "run_reference.hpp"
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -15,6 +16,14 @@ struct pipeline_options {
     int stages = 0;                ///< 2 to most_stages; 0: it is not cut
     int parts = 1;                 ///< that a batch goes through them in, 1 to most_parts; a batch of fewer samples has one a sample
     std::int64_t stage_bytes = 0;  ///< of memory that a stage may take; 0: no limit
+
+    /// Whether the numbers are within their ranges. Errors: usage.
+    status check() const {
+        if (stages >= 2 && stages <= most_stages && parts >= 1 && parts <= most_parts) return {};
+        return fail(errc::usage, "stages",
+                    "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) + " parts of a batch, and not " +
+                        std::to_string(stages) + " and " + std::to_string(parts));
+    }
 };
 
 /// The network for inputs of these shapes (as `specialize` takes them), cut by cut_stages: each node asks for the place of its stage, 1 and on, and stands
@@ -34,7 +43,6 @@ GRAFT_END_NAMESPACE
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <string>
 #include <utility>
 
 GRAFT_BEGIN_NAMESPACE
@@ -46,10 +54,7 @@ public:
         : g_(g), inputs_(inputs), how_(how), by_memory_(by_memory), with_(with), writer_(made_, "pipeline") {}
 
     result<graph> build() {
-        if (how_.stages < 2 || how_.stages > most_stages || how_.parts < 1 || how_.parts > most_parts)
-            return fail(errc::usage, "stages",
-                        "a pipeline has 2 to " + std::to_string(most_stages) + " stages and 1 to " + std::to_string(most_parts) +
-                            " parts of a batch, and not " + std::to_string(how_.stages) + " and " + std::to_string(how_.parts));
+        GRAFT_TRY(how_.check());
         GRAFT_TRY_ASSIGN(whole_, specialize(g_, inputs_, with_));
         std::int64_t samples = 1;
         if (how_.parts > 1) GRAFT_TRY_ASSIGN(samples, find_samples());

@@ -106,6 +106,13 @@ inline std::int64_t place_bytes(const plan& p, place_id place) {
     return bytes;
 }
 
+/// Whether what stage `stage` takes of its memory is within `most` bytes. Errors: memory.budget.
+inline status check_stage(std::size_t stage, std::int64_t bytes, std::int64_t most) {
+    if (bytes <= most) return {};
+    return fail(errc::memory_budget, "stage " + std::to_string(stage),
+                "it takes " + std::to_string(bytes) + " bytes and may take " + std::to_string(most) + ": take more stages or parts, or a smaller batch");
+}
+
 /// What a run offers to who takes part in it: the host's memory, and what kernels may use.
 struct run_environment {
     const plan& planned;
