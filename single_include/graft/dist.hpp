@@ -72,6 +72,7 @@ GRAFT_END_NAMESPACE
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -218,6 +219,32 @@ private:
     double waited_ = 0;
 };
 
+// A communicator that has another beside it, by which what is started goes on.
+class overlapping_communicator : public communicator {
+public:
+    inline status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
+    inline status finish(const float* data) override { return exchange_ ? exchange_->finish(data) : status(); }
+    inline status settle(const error* why) override {
+        if (!exchange_) return {};
+        if (why && exchange_->busy()) leave(*why);
+        return exchange_->settle();
+    }
+    inline bool overlaps() const noexcept override { return exchange_ != nullptr; }
+
+protected:
+    void exchange_by(std::unique_ptr<communicator> channel) {
+        channel_ = std::move(channel);
+        exchange_ = std::make_unique<exchange_thread>(*channel_);
+    }
+    // Nothing that was started goes on any more.
+    void end_exchange() { exchange_.reset(); }
+    double waited_beside() const noexcept { return exchange_ ? exchange_->waited_seconds() : 0; }
+
+private:
+    std::unique_ptr<communicator> channel_;  // before the thread that uses it
+    std::unique_ptr<exchange_thread> exchange_;
+};
+
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
@@ -362,19 +389,20 @@ private:
     status failed_;
 };
 
-class thread_member final : public communicator {
+class thread_member final : public overlapping_communicator {
 public:
     // `beside`: where what is started meets; null: this member is such a place itself.
     thread_member(std::shared_ptr<thread_meeting> all, std::shared_ptr<thread_meeting> beside, int rank) : all_(std::move(all)), rank_(rank) {
         if (!beside) return;
-        channel_ = std::make_unique<thread_member>(std::move(beside), nullptr, rank);
-        exchange_ = std::make_unique<exchange_thread>(*channel_);
+        auto channel = std::make_unique<thread_member>(std::move(beside), nullptr, rank);
+        channel_ = channel.get();
+        exchange_by(std::move(channel));
     }
 
     inline int rank() const noexcept override { return rank_; }
     inline int size() const noexcept override { return all_->size(); }
     inline const char* name() const noexcept override { return "threads"; }
-    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited + (exchange_ ? exchange_->waited_seconds() : 0); }
+    inline double waited_seconds() const noexcept override { return all_->at(rank_).waited + waited_beside(); }
 
     inline status all_gather(const void* own, std::size_t bytes, void* all) override {
         all_->at(rank_).in = own;
@@ -405,14 +433,6 @@ public:
         GRAFT_TRY(all_->meet_for(rank_, call::barrier, 0));
         return all_->part(rank_);
     }
-    inline status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
-    inline status finish(const float* data) override { return exchange_ ? exchange_->finish(data) : status(); }
-    inline status settle(const error* why) override {
-        if (!exchange_) return {};
-        if (why && exchange_->busy()) leave(*why);
-        return exchange_->settle();
-    }
-    inline bool overlaps() const noexcept override { return exchange_ != nullptr; }
     inline void leave(const error& why) noexcept override {
         all_->leave(rank_, why);
         if (channel_) channel_->leave(why);
@@ -465,8 +485,7 @@ private:
     std::shared_ptr<thread_meeting> all_;
     int rank_;
     std::vector<const float*> parts_ = std::vector<const float*>(static_cast<std::size_t>(all_->size()));
-    std::unique_ptr<thread_member> channel_;
-    std::unique_ptr<exchange_thread> exchange_;
+    thread_member* channel_ = nullptr;  // where what is started goes on
 };
 
 }  // namespace detail

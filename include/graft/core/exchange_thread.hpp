@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -152,6 +153,32 @@ private:
     status failed_;
     bool closing_ = false;
     double waited_ = 0;
+};
+
+// A communicator that has another beside it, by which what is started goes on.
+class overlapping_communicator : public communicator {
+public:
+    inline status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
+    inline status finish(const float* data) override { return exchange_ ? exchange_->finish(data) : status(); }
+    inline status settle(const error* why) override {
+        if (!exchange_) return {};
+        if (why && exchange_->busy()) leave(*why);
+        return exchange_->settle();
+    }
+    inline bool overlaps() const noexcept override { return exchange_ != nullptr; }
+
+protected:
+    void exchange_by(std::unique_ptr<communicator> channel) {
+        channel_ = std::move(channel);
+        exchange_ = std::make_unique<exchange_thread>(*channel_);
+    }
+    // Nothing that was started goes on any more.
+    void end_exchange() { exchange_.reset(); }
+    double waited_beside() const noexcept { return exchange_ ? exchange_->waited_seconds() : 0; }
+
+private:
+    std::unique_ptr<communicator> channel_;  // before the thread that uses it
+    std::unique_ptr<exchange_thread> exchange_;
 };
 
 }  // namespace detail

@@ -10,18 +10,19 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // The calls, by the messages of a link.
-class mpi_communicator final : public communicator, private mpi_link {
+class mpi_communicator final : public overlapping_communicator, private mpi_link {
 public:
     mpi_communicator(MPI_Comm comm, int rank, int size, double seconds) : mpi_link(comm, rank, size, seconds) { addends_.resize(std::size_t(size)); }
     // What is started goes on by messages of its own, on a communicator of MPI of its own, which belongs to this from here on.
     void exchange_beside(MPI_Comm comm) {
-        channel_ = std::make_unique<mpi_communicator>(comm, rank_, size_, longest_wait());
-        channel_->beside_ = true;
-        exchange_ = std::make_unique<exchange_thread>(*channel_);
+        auto channel = std::make_unique<mpi_communicator>(comm, rank_, size_, longest_wait());
+        channel->beside_ = true;
+        channel_ = channel.get();
+        exchange_by(std::move(channel));
     }
     // Both ways at once, before `part` waits for the others to do the same.
     void say_goodbye() {
-        exchange_.reset();
+        end_exchange();
         mpi_link::say_goodbye();
         if (channel_) channel_->say_goodbye();
     }
@@ -32,7 +33,7 @@ public:
     int rank() const noexcept override { return rank_; }
     int size() const noexcept override { return size_; }
     const char* name() const noexcept override { return "mpi"; }
-    double waited_seconds() const noexcept override { return waited_ + (exchange_ ? exchange_->waited_seconds() : 0); }
+    double waited_seconds() const noexcept override { return waited_ + waited_beside(); }
     void leave(const error& why) noexcept override {
         mpi_link::leave(why);
         if (channel_) channel_->leave(why);
@@ -110,15 +111,6 @@ public:
     status barrier() override {
         return run(member_call::meet, 0, [&] { return meet(0); });
     }
-
-    status start(const started_sum& array) override { return exchange_ ? exchange_->start(array, trace()) : communicator::start(array); }
-    status finish(const float* data) override { return exchange_ ? exchange_->finish(data) : status(); }
-    status settle(const error* why) override {
-        if (!exchange_) return {};
-        if (why && exchange_->busy()) leave(*why);
-        return exchange_->settle();
-    }
-    bool overlaps() const noexcept override { return exchange_ != nullptr; }
 
 private:
     static constexpr int slots = 4, everybody = -1, nobody = -2;
@@ -255,8 +247,7 @@ private:
     int to_ = everybody;
     step own_[slots];
     std::vector<step> theirs_[slots];
-    std::unique_ptr<mpi_communicator> channel_;  // before the thread that uses it
-    std::unique_ptr<exchange_thread> exchange_;
+    mpi_communicator* channel_ = nullptr;  // where what is started goes on
 };
 
 }  // namespace detail

@@ -7,8 +7,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 inline status check_stages(const plan& p, std::int64_t most) {
-    for (std::size_t s = 1; s < p.places.size() && most > 0; ++s)
-        GRAFT_TRY(check_stage(s, place_bytes(p, static_cast<place_id>(s)), most));
+    for (std::size_t s = 1; s < p.places.size() && most > 0; ++s) GRAFT_TRY(check_stage(s, place_bytes(p, static_cast<place_id>(s)), most));
     return {};
 }
 // A cut by work alone may give a stage more than it has memory for.
@@ -27,9 +26,7 @@ inline result<std::shared_ptr<const plan>> plan_stages(const executable& e, cons
     return fits;
 }
 
-inline pipeline_options pipeline_of(const load_options& options) {
-    return {static_cast<int>(options.stages.size()), options.parts, options.stage_bytes};
-}
+inline pipeline_options pipeline_of(const load_options& options) { return {static_cast<int>(options.stages.size()), options.parts, options.stage_bytes}; }
 // The places of a pipeline behind the host's. Parts of the CPU are devices of their own, numbered in their order.
 inline status open_stages(const load_options& options, const backend* const* backends, int count, model_state& state) {
     if (options.reference || options.opened)
