@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -46,6 +47,49 @@ TEST_CASE("many short loops one after the other lose nothing") {
     std::atomic<long> sum{0};
     for (int round = 0; round < 3000; ++round) graft::parallel_for(pool, 5, [&](std::int64_t i) { sum += i + 1; });
     CHECK(sum == 3000 * 15);
+}
+
+namespace {
+// Waits for what other threads do, and gives up where it does not come.
+template <class Done>
+void wait_until(Done done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+}  // namespace
+
+TEST_CASE("a thread has the same slice of every loop") {
+    graft::dedicated_executor pool(3);
+    std::vector<std::thread::id> first(3);
+    for (int round = 0; round < 100; ++round) {
+        std::vector<std::thread::id> by(3);
+        std::atomic<int> begun{0};
+        graft::parallel_for(pool, 3, [&](std::int64_t i) {
+            by[static_cast<std::size_t>(i)] = std::this_thread::get_id();
+            ++begun;
+            wait_until([&] { return begun == 3; });
+        });
+        if (round == 0) first = by;
+        CHECK(by == first);
+    }
+    CHECK(first[0] == std::this_thread::get_id());
+}
+
+TEST_CASE("who has done its own slice takes what is left of others'") {
+    graft::dedicated_executor pool(2);
+    for (int round = 0; round < 100; ++round) {
+        std::atomic<int> others{0};
+        bool all = false;
+        graft::parallel_for(pool, 64, [&](std::int64_t i) {
+            if (i > 0) {
+                ++others;
+                return;
+            }
+            wait_until([&] { return others == 63; });
+            all = others == 63;
+        });
+        CHECK(all);
+    }
 }
 
 TEST_CASE("a loop in a loop runs on its own thread and ends") {

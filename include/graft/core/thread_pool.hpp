@@ -1,4 +1,6 @@
-// Pools of threads, the one of a process and others beside it: dynamic tasks, a short spin within a run, sleep between runs.
+// Pools of threads, the one of a process and others beside it. Of every loop thread k has the k-th slice of the tasks, so that it finds what it
+// wrote in the loop before in its own cache, and takes from the ends of others' slices when that is done; a short spin within a run, sleep between
+// runs.
 #pragma once
 
 #include "executor.hpp"
@@ -66,34 +68,17 @@ public:
     }
 
     void run(int threads, std::int64_t tasks, void (*body)(void*, std::int64_t), void* context) {
-        const int helpers = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
+        const int wanted = static_cast<int>(std::min<std::int64_t>(std::min(threads, max_threads), tasks)) - 1;
         std::unique_lock<std::mutex> lock(busy_, std::try_to_lock);
-        if (helpers <= 0 || inside() || !lock.owns_lock()) {
+        if (wanted <= 0 || inside() || !lock.owns_lock()) {
             for (std::int64_t i = 0; i < tasks; ++i) body(context, i);
             return;
         }
-        if (workers_ < helpers) add_workers(helpers);
+        if (workers_ < wanted) add_workers(wanted);
         body_ = body;
         context_ = context;
-        tasks_ = tasks;
-        next_.store(0, std::memory_order_relaxed);
-        seats_.store(helpers, std::memory_order_relaxed);
-        open_.store(true);
-        epoch_.fetch_add(1);
-        if (sleepers_.load() > 0) {
-            { std::lock_guard<std::mutex> wake(sleep_); }
-            wake_.notify_all();
-        }
-        inside() = true;
-        work();
-        inside() = false;
-        open_.store(false);
-        for (int spins = 0; active_.load() > 0; ++spins) {
-            if (spins < 4000)
-                relax();
-            else
-                std::this_thread::yield();
-        }
+        helpers_ = std::min(wanted, workers_);
+        for (first_ = 0; first_ < tasks; first_ += most_at_once) run_together(static_cast<std::uint32_t>(std::min(tasks - first_, most_at_once)));
     }
 
 private:
@@ -117,7 +102,7 @@ private:
         const auto now = std::chrono::steady_clock::now();
         if (now < ask_again_) return;
         for (std::thread made; workers_ < wanted; ++workers_) {
-            if (!start_thread(made, [this] { serve(); })) {
+            if (!start_thread(made, [this, member = workers_ + 1] { serve(member); })) {
                 ask_again_ = now + std::chrono::seconds(1);
                 return;
             }
@@ -127,10 +112,59 @@ private:
                 made.detach();
         }
     }
-    void work() {
-        for (std::int64_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < tasks_;) body_(context_, i);
+    void run_together(std::uint32_t tasks) {
+        const std::uint64_t members = static_cast<std::uint64_t>(helpers_) + 1;
+        for (std::uint64_t k = 0; k < members; ++k) slices_[k].left.store(packed(tasks * k / members, tasks * (k + 1) / members), std::memory_order_relaxed);
+        open_.store(true);
+        epoch_.fetch_add(1);
+        if (sleepers_.load() > 0) {
+            { std::lock_guard<std::mutex> wake(sleep_); }
+            wake_.notify_all();
+        }
+        inside() = true;
+        work(0);
+        inside() = false;
+        open_.store(false);
+        for (int spins = 0; active_.load() > 0; ++spins) {
+            if (spins < 4000)
+                relax();
+            else
+                std::this_thread::yield();
+        }
     }
-    void serve() {
+
+    // What is left of a member's tasks: the next one in the upper half, the end in the lower.
+    struct alignas(64) slice {
+        std::atomic<std::uint64_t> left;
+
+        bool take_first(std::uint32_t& task) noexcept {
+            return take([&](std::uint32_t next, std::uint32_t end) { return task = next, packed(next + 1, end); });
+        }
+        bool take_last(std::uint32_t& task) noexcept {
+            return take([&](std::uint32_t next, std::uint32_t end) { return task = end - 1, packed(next, end - 1); });
+        }
+
+    private:
+        template <class Without>
+        bool take(Without without) noexcept {
+            std::uint64_t now = left.load(std::memory_order_relaxed);
+            while (next_of(now) < end_of(now))
+                if (left.compare_exchange_weak(now, without(next_of(now), end_of(now)), std::memory_order_relaxed)) return true;
+            return false;
+        }
+    };
+    static constexpr std::int64_t most_at_once = std::int64_t(1) << 31;
+    static std::uint64_t packed(std::uint64_t next, std::uint64_t end) noexcept { return next << 32 | end; }
+    static std::uint32_t next_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left >> 32); }
+    static std::uint32_t end_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left); }
+
+    void work(int member) {
+        std::uint32_t task;
+        while (slices_[member].take_first(task)) body_(context_, first_ + task);
+        for (int step = 1; step <= helpers_; ++step)
+            for (slice& other = slices_[(member + step) % (helpers_ + 1)]; other.take_last(task);) body_(context_, first_ + task);
+    }
+    void serve(int member) {
         inside() = true;
         std::uint64_t seen = 0;
         for (;;) {
@@ -138,7 +172,7 @@ private:
             if (closing_.load()) return;
             seen = epoch_.load();
             active_.fetch_add(1);
-            if (open_.load() && seats_.fetch_sub(1) > 0) work();
+            if (open_.load() && member <= helpers_) work(member);
             active_.fetch_sub(1);
         }
     }
@@ -164,10 +198,11 @@ private:
     std::chrono::steady_clock::time_point ask_again_;
     void (*body_)(void*, std::int64_t) = nullptr;
     void* context_ = nullptr;
-    std::int64_t tasks_ = 0;
-    alignas(64) std::atomic<std::int64_t> next_{0};
+    std::int64_t first_ = 0;  // the task that the slices count from
+    int helpers_ = 0;         // workers that share the loop; member 0 is who runs it
+    slice slices_[max_threads];
     alignas(64) std::atomic<std::uint64_t> epoch_{0};
-    std::atomic<int> seats_{0}, active_{0}, sleepers_{0};
+    std::atomic<int> active_{0}, sleepers_{0};
     std::atomic<bool> open_{false}, closing_{false};
 };
 
