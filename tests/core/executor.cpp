@@ -2,11 +2,11 @@
 #include <graft/core/executor.hpp>
 
 #include "../data/made_dataset.hpp"
+#include "../wait_until.hpp"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -49,15 +49,6 @@ TEST_CASE("many short loops one after the other lose nothing") {
     CHECK(sum == 3000 * 15);
 }
 
-namespace {
-// Waits for what other threads do, and gives up where it does not come.
-template <class Done>
-void wait_until(Done done) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-}
-}  // namespace
-
 TEST_CASE("a thread has the same slice of every loop") {
     graft::dedicated_executor pool(3);
     std::vector<std::thread::id> first(3);
@@ -67,7 +58,7 @@ TEST_CASE("a thread has the same slice of every loop") {
         graft::parallel_for(pool, 3, [&](std::int64_t i) {
             by[static_cast<std::size_t>(i)] = std::this_thread::get_id();
             ++begun;
-            wait_until([&] { return begun == 3; });
+            (void)wait_until([&] { return begun == 3; });
         });
         if (round == 0) first = by;
         CHECK(by == first);
@@ -85,8 +76,7 @@ TEST_CASE("who has done its own slice takes what is left of others'") {
                 ++others;
                 return;
             }
-            wait_until([&] { return others == 63; });
-            all = others == 63;
+            all = wait_until([&] { return others == 63; });
         });
         CHECK(all);
     }

@@ -1,11 +1,11 @@
 // What stands behind shapes that only a run can tell: planned when the run has told them, by fast kernels, within the same limits; and
 // plans that are kept for shapes that come in turn, made without standing in the way of others.
+#include "../wait_until.hpp"
 #include "nets.hpp"
 
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 using graft::dtype;
@@ -166,8 +166,7 @@ std::atomic<bool> entered{false}, released{true};
 graft::status slow_infer(graft::infer_context& c) {
     if (c.in[0].extents[0] == 7) {
         entered = true;
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (!released && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+        (void)wait_until([] { return released.load(); });
     }
     return c.set(0, c.in[0].type, c.in[0].extents);
 }

@@ -1,4 +1,5 @@
 // Places that run at the same time: what may do so touches no memory of the other, and however long one takes changes no bit.
+#include "../wait_until.hpp"
 #include "several_places.hpp"
 
 #include <doctest/doctest.h>
@@ -225,9 +226,7 @@ TEST_CASE("independent work of two places is under way at the same time") {
     std::atomic<bool> met{false};
     const auto meet = [&] {
         ++under_way;
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (under_way < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-        met = under_way == 2;
+        met = wait_until([&] { return under_way == 2; });
         return true;
     };
     here.device->on_run = here.second->on_run = meet;

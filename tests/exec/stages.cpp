@@ -1,13 +1,12 @@
 // Networks that run in stages: the bits of one place, memory that no stage has, batches in order, and what cannot be cut.
+#include "../wait_until.hpp"
 #include "nets.hpp"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 using graft::errc;
 
@@ -249,21 +248,19 @@ TEST_CASE("Parts are refused where samples are not computed apart, and stages wh
 namespace {
 std::atomic<bool> meeting{false};
 std::atomic<int> parts_of[2], under_way{0}, met{0};
-graft::status slow_infer(graft::infer_context& c) { return c.set(0, c.in[0].type, c.in[0].extents); }
+graft::status meet_infer(graft::infer_context& c) { return c.set(0, c.in[0].type, c.in[0].extents); }
 // While the first stage is at the second part, the other is at the first: each waits until the other has come as far, or gives up.
-graft::status slow_run(graft::run_context& c) {
+graft::status meet_run(graft::run_context& c) {
     const int stage = static_cast<int>(c.integer("stage", 0));
     if (meeting && parts_of[stage]++ == 1 - stage) {
         ++under_way;
-        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (under_way < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-        met += under_way == 2;
+        met += wait_until([] { return under_way == 2; });
     }
     std::copy_n(c.in[0].as<float>(), c.in[0].elements(), c.out[0].as<float>());
     return {};
 }
-const graft::op_row slow_rows[] = {graft::make_op("Slow", "my.app").inputs(1).functions(slow_infer, slow_run).elementwise().attributes("stage:i")};
-const graft::op_table slow_operators = slow_rows;
+const graft::op_row meet_rows[] = {graft::make_op("Meet", "my.app").inputs(1).functions(meet_infer, meet_run).elementwise().attributes("stage:i")};
+const graft::op_table meet_operators = meet_rows;
 }  // namespace
 
 TEST_CASE("Two parts are enough for two stages to work beside each other, also where two values cross in another layout") {
@@ -285,11 +282,11 @@ TEST_CASE("Two parts are enough for two stages to work beside each other, also w
     int stage = 0;
     for (graft::node& n : g.nodes)
         if (n.op_type == "Identity") {
-            n.op_type = "Slow", n.domain = "my.app", n.version = 1;
+            n.op_type = "Meet", n.domain = "my.app", n.version = 1;
             n.attributes = {graft::integer_attribute("stage", stage++)};
         }
     graft::load_options o = in_stages(2, 2), alone;
-    o.operators = alone.operators = slow_operators;
+    o.operators = alone.operators = meet_operators;
     const graft::model cut = graft::load(g, o), whole = graft::load(g, alone);
     const graft::tensor in = batch(whole, 4, 3);
     const graft::tensor expected = graft::session(whole).run(in).value();
