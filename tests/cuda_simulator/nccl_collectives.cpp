@@ -110,7 +110,10 @@ bool is_complete(const round& r) { return r.contributed == static_cast<int>(r.in
 
 int put_contribution(const collective& call, const std::shared_ptr<comm>& c, const std::shared_ptr<round>& r) {
     const bool stalled = setting("NCCL_STALL", "") == std::to_string(c->rank);
-    // A comm's collectives run in the order of their calls, on whatever streams.
+    // A comm's collectives run in the order of their calls, on whatever streams; nobody shall count on that where the streams have no order.
+    if (c->has_last && !is_behind(call.stream, c->last))
+        problem("unsynchronised", std::string(call.name) + " of rank " + std::to_string(c->rank) +
+                                      " on a stream that does not wait for the comm's collective before it, on another stream");
     const auto ready = [c, stalled, after = c->has_last, last = c->last] {
         if (c->ended || c->all->broken) return true;
         return !stalled && (!after || run_to(last));

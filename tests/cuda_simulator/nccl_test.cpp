@@ -271,6 +271,34 @@ TEST_CASE("Collectives stand between work of other streams, on all ranks at once
     CHECK(count("problems") == 0);
 }
 
+TEST_CASE("Collectives of one comm on two streams are reported where nothing orders them") {
+    for (const bool ordered : {true, false}) {
+        CAPTURE(ordered);
+        const devices two("2");
+        on_ranks(2, 1, [&](member& m, int) {
+            float *a = m.put(floats{1}), *b = m.put(floats{2});
+            CHECK(m.synchronise() == 0);
+            void *other = new_stream(), *event = new_event(driver::flag::event_disable_timing);
+            const auto sum = [&](float* of, void* stream) {
+                CHECK(nccl_library().ncclAllReduce(of, of, 1, nccl::data::float32, nccl::reduction::sum, m.comm, stream) == n::success);
+            };
+            sum(a, m.stream);
+            if (ordered) {
+                CHECK(cuda().cuEventRecord(event, m.stream) == 0);
+                CHECK(cuda().cuStreamWaitEvent(other, event, 0) == 0);
+            }
+            sum(b, other);
+            CHECK(cuda().cuStreamSynchronize(other) == 0);
+            sum(a, m.stream);  // the host has waited
+            CHECK(m.synchronise() == 0);
+            CHECK(cuda().cuStreamDestroy_v2(other) == 0);
+            CHECK(cuda().cuEventDestroy_v2(event) == 0);
+        });
+        CHECK(count("unsynchronised") == (ordered ? 0 : 2));
+        CHECK(count("problems") == (ordered ? 0 : 2));
+    }
+}
+
 TEST_CASE("A comm that does not block is in progress until all ranks have come, and puts its work when it is asked after") {
     const devices two("2");
     const nccl::unique_id id = new_id();

@@ -96,6 +96,9 @@ GRAFT_SIMULATOR_API int device_of_stream(void* stream);
 /// The device in whose memory all of the bytes lie, or -1.
 GRAFT_SIMULATOR_API int device_of(const range& r);
 
+/// Whether what is put on the stream next comes behind that work: on the same stream, by events, or as the host has waited for it.
+GRAFT_SIMULATOR_API bool is_behind(void* stream, const place& at);
+
 /// Whether the stream is being captured into a graph.
 GRAFT_SIMULATOR_API bool is_capturing(void* stream);
 

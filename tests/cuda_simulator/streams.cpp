@@ -352,6 +352,13 @@ bool is_done(const place& at) {
     return the_world().streams[at.stream]->done >= at.sequence;
 }
 
+bool is_behind(void* handle, const place& at) {
+    const guard lock(the_world().lock);
+    const auto found = the_world().stream_handles.find(handle);
+    if (found == the_world().stream_handles.end()) return true;  // another check tells
+    return found->second->number == at.stream || known(found->second->clock, at.stream) >= at.sequence || known(the_world().host, at.stream) >= at.sequence;
+}
+
 waiting_lock::waiting_lock() { the_world().lock.lock(); }
 waiting_lock::~waiting_lock() { the_world().lock.unlock(); }
 void waiting_lock::wait_until(const std::function<bool()>& happened) {
