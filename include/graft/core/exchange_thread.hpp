@@ -127,17 +127,8 @@ private:
         changed_.notify_all();
     }
     void record(const entry& e, double began) const {
-        const double ended = seconds_now();
-        (void)or_out_of_memory<status>("a trace", [&]() -> status {
-            trace_span s;
-            s.member = channel_.rank(), s.thread = trace_recorder::exchange;
-            s.op = "AllReduce", s.node = e.array.name ? e.array.name : "";
-            s.name = s.op + " " + s.node;
-            s.begin = began, s.end = ended;
-            s.bytes = e.array.count * static_cast<std::int64_t>(sizeof(float));
-            e.trace->add(s);
-            return {};
-        });
+        add_exchange(*e.trace, channel_.rank(), e.array.name ? e.array.name : "", began, seconds_now(),
+                     e.array.count * static_cast<std::int64_t>(sizeof(float)));
     }
     status failure() {
         const std::lock_guard<std::mutex> guard(lock_);

@@ -50,6 +50,11 @@ private:
     std::int64_t left_out_ = 0;
 };
 
+namespace detail {
+// Takes down that `bytes` of the node `node` were added up over all members beside the step of this one, in these seconds.
+void add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept;
+}  // namespace detail
+
 /// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
 /// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
 std::string trace_file(int members, const std::string& events);
@@ -82,6 +87,19 @@ GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
     if (kept.ok()) return;
     const std::lock_guard<std::mutex> guard(lock_);
     ++left_out_;
+}
+
+GRAFT_INLINE void detail::add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept {
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        trace_span s;
+        s.member = member, s.thread = trace_recorder::exchange;
+        s.op = "AllReduce", s.node = node;
+        s.name = s.op + " " + s.node;
+        s.begin = begin, s.end = end;
+        s.bytes = bytes;
+        to.add(s);
+        return {};
+    });
 }
 
 GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
