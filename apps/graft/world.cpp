@@ -222,7 +222,7 @@ void declare_spread(option_list& list, spread_options& o) {
     list.add("--central-variables", o.central, "The first replica or process updates the weights for all (a parameter server); else all do, alike");
     list.add("--stages", o.stages, "Cut the network into N stages, one on each device, through which a batch goes in parts (pipeline)", "N").within(2, 64);
     list.add("--parts", o.parts, "Parts of a batch in a pipeline, a power of two (default: four a stage, --shards at most)", "N").within(1, 256);
-    list.add("--no-overlap", o.no_overlap, "Processes exchange gradients between the nodes of the backward pass, and not beside it");
+    list.add("--no-overlap", o.no_overlap, "Processes, and replicas on GPUs, exchange gradients between the nodes of the backward pass, not beside it");
     list.add("--timeout", o.timeout, "Seconds that replicas and processes wait for each other (default: 60)", "S").within(1, 86400);
 }
 

@@ -155,6 +155,20 @@ TEST_CASE("two and four processes that NCCL joins learn what one process learns 
     }
 }
 
+TEST_CASE("processes that NCCL joins exchange beside the backward pass, which changes no byte, and a trace shows it") {
+    const made_folder folder;
+    put_grays(folder);
+    const std::string trace = folder.path + "/trace.json";
+    for (const done& d : run(2, lenet(folder, "beside") + "--epochs 2 --device cuda --trace " + trace)) CHECK_MESSAGE(d.code == 0, d.err);
+    for (const done& d : run(2, lenet(folder, "between") + "--epochs 2 --device cuda --no-overlap")) CHECK_MESSAGE(d.code == 0, d.err);
+    const std::string beside = file_contents(folder.path + "/beside/model.onnx");
+    CHECK_FALSE(beside.empty());
+    CHECK(beside == file_contents(folder.path + "/between/model.onnx"));
+    const std::string events = file_contents(trace);
+    for (const char* member : {"0", "1"})
+        CHECK_MESSAGE(contains(events, "\"cat\":\"exchange\",\"pid\":" + std::string(member) + ",\"tid\":1,"), events.substr(0, 2000));
+}
+
 TEST_CASE("processes that NCCL joins score what one scores") {
     const made_folder folder;
     put_grays(folder);

@@ -14,8 +14,9 @@ struct replica_options {
     int replicas = 2;                              ///< at most as many as step_options::shards; powers of two share evenly
     std::vector<std::shared_ptr<device>> devices;  ///< of each replica (runtime::open); none given: all on the CPU
     double timeout_seconds = 60;                   ///< a replica that the others wait for so long is lost
-    bool overlap = false;                          ///< gradients are exchanged beside the backward pass (step_options::overlap), by a thread more for each
-                                                   ///< replica: for machines with cores to spare
+    bool overlap = false;                          ///< replicas on the CPU exchange gradients beside the backward pass (step_options::overlap), by a thread
+                                                   ///< more for each: for machines with cores to spare. Those on devices that exchange themselves
+                                                   ///< (device::exchanges) need none: step_options::overlap alone decides for them
 };
 
 /// Spreads training steps over replicas in this process: give it to step_options::replicas. Each replica is a thread with state of its own, the same for

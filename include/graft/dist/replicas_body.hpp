@@ -95,8 +95,9 @@ public:
         const auto one = [&](int r) -> status {
             step_options own = options;
             own.group = groups_[static_cast<std::size_t>(r)];
-            own.overlap = options.overlap && how_.overlap;
             if (!how_.devices.empty()) own.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
+            const bool on_host = !own.on || own.on->in_host_memory();
+            own.overlap = options.overlap && (how_.overlap || !on_host);
             GRAFT_TRY_ASSIGN(steps_[static_cast<std::size_t>(r)], training_step::make(network, logits, parameters, own));
             return {};
         };

@@ -145,6 +145,7 @@ private:
     status start_segment(int number, const run_environment& around);
     status finish_segments(int number);
     status settle();
+    status settle_exchanges();
     status wait_for_stream(bool exchanges);
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
@@ -174,6 +175,7 @@ private:
     std::vector<segment> segments_;
     std::vector<segment*> started_;            // and not finished yet
     const run_environment* around_ = nullptr;  // of the run that they are part of
+    bool exchanged_ = false;                   // whether segments of this run that were started exchange
     status brought_;                           // of what was brought ahead meanwhile
     std::unique_ptr<staged_input> ahead_;      // once somebody has told what comes next,
     bool told_ = false;                        // where it can be brought ahead

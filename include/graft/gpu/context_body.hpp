@@ -255,6 +255,7 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
     if (found->exchanges) GRAFT_TRY(on_->join(*around.group));
     around_ = &around;
+    exchanged_ |= found->exchanges;
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
     for (std::size_t i : found->up) {
@@ -278,12 +279,23 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
     return {};
 }
 
-// All that was started has ended when the stream has.
+// All that was started has ended when the stream has, but for exchanges beside it that nothing on the stream waits for yet.
 GRAFT_INLINE status cuda_context::finish_segments(int number) {
-    if (started_.empty() || started_.front()->number > number) return {};
-    status ended = settle();
-    started_.clear();
-    return ended;
+    status ended;
+    if (!started_.empty() && started_.front()->number <= number) {
+        ended = settle();
+        started_.clear();
+    }
+    if (!exchanged_ || number < static_cast<int>(plan_->segments.size())) return ended;
+    exchanged_ = false;
+    status beside = settle_exchanges();
+    return ended.ok() ? std::move(beside) : std::move(ended);
+}
+// The run is over: where it failed before it came to the end of an exchange, that still has the arena.
+GRAFT_INLINE status cuda_context::settle_exchanges() {
+    current_context now(on_->driver(), on_->context());
+    GRAFT_TRY(driver_status(on_->driver(), now.result(), on_->name(), "using its context"));
+    return static_cast<nccl_member*>(around_->group->of_device.get())->settle();
 }
 // Where members of the run are waited for on the stream, not without limit.
 GRAFT_INLINE status cuda_context::wait_for_stream(bool exchanges) {

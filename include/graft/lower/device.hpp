@@ -126,8 +126,8 @@ public:
     inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) = 0;
     /// Memory and a queue for runs of a plan. `state` may be null where the plan has none there. Errors: memory.*, device.*.
     inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) = 0;
-    /// Whether it exchanges with the other members of a run itself (AllReduce and AllGather with by_device = 1); if not, the host does for it. All
-    /// members call it at once, each with its device, and all hear the same. Errors: dist.*.
+    /// Whether it exchanges with the other members of a run itself (AllReduce, AllReduceStart, AllReduceEnd and AllGather with by_device = 1); if not, the host
+    /// does for it. All members call it at once, each with its device, and all hear the same. Errors: dist.*.
     inline virtual status exchanges(communicator&, bool& itself) {
         itself = false;
         return {};

@@ -11,7 +11,7 @@
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// Of both, by_device: the devices of the run exchange themselves, and not the hosts.
+// Of all, by_device: the devices of the run exchange themselves, and not the hosts.
 
 // graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
 // member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
@@ -191,6 +191,7 @@ inline op_table collective_ops() {
             .exact_outputs_from(0)
             .made_once_from(0)
             .reads_bits()
+            .attributes("by_device:i")
             .problems("f32[7]; f32[3,4] f32[2] f32[]; f32[0,2]"),
         own("AllReduceEnd")
             .inputs(1)
@@ -199,7 +200,7 @@ inline op_table collective_ops() {
             .exact_outputs_from(0)
             .made_once_from(0)
             .reads_bits()
-            .attributes("ranks:is extents:is")
+            .attributes("ranks:is extents:is by_device:i")
             .problems("f32[7] ranks=1 extents=7; f32[12] ranks=2 extents=3,4; f32[0] ranks=2 extents=0,2"),
         own("AllGather")
             .inputs_from(1)

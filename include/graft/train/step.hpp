@@ -53,8 +53,8 @@ struct step_options {
                                           ///< samples alone (member_shards), and all have the same state
     bool central_variables = false;  ///< among members: the first alone keeps what the optimiser keeps, adds up the gradients and updates the weights, on the
                                      ///< host, and hands them out (a parameter server; Li et al. 2014); else all update their own, alike. The bits are the same
-    bool overlap =
-        true;  ///< members on CPUs exchange gradients beside the rest of the backward pass, where `group` can (communicator::overlaps); alike for all
+    bool overlap = true;  ///< members exchange gradients beside the rest of the backward pass: on CPUs where `group` can (communicator::overlaps), on devices
+                          ///< that exchange themselves (device::exchanges) on a stream of their own; alike for all
     std::shared_ptr<trace_recorder> trace;   ///< takes down when nodes ran and what was exchanged, while it records; null: nothing does
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };

@@ -83,7 +83,8 @@ public:
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
             if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
             const bool on_host = !o_.on || o_.on->in_host_memory();
-            if (o_.group) GRAFT_TRY(reduce(found, o_.overlap && on_host && o_.group->size() > 1 && o_.group->overlaps()));
+            // Devices that exchange need neither a thread nor a channel for it; what goes by way of the host from a device has neither.
+            if (o_.group) GRAFT_TRY(reduce(found, o_.overlap && o_.group->size() > 1 && (by_.device || (on_host && o_.group->overlaps()))));
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }
@@ -195,16 +196,17 @@ private:
     }
     // The bucket's sums, which are waited for where they are read.
     std::vector<value_id> begin_exchange(const std::vector<value_id>& bucket) {
-        const value_id sent = emit_.apply_graft("AllReduceStart", bucket);
+        const attribute by_device = integer_attribute("by_device", by_.device);
+        const value_id sent = emit_.apply_graft("AllReduceStart", bucket, {by_device});
         std::vector<std::int64_t> ranks, all;
         for (value_id id : bucket) {
             const shape& own = g_.at(id).extents;
             ranks.push_back(own.rank());
             all.insert(all.end(), own.begin(), own.end());
         }
-        std::vector<value_id> sums =
-            emit_.apply_all("graft", "AllReduceEnd", {sent}, {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all))},
-                            static_cast<int>(bucket.size()));
+        std::vector<value_id> sums = emit_.apply_all("graft", "AllReduceEnd", {sent},
+                                                     {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all)), by_device},
+                                                     static_cast<int>(bucket.size()));
         if (!sums.empty()) ends_.push_back(sums[0]);
         return sums;
     }
