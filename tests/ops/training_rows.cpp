@@ -322,7 +322,8 @@ TEST_CASE("operators of training refuse what does not fit") {
     CHECK(fails("BatchNormalizationTraining", {{1, 2, 3}, {3}, {2}, {2}, {2}}, {}, 5));
     CHECK(fails("BatchNormalizationTraining", {{1, 2, 3}, {2}, {2}, {2}, {2}}, {graft::integer_attribute("activation", 4)}, 5));
     CHECK(fails("BatchNormalizationTraining", {{1, 2, 3}, {2}, {2}, {2}, {2}, {1, 2, 3}, {2}}, {}, 5));
-    CHECK(fails("JoinMoments", {{2}, {3}, {1}}, {}, 3));
+    CHECK(fails("JoinMoments", {{2, 3}, {2, 2}, {2, 1}}, {}, 3));
+    CHECK(fails("JoinMoments", {{2, 3}, {2, 3}, {1}}, {}, 3));
     CHECK(fails("AllGather", {{2}}, {graft::integer_attribute("members", 0)}, 1));
     CHECK(fails("BatchNormalizationGradSums", {{1, 2, 3}, {1, 2, 3}, {2}, {2}}, {graft::integer_attribute("activation", 1)}, 2));
     CHECK(fails("BatchNormalizationGrad", {{1, 2, 3}, {1, 2, 3}, {2}, {2}, {2}}, {graft::integer_attribute("activation", 1)}, 3));

@@ -129,6 +129,32 @@ inline status all_gather_run(run_context& c) {
     return {};
 }
 
+/// What members know of their samples, `each` numbers behind each other that begin with a count, joined by their tree; those without elements count for
+/// nothing. join(a, b) puts what both know into a. What all know lies where the answer points, in `all`.
+template <class Join>
+inline const double* join_known(double* all, int members, std::size_t each, const Join& join) {
+    const auto leaf = [&](int member) { return all + static_cast<std::size_t>(member) * each; };
+    const auto joined = [&](double* a, double* b) {
+        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
+        join(a, b);
+        return a;
+    };
+    return join_members<double*>(0, members, leaf, joined);
+}
+/// Means and squared distances from them, of so many channels (Chan, Golub, LeVeque 1979).
+struct moments_join {
+    std::size_t channels;
+    void operator()(double* a, const double* b) const {
+        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
+        for (std::size_t i = 1; i <= channels; ++i) {
+            const double apart = b[i] - a[i];
+            a[i] += apart * share;
+            a[channels + i] += b[channels + i] + apart * apart * both;
+        }
+        a[0] += b[0];
+    }
+};
+
 /// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
 /// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
 template <class Join>
@@ -141,30 +167,15 @@ inline status join_channels(communicator& group, double& count, double* first, d
         std::memcpy(own.data() + 1 + n, second, n * sizeof(double));
     }
     GRAFT_TRY(group.all_gather(own.data(), each * sizeof(double), all.data()));
-    const auto leaf = [&](int member) { return all.data() + static_cast<std::size_t>(member) * each; };
-    const auto joined = [&](double* a, double* b) {
-        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
-        join(a, b);
-        return a;
-    };
-    const double* total = join_members<double*>(0, group.size(), leaf, joined);
+    const double* total = join_known(all.data(), group.size(), each, join);
     count = total[0];
     std::memcpy(first, total + 1, n * sizeof(double));
     std::memcpy(second, total + 1 + n, n * sizeof(double));
     return {};
 }
-/// Means and squared distances from them (Chan, Golub, LeVeque 1979).
+/// Means and squared distances from them.
 inline status join_moments(communicator& group, double& count, double* mean, double* square, std::int64_t channels) {
-    const std::size_t n = static_cast<std::size_t>(channels);
-    return join_channels(group, count, mean, square, channels, [n](double* a, const double* b) {
-        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
-        for (std::size_t i = 1; i <= n; ++i) {
-            const double apart = b[i] - a[i];
-            a[i] += apart * share;
-            a[n + i] += b[n + i] + apart * apart * both;
-        }
-        a[0] += b[0];
-    });
+    return join_channels(group, count, mean, square, channels, moments_join{static_cast<std::size_t>(channels)});
 }
 /// Two sums.
 inline status join_sums(communicator& group, double& count, double* first, double* second, std::int64_t channels) {

@@ -30,26 +30,33 @@ inline status batch_moments_run(run_context& c) {
     return {};
 }
 
-// graft.JoinMoments(mean, squares, count) -> mean, variance, count: of the samples of all members what each knows of its own (Chan, Golub, LeVeque
-// 1979), the variance being the biased one.
+// graft.JoinMoments(means, squares, counts) -> mean, variance, count: of the samples of all members what AllGather has of each, [members, channels] and
+// [members, 1] (Chan, Golub, LeVeque 1979), the variance being the biased one.
 inline status join_moments_infer(infer_context& c) {
     for (int i = 0; i < 3; ++i)
         if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
-    if (c.in[0].extents.rank() != 1 || c.in[1].extents != c.in[0].extents || c.in[2].extents != shape{1})
-        return c.fail_shapes("mean and squares must be vectors of one length, and count one number");
-    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, dtype::float32, c.in[i].extents));
-    return {};
+    const shape& means = c.in[0].extents;
+    if (means.rank() != 2 || means[0] < 1 || c.in[1].extents != means || c.in[2].extents != shape{means[0], 1})
+        return c.fail_shapes("means and squares must have a row for each member, of one length, and counts one number for each");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, dtype::float32, shape{means[1]}));
+    return c.set(2, dtype::float32, shape{1});
 }
 inline status join_moments_run(run_context& c) {
-    const std::int64_t channels = c.in[0].elements();
-    std::vector<double> mean(static_cast<std::size_t>(channels)), squares(mean.size());
-    double count = c.in[2].real(0);
-    load_as_double(dtype::float32, c.in[0].data, 0, channels, mean.data());
-    load_as_double(dtype::float32, c.in[1].data, 0, channels, squares.data());
-    if (c.group) GRAFT_TRY(join_moments(*c.group, count, mean.data(), squares.data(), channels));
-    for (double& s : squares) s = count > 0 ? s / count : 0;
-    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, mean.data());
-    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, squares.data());
+    const std::int64_t members = c.in[0].extents[0], channels = c.in[0].extents[1];
+    const std::size_t n = static_cast<std::size_t>(channels), each = 1 + 2 * n;
+    std::vector<double> all(each * static_cast<std::size_t>(members));
+    for (std::int64_t m = 0; m < members; ++m) {
+        double* known = all.data() + static_cast<std::size_t>(m) * each;
+        known[0] = c.in[2].real(m);
+        load_as_double(dtype::float32, c.in[0].data, m * channels, channels, known + 1);
+        load_as_double(dtype::float32, c.in[1].data, m * channels, channels, known + 1 + n);
+    }
+    const double* total = join_known(all.data(), static_cast<int>(members), each, moments_join{n});
+    const double count = total[0];
+    std::vector<double> variance(n);
+    for (std::size_t i = 0; i < n; ++i) variance[i] = count > 0 ? total[1 + n + i] / count : 0;
+    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, total + 1);
+    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, variance.data());
     if (c.wants(2)) store_from_double(dtype::float32, c.out[2].data, 0, 1, &count);
     return {};
 }
@@ -105,9 +112,7 @@ inline op_table norm_members_ops() {
             .outputs(3)
             .functions(join_moments_infer, join_moments_run)
             .exact_outputs_from(0)
-            .made_once_from(0)
-            .attributes("members:i by_device:i")
-            .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
+            .problems("f32[2,7] f32[2,7]~0.1:2 f32[2,1]~1:5; f32[1,1] f32[1,1]~0:1 f32[1,1]~1:1; f32[3,4] f32[3,4]~0:1 f32[3,1]~2:9"),
         own("BatchNormalizationGradSums")
             .inputs(4, 5)
             .outputs(2)

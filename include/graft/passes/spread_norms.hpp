@@ -61,7 +61,7 @@ private:
         const value_id x = n.inputs[0];
         std::vector<value_id> own = emit_.apply_all("graft", "BatchMoments", {x}, copied(n, {"shards"}), 2);
         own.push_back(count_of(x));
-        give(n, emit_.apply_all("graft", "JoinMoments", own, {members_, by_device_}, 3));
+        give(n, emit_.apply_all("graft", "JoinMoments", emit_.apply_all("graft", "AllGather", own, {members_, by_device_}, 3), {}, 3));
     }
     void join_sums(node& n) {
         std::vector<value_id> read{n.inputs[0], n.inputs[1], n.inputs[3], n.inputs[4]};

@@ -1,4 +1,4 @@
-// Batch normalisation among the members of a run: their moments joined on the device, and what is made of sums that are given.
+// Batch normalisation among the members of a run: their moments joined, and what is made of sums that are given.
 #pragma once
 
 #include "../lower/decompose.hpp"
@@ -21,14 +21,15 @@ namespace detail {
 
 inline bool has_joined(const op_context& c) { return c.has(6); }
 
+// A few numbers for each channel, joined in double as the host joins them.
 inline const char* decompose_join_moments(decomposition& d) {
     emitter& e = d.build;
-    const std::vector<attribute> run{integer_attribute("members", d.c.integer("members", 1)), integer_attribute("by_device", d.c.integer("by_device", 0))};
-    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, run, 3);  // means, squares, counts
-    const value_id count = d.sum(all[2], {0}, false), mean = e.div(d.sum(e.mul(all[0], all[2]), {0}, false), count), off = e.sub(all[0], mean);
-    d.out[0] = mean;
-    d.out[1] = e.div(d.sum(e.add(all[1], e.mul(e.mul(off, off), all[2])), {0}, false), count);
-    d.out[2] = count;
+    const value_id means = d.cast(d.in[0], dtype::float64), squares = d.cast(d.in[1], dtype::float64), counts = d.cast(d.in[2], dtype::float64);
+    const value_id count = d.sum(counts, {0}, false), mean = e.div(d.sum(e.mul(means, counts), {0}, false), count), off = e.sub(means, mean);
+    const value_id variance = e.div(d.sum(e.add(squares, e.mul(e.mul(off, off), counts)), {0}, false), count);
+    d.out[0] = d.cast(mean, dtype::float32);
+    d.out[1] = d.cast(variance, dtype::float32);
+    d.out[2] = d.cast(count, dtype::float32);
     return nullptr;
 }
 
