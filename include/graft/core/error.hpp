@@ -312,7 +312,7 @@ GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
     said_ = said;
 }
 
-GRAFT_INLINE const error& detail::no_memory() noexcept {
+GRAFT_INLINE GRAFT_COLD const error& detail::no_memory() noexcept {
     // Texts that a string holds in itself, in memory that is never given back: a thread may still ask when static objects go.
     alignas(error::text) static unsigned char text_memory[sizeof(error::text)];
     alignas(error) static unsigned char error_memory[sizeof(error)];
@@ -324,7 +324,7 @@ GRAFT_INLINE const error& detail::no_memory() noexcept {
     return *only;
 }
 
-GRAFT_INLINE void detail::error_release::operator()(const error* e) const noexcept {
+GRAFT_INLINE GRAFT_COLD void detail::error_release::operator()(const error* e) const noexcept {
     if (e != &no_memory()) delete e;
 }
 

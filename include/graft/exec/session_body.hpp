@@ -23,10 +23,11 @@ struct model_state {
 };
 
 // Of a model that was made and not loaded: nothing.
-inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
+inline GRAFT_COLD const model_state& no_state() {
     static const model_state none;
-    return state ? *state : none;
+    return none;
 }
+inline const model_state& state_of(const std::shared_ptr<const model_state>& state) { return state ? *state : no_state(); }
 inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
 
 // The batch of a network whose other extents are known; what cannot be opened stays as it is.
