@@ -191,17 +191,8 @@ private:
         changed_.notify_all();
     }
     void record(const entry& e, double began) const {
-        const double ended = seconds_now();
-        (void)or_out_of_memory<status>("a trace", [&]() -> status {
-            trace_span s;
-            s.member = channel_.rank(), s.thread = trace_recorder::exchange;
-            s.op = "AllReduce", s.node = e.array.name ? e.array.name : "";
-            s.name = s.op + " " + s.node;
-            s.begin = began, s.end = ended;
-            s.bytes = e.array.count * static_cast<std::int64_t>(sizeof(float));
-            e.trace->add(s);
-            return {};
-        });
+        add_exchange(*e.trace, channel_.rank(), e.array.name ? e.array.name : "", began, seconds_now(),
+                     e.array.count * static_cast<std::int64_t>(sizeof(float)));
     }
     status failure() {
         const std::lock_guard<std::mutex> guard(lock_);
@@ -510,8 +501,9 @@ struct replica_options {
     int replicas = 2;                              ///< at most as many as step_options::shards; powers of two share evenly
     std::vector<std::shared_ptr<device>> devices;  ///< of each replica (runtime::open); none given: all on the CPU
     double timeout_seconds = 60;                   ///< a replica that the others wait for so long is lost
-    bool overlap = false;                          ///< gradients are exchanged beside the backward pass (step_options::overlap), by a thread more for each
-                                                   ///< replica: for machines with cores to spare
+    bool overlap = false;                          ///< replicas on the CPU exchange gradients beside the backward pass (step_options::overlap), by a thread
+                                                   ///< more for each: for machines with cores to spare. Those on devices that exchange themselves
+                                                   ///< (device::exchanges) need none: step_options::overlap alone decides for them
 };
 
 /// Spreads training steps over replicas in this process: give it to step_options::replicas. Each replica is a thread with state of its own, the same for
@@ -616,8 +608,9 @@ public:
         const auto one = [&](int r) -> status {
             step_options own = options;
             own.group = groups_[static_cast<std::size_t>(r)];
-            own.overlap = options.overlap && how_.overlap;
             if (!how_.devices.empty()) own.on = how_.devices[static_cast<std::size_t>(r) % how_.devices.size()];
+            const bool on_host = !own.on || own.on->in_host_memory();
+            own.overlap = options.overlap && (how_.overlap || !on_host);
             GRAFT_TRY_ASSIGN(steps_[static_cast<std::size_t>(r)], training_step::make(network, logits, parameters, own));
             return {};
         };

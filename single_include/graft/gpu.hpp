@@ -12658,7 +12658,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// Of both, by_device: the devices of the run exchange themselves, and not the hosts.
+// Of all, by_device: the devices of the run exchange themselves, and not the hosts.
 
 // graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
 // member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
@@ -12776,6 +12776,32 @@ inline status all_gather_run(run_context& c) {
     return {};
 }
 
+/// What members know of their samples, `each` numbers behind each other that begin with a count, joined by their tree; those without elements count for
+/// nothing. join(a, b) puts what both know into a. What all know lies where the answer points, in `all`.
+template <class Join>
+inline const double* join_known(double* all, int members, std::size_t each, const Join& join) {
+    const auto leaf = [&](int member) { return all + static_cast<std::size_t>(member) * each; };
+    const auto joined = [&](double* a, double* b) {
+        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
+        join(a, b);
+        return a;
+    };
+    return join_members<double*>(0, members, leaf, joined);
+}
+/// Means and squared distances from them, of so many channels (Chan, Golub, LeVeque 1979).
+struct moments_join {
+    std::size_t channels;
+    void operator()(double* a, const double* b) const {
+        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
+        for (std::size_t i = 1; i <= channels; ++i) {
+            const double apart = b[i] - a[i];
+            a[i] += apart * share;
+            a[channels + i] += b[channels + i] + apart * apart * both;
+        }
+        a[0] += b[0];
+    }
+};
+
 /// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
 /// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
 template <class Join>
@@ -12788,30 +12814,15 @@ inline status join_channels(communicator& group, double& count, double* first, d
         std::memcpy(own.data() + 1 + n, second, n * sizeof(double));
     }
     GRAFT_TRY(group.all_gather(own.data(), each * sizeof(double), all.data()));
-    const auto leaf = [&](int member) { return all.data() + static_cast<std::size_t>(member) * each; };
-    const auto joined = [&](double* a, double* b) {
-        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
-        join(a, b);
-        return a;
-    };
-    const double* total = join_members<double*>(0, group.size(), leaf, joined);
+    const double* total = join_known(all.data(), group.size(), each, join);
     count = total[0];
     std::memcpy(first, total + 1, n * sizeof(double));
     std::memcpy(second, total + 1 + n, n * sizeof(double));
     return {};
 }
-/// Means and squared distances from them (Chan, Golub, LeVeque 1979).
+/// Means and squared distances from them.
 inline status join_moments(communicator& group, double& count, double* mean, double* square, std::int64_t channels) {
-    const std::size_t n = static_cast<std::size_t>(channels);
-    return join_channels(group, count, mean, square, channels, [n](double* a, const double* b) {
-        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
-        for (std::size_t i = 1; i <= n; ++i) {
-            const double apart = b[i] - a[i];
-            a[i] += apart * share;
-            a[n + i] += b[n + i] + apart * apart * both;
-        }
-        a[0] += b[0];
-    });
+    return join_channels(group, count, mean, square, channels, moments_join{static_cast<std::size_t>(channels)});
 }
 /// Two sums.
 inline status join_sums(communicator& group, double& count, double* first, double* second, std::int64_t channels) {
@@ -12838,6 +12849,7 @@ inline op_table collective_ops() {
             .exact_outputs_from(0)
             .made_once_from(0)
             .reads_bits()
+            .attributes("by_device:i")
             .problems("f32[7]; f32[3,4] f32[2] f32[]; f32[0,2]"),
         own("AllReduceEnd")
             .inputs(1)
@@ -12846,7 +12858,7 @@ inline op_table collective_ops() {
             .exact_outputs_from(0)
             .made_once_from(0)
             .reads_bits()
-            .attributes("ranks:is extents:is")
+            .attributes("ranks:is extents:is by_device:i")
             .problems("f32[7] ranks=1 extents=7; f32[12] ranks=2 extents=3,4; f32[0] ranks=2 extents=0,2"),
         own("AllGather")
             .inputs_from(1)
@@ -13284,26 +13296,33 @@ inline status batch_moments_run(run_context& c) {
     return {};
 }
 
-// graft.JoinMoments(mean, squares, count) -> mean, variance, count: of the samples of all members what each knows of its own (Chan, Golub, LeVeque
-// 1979), the variance being the biased one.
+// graft.JoinMoments(means, squares, counts) -> mean, variance, count: of the samples of all members what AllGather has of each, [members, channels] and
+// [members, 1] (Chan, Golub, LeVeque 1979), the variance being the biased one.
 inline status join_moments_infer(infer_context& c) {
     for (int i = 0; i < 3; ++i)
         if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
-    if (c.in[0].extents.rank() != 1 || c.in[1].extents != c.in[0].extents || c.in[2].extents != shape{1})
-        return c.fail_shapes("mean and squares must be vectors of one length, and count one number");
-    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, dtype::float32, c.in[i].extents));
-    return {};
+    const shape& means = c.in[0].extents;
+    if (means.rank() != 2 || means[0] < 1 || c.in[1].extents != means || c.in[2].extents != shape{means[0], 1})
+        return c.fail_shapes("means and squares must have a row for each member, of one length, and counts one number for each");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, dtype::float32, shape{means[1]}));
+    return c.set(2, dtype::float32, shape{1});
 }
 inline status join_moments_run(run_context& c) {
-    const std::int64_t channels = c.in[0].elements();
-    std::vector<double> mean(static_cast<std::size_t>(channels)), squares(mean.size());
-    double count = c.in[2].real(0);
-    load_as_double(dtype::float32, c.in[0].data, 0, channels, mean.data());
-    load_as_double(dtype::float32, c.in[1].data, 0, channels, squares.data());
-    if (c.group) GRAFT_TRY(join_moments(*c.group, count, mean.data(), squares.data(), channels));
-    for (double& s : squares) s = count > 0 ? s / count : 0;
-    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, mean.data());
-    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, squares.data());
+    const std::int64_t members = c.in[0].extents[0], channels = c.in[0].extents[1];
+    const std::size_t n = static_cast<std::size_t>(channels), each = 1 + 2 * n;
+    std::vector<double> all(each * static_cast<std::size_t>(members));
+    for (std::int64_t m = 0; m < members; ++m) {
+        double* known = all.data() + static_cast<std::size_t>(m) * each;
+        known[0] = c.in[2].real(m);
+        load_as_double(dtype::float32, c.in[0].data, m * channels, channels, known + 1);
+        load_as_double(dtype::float32, c.in[1].data, m * channels, channels, known + 1 + n);
+    }
+    const double* total = join_known(all.data(), static_cast<int>(members), each, moments_join{n});
+    const double count = total[0];
+    std::vector<double> variance(n);
+    for (std::size_t i = 0; i < n; ++i) variance[i] = count > 0 ? total[1 + n + i] / count : 0;
+    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, total + 1);
+    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, variance.data());
     if (c.wants(2)) store_from_double(dtype::float32, c.out[2].data, 0, 1, &count);
     return {};
 }
@@ -13359,9 +13378,7 @@ inline op_table norm_members_ops() {
             .outputs(3)
             .functions(join_moments_infer, join_moments_run)
             .exact_outputs_from(0)
-            .made_once_from(0)
-            .attributes("members:i by_device:i")
-            .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
+            .problems("f32[2,7] f32[2,7]~0.1:2 f32[2,1]~1:5; f32[1,1] f32[1,1]~0:1 f32[1,1]~1:1; f32[3,4] f32[3,4]~0:1 f32[3,1]~2:9"),
         own("BatchNormalizationGradSums")
             .inputs(4, 5)
             .outputs(2)
@@ -14662,7 +14679,8 @@ struct nccl_offer {
 };
 
 /// A member's GPU in NCCL. What it calls may wait for the others, as long as the run's communicator waits at most; where one of them has left, or does
-/// not come, it gives up for good. For one thread at a time, in the device's context.
+/// not come, it gives up for good. All exchanges go by one communicator of NCCL, one after the other in the order of the calls, on whatever streams: NVIDIA
+/// promises no progress to two communicators at once. For one thread at a time, in the device's context.
 class nccl_member {
 public:
     /// All members of `group` call it at once. Errors: dist.*, device.unavailable (NCCL cannot be started).
@@ -14676,9 +14694,17 @@ public:
     status all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
     /// `counts[i]` floats at in[i] of every member, in the order of ranks, into out[i].
     status all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream);
-    /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait).
+    /// Begins to add up `count` floats at `data` over all members, in place, when what was put on `stream` so far has ended: on a stream of its own, beside
+    /// what is put on `stream` from here on. Members start the same sums in the same order. `name` is for a trace, and lives as long as the sum goes on.
     /// Errors: dist.*, device.*.
+    status start(device_address data, std::int64_t count, void* stream, const char* name = "");
+    /// What is put on `stream` from here on waits for the sums at `data`, and what the stream waits counts as waiting. The host does not wait.
+    status await(device_address data, void* stream);
+    /// Waits for what was put on the stream, and counts as waiting of the run's member what exchanges took of it (communicator::add_device_wait). Where the
+    /// member is traced, tells when the sums went on that the stream waited for. Errors: dist.*, device.*.
     status finish(void* stream);
+    /// Waits for sums that were started and that no stream waits for, as a run that fails leaves them: their memory is free behind it. Errors: those of finish.
+    status settle();
     /// `bytes` bytes at `in` of every member, in the order of ranks, into `out`.
     status all_gather_bytes(device_address in, device_address out, std::size_t bytes, void* stream);
     /// The `bytes` bytes at `data` of member `from`, to the same place of all.
@@ -14700,12 +14726,29 @@ private:
     struct timed_exchange {
         void *begun = nullptr, *ended = nullptr;
     };
+    // A sum on the stream of its own, and what orders it with others: it waits for `ready`, and whoever reads it waits for `done`.
+    struct started {
+        device_address data = 0;
+        std::int64_t count = 0;
+        const char* name = "";
+        void *ready = nullptr, *begun = nullptr, *done = nullptr;
+        bool open = false;    // no stream waits for it yet
+        bool traced = false;  // `begun` was recorded, and nobody has told of it
+    };
     nccl_member(const api::nccl_functions& functions, const api::driver_functions& driver, void* context, control_plane& group, const std::string& device)
         : f_(functions), driver_(driver), context_(context), group_(group), device_(device) {}
     template <class Poll>
     status wait(const char* what, const Poll& poll);
     template <class Put>
     status put(const char* what, int arrays, void* stream, const Put& put_one);
+    template <class Put>
+    status exchange(const char* what, int arrays, const Put& put_one);
+    int sum(device_address in, device_address out, std::int64_t count, void* stream) const;
+    status next_started(started*& sum);
+    trace_recorder* trace() const noexcept { return counted_ ? counted_->trace() : nullptr; }
+    status show(trace_recorder& to, double ended);
+    status make_event(void*& event, unsigned flags);
+    status block(void* stream, void* event);
     status mark(void* event, void* stream);
     status next_timed(timed_exchange*& exchange);
     status count_waits();
@@ -14718,7 +14761,12 @@ private:
     control_plane& group_;
     communicator* counted_ = nullptr;  // whose waiting it is
     std::vector<timed_exchange> timed_;
-    std::size_t put_ = 0;  // of timed_: those on the stream since it was last waited for
+    std::size_t put_ = 0;     // of timed_: those on the stream since it was last waited for
+    void* beside_ = nullptr;  // the stream of what is started, made for the first
+    std::vector<started> started_;
+    std::size_t open_ = 0;        // of started_
+    void* last_ended_ = nullptr;  // of started_, what the last of them records, as long as an exchange on another stream may come before it
+    void* closing_ = nullptr;     // for a trace: where a stream that is waited for ends
     std::string device_;
     void* comm_ = nullptr;
     bool over_ = false;
@@ -14728,6 +14776,11 @@ private:
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_GPU_LIBRARIES_NCCL_BODY_HPP
+// ---- graft/gpu/libraries/nccl_body.hpp
+// Bodies of gpu/libraries/nccl.hpp.
+
 
 #include <algorithm>
 #include <chrono>
@@ -14818,15 +14871,22 @@ GRAFT_INLINE nccl_member::~nccl_member() {
     for (const timed_exchange& t : timed_)
         for (void* event : {t.begun, t.ended})
             if (event) driver_.cuEventDestroy_v2(event);
+    for (const started& s : started_)
+        for (void* event : {s.ready, s.begun, s.done})
+            if (event) driver_.cuEventDestroy_v2(event);
+    if (closing_) driver_.cuEventDestroy_v2(closing_);
+    if (beside_) driver_.cuStreamDestroy_v2(beside_);
 }
 
 // Events that tell when the stream came to an exchange and when that was over: what lies between is the others' time, and the link's.
 GRAFT_INLINE status nccl_member::next_timed(timed_exchange*& exchange) {
     if (put_ == timed_.size()) timed_.emplace_back();
     exchange = &timed_[put_];
-    for (void** event : {&exchange->begun, &exchange->ended})
-        if (!*event) GRAFT_TRY(driver_status(driver_, driver_.cuEventCreate(event, api::driver::flag::event_default), device_, "making an event"));
+    for (void** event : {&exchange->begun, &exchange->ended}) GRAFT_TRY(make_event(*event, api::driver::flag::event_default));
     return {};
+}
+GRAFT_INLINE status nccl_member::make_event(void*& event, unsigned flags) {
+    return event ? status() : driver_status(driver_, driver_.cuEventCreate(&event, flags), device_, "making an event");
 }
 GRAFT_INLINE status nccl_member::mark(void* event, void* stream) {
     return driver_status(driver_, driver_.cuEventRecord(event, stream), device_, "timing an exchange");
@@ -14861,25 +14921,32 @@ GRAFT_INLINE result<std::shared_ptr<nccl_member>> nccl_member::join(const api::n
 
 template <class Put>
 status nccl_member::put(const char* what, int arrays, void* stream, const Put& put_one) {
-    if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
     timed_exchange* timed = nullptr;
     GRAFT_TRY(next_timed(timed));
     GRAFT_TRY(mark(timed->begun, stream));
-    int code = f_.ncclGroupStart();
-    for (int i = 0; i < arrays && !code; ++i)
-        if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
-    const int ended = f_.ncclGroupEnd();
-    GRAFT_TRY(settled(what, code ? code : ended));
+    // Behind what was started before it, as on every member.
+    if (last_ended_) GRAFT_TRY(block(stream, last_ended_));
+    GRAFT_TRY(exchange(what, arrays, put_one));
     GRAFT_TRY(mark(timed->ended, stream));
     ++put_;
     return {};
 }
+template <class Put>
+status nccl_member::exchange(const char* what, int arrays, const Put& put_one) {
+    if (over_) return fail(errc::dist_peer_lost, device_, "NCCL's run is over, after an error that was told before");
+    int code = f_.ncclGroupStart();
+    for (int i = 0; i < arrays && !code; ++i)
+        if (const int put = put_one(i); put != api::nccl::result::in_progress) code = put;
+    const int ended = f_.ncclGroupEnd();
+    return settled(what, code ? code : ended);
+}
+GRAFT_INLINE int nccl_member::sum(device_address in, device_address out, std::int64_t count, void* stream) const {
+    if (!count) return api::nccl::result::success;
+    return f_.ncclAllReduce(reinterpret_cast<const void*>(in), reinterpret_cast<void*>(out), static_cast<std::size_t>(count), api::nccl::data::float32,
+                            api::nccl::reduction::sum, comm_, stream);
+}
 GRAFT_INLINE status nccl_member::all_reduce(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
-    return put("adding up", arrays, stream, [&](int i) {
-        if (!counts[i]) return api::nccl::result::success;
-        return f_.ncclAllReduce(reinterpret_cast<const void*>(in[i]), reinterpret_cast<void*>(out[i]), static_cast<std::size_t>(counts[i]),
-                                api::nccl::data::float32, api::nccl::reduction::sum, comm_, stream);
-    });
+    return put("adding up", arrays, stream, [&](int i) { return sum(in[i], out[i], counts[i], stream); });
 }
 GRAFT_INLINE status nccl_member::all_gather(const device_address* in, const device_address* out, const std::int64_t* counts, int arrays, void* stream) {
     return put("gathering", arrays, stream, [&](int i) {
@@ -14906,7 +14973,75 @@ GRAFT_INLINE status nccl_member::reduce_scatter(device_address in, device_addres
     });
 }
 
+GRAFT_INLINE status nccl_member::block(void* stream, void* event) {
+    return driver_status(driver_, driver_.cuStreamWaitEvent(stream, event, 0), device_, "ordering an exchange");
+}
+GRAFT_INLINE status nccl_member::next_started(started*& sum) {
+    if (!beside_)
+        GRAFT_TRY(driver_status(driver_, driver_.cuStreamCreate(&beside_, api::driver::flag::stream_non_blocking), device_, "making a stream for exchanges"));
+    std::size_t at = 0;
+    while (at < started_.size() && (started_[at].open || started_[at].traced)) ++at;
+    if (at == started_.size()) started_.emplace_back();
+    sum = &started_[at];
+    GRAFT_TRY(make_event(sum->ready, api::driver::flag::event_disable_timing));
+    GRAFT_TRY(make_event(sum->begun, api::driver::flag::event_default));
+    return make_event(sum->done, api::driver::flag::event_default);
+}
+GRAFT_INLINE status nccl_member::start(device_address data, std::int64_t count, void* stream, const char* name) {
+    started* now = nullptr;
+    GRAFT_TRY(next_started(now));
+    GRAFT_TRY(mark(now->ready, stream));
+    GRAFT_TRY(block(beside_, now->ready));
+    now->data = data, now->count = count, now->name = name, now->open = true;
+    ++open_;
+    if (trace()) {
+        GRAFT_TRY(mark(now->begun, beside_));
+        now->traced = true;
+    }
+    GRAFT_TRY(exchange("adding up", 1, [&](int) { return sum(data, data, count, beside_); }));
+    GRAFT_TRY(mark(now->done, beside_));
+    last_ended_ = now->done;
+    return {};
+}
+GRAFT_INLINE status nccl_member::await(device_address data, void* stream) {
+    const auto of = std::find_if(started_.begin(), started_.end(), [&](const started& s) { return s.open && s.data == data; });
+    if (of == started_.end()) return fail(errc::internal, device_, "it waits for a sum that nobody has started");
+    timed_exchange* timed = nullptr;
+    GRAFT_TRY(next_timed(timed));
+    GRAFT_TRY(mark(timed->begun, stream));
+    GRAFT_TRY(block(stream, of->done));
+    GRAFT_TRY(mark(timed->ended, stream));
+    ++put_;
+    of->open = false;
+    --open_;
+    if (last_ended_ == of->done) last_ended_ = nullptr;
+    return {};
+}
+// Of what the stream has waited for. The host knows when the stream came to its end, and the device how long before that a sum began.
+GRAFT_INLINE status nccl_member::show(trace_recorder& to, double ended) {
+    for (started& s : started_) {
+        if (!s.traced || s.open) continue;
+        float begun = 0, done = 0;  // milliseconds before the end
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&begun, s.begun, closing_), device_, "timing an exchange"));
+        GRAFT_TRY(driver_status(driver_, driver_.cuEventElapsedTime(&done, s.done, closing_), device_, "timing an exchange"));
+        graft::detail::add_exchange(to, group_.rank(), s.name, ended - static_cast<double>(begun) / 1e3, ended - static_cast<double>(done) / 1e3,
+                                    s.count * static_cast<std::int64_t>(sizeof(float)));
+        s.traced = false;
+    }
+    return {};
+}
+GRAFT_INLINE status nccl_member::settle() {
+    status done = open_ ? finish(beside_) : status();
+    for (started& s : started_) s.open = s.traced = false;
+    open_ = 0;
+    last_ended_ = nullptr;
+    return done;
+}
+
 GRAFT_INLINE status nccl_member::finish(void* stream) {
+    const bool shows = trace() && std::any_of(started_.begin(), started_.end(), [](const started& s) { return s.traced && !s.open; });
+    status closed = shows ? make_event(closing_, api::driver::flag::event_default) : status();
+    if (shows && closed.ok()) closed = mark(closing_, stream);
     status done = wait("waiting for the others", [&](bool& ready) -> status {
         const int now = driver_.cuStreamQuery(stream);
         ready = now == api::driver::result::success;
@@ -14917,8 +15052,13 @@ GRAFT_INLINE status nccl_member::finish(void* stream) {
                 return failure("waiting for the others", asked ? asked : error);
         return {};
     });
-    if (done.ok()) return count_waits();
+    if (done.ok()) {
+        GRAFT_TRY(std::move(closed));
+        if (shows) GRAFT_TRY(show(*trace(), graft::detail::seconds_now()));
+        return count_waits();
+    }
     put_ = 0;
+    for (started& s : started_) s.traced = false;
     // What waits on the stream ends with the communicator.
     abort();
     driver_.cuStreamSynchronize(stream);
@@ -14929,11 +15069,13 @@ GRAFT_INLINE status nccl_member::finish(void* stream) {
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace gpu {
 
-/// AllReduce and AllGather of ops/collective.hpp, where the members have agreed on NCCL (attribute by_device): see cuda_device::join.
+/// The exchanges of ops/collective.hpp, where the members have agreed on NCCL (attribute by_device): see cuda_device::join. AllReduce and AllGather stand on
+/// the stream of the step; between AllReduceStart and AllReduceEnd a bucket is added up beside it.
 library_table collective_rows();
 
 }  // namespace gpu
@@ -14970,6 +15112,69 @@ private:
     std::vector<std::int64_t> counts_;
 };
 
+// The copies stand on the step's stream, so that the gradients may go behind them; the bucket lives until it is handed out.
+class start_kernel final : public library_kernel {
+public:
+    explicit start_kernel(const kernel_query& q) {
+        exchanges = true;
+        note = "NCCL, beside the nodes behind it";
+        for (int i = 0; i < q.inputs; ++i) counts_.push_back(q.in[i].elements());
+        count_ = q.out[0].elements();
+        name_ = q.n.name;
+    }
+    inline status enqueue(const library_call& call) const override {
+        const api::driver_functions& d = *call.with.driver;
+        if (!count_) return {};
+        const device_address bucket = call.out[0];
+        device_address to = bucket;
+        if (call.group->idle())
+            GRAFT_GPU_TRY(d, cuMemsetD8Async(bucket, 0, static_cast<std::size_t>(count_) * sizeof(float), call.stream), "NCCL", "clearing what is given");
+        for (std::size_t i = 0; i < counts_.size() && !call.group->idle(); ++i) {
+            const std::size_t bytes = static_cast<std::size_t>(counts_[i]) * sizeof(float);
+            if (bytes) GRAFT_GPU_TRY(d, cuMemcpyDtoDAsync_v2(to, call.in[i], bytes, call.stream), "NCCL", "filling a bucket");
+            to += bytes;
+        }
+        return static_cast<nccl_member*>(call.group->of_device.get())->start(bucket, count_, call.stream, name_.c_str());
+    }
+
+private:
+    std::vector<std::int64_t> counts_;
+    std::int64_t count_;
+    std::string name_;
+};
+class end_kernel final : public library_kernel {
+public:
+    explicit end_kernel(const kernel_query& q) {
+        exchanges = true;
+        note = "NCCL, waited for";
+        count_ = q.in[0].elements();
+        const integer_list ranks = q.integers("ranks"), extents = q.integers("extents");
+        for (int i = 0, at = 0; i < ranks.size; ++i) {
+            std::int64_t n = 1;
+            for (std::int64_t d = 0; d < ranks[i]; ++d) n *= extents[at++];
+            counts_.push_back(n);
+            wanted_.push_back(q.wants(i) ? 1 : 0);
+        }
+    }
+    inline status enqueue(const library_call& call) const override {
+        if (!count_) return {};
+        GRAFT_TRY(static_cast<nccl_member*>(call.group->of_device.get())->await(call.in[0], call.stream));
+        device_address from = call.in[0];
+        for (std::size_t i = 0; i < counts_.size(); ++i) {
+            const std::size_t bytes = static_cast<std::size_t>(counts_[i]) * sizeof(float);
+            if (bytes && wanted_[i])
+                GRAFT_GPU_TRY(*call.with.driver, cuMemcpyDtoDAsync_v2(call.out[i], from, bytes, call.stream), "NCCL", "handing out a bucket");
+            from += bytes;
+        }
+        return {};
+    }
+
+private:
+    std::vector<std::int64_t> counts_;
+    std::vector<char> wanted_;
+    std::int64_t count_;
+};
+
 inline const char* refuse_exchange(const kernel_query& q) {
     if (!q.integer("by_device", 0)) return "the members of the run exchange by the host";
     for (int i = 0; i < q.inputs; ++i)
@@ -14980,12 +15185,18 @@ template <bool Gathers>
 result<std::unique_ptr<library_kernel>> make_exchange(const kernel_query& q, const libraries&) {
     return std::unique_ptr<library_kernel>(new exchange_kernel(q, Gathers));
 }
+template <class Kernel>
+result<std::unique_ptr<library_kernel>> make_half(const kernel_query& q, const libraries&) {
+    return std::unique_ptr<library_kernel>(new Kernel(q));
+}
 
 }  // namespace detail
 
 GRAFT_INLINE library_table collective_rows() {
     static constexpr library_row rows[] = {{"AllReduce", "graft", detail::refuse_exchange, detail::make_exchange<false>},
-                                           {"AllGather", "graft", detail::refuse_exchange, detail::make_exchange<true>}};
+                                           {"AllGather", "graft", detail::refuse_exchange, detail::make_exchange<true>},
+                                           {"AllReduceStart", "graft", detail::refuse_exchange, detail::make_half<detail::start_kernel>},
+                                           {"AllReduceEnd", "graft", detail::refuse_exchange, detail::make_half<detail::end_kernel>}};
     return rows;
 }
 
@@ -15872,7 +16083,7 @@ GRAFT_END_NAMESPACE
 #ifndef GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_MEMBERS_HPP
 #define GRAFT_SINGLE_GRAFT_GPU_OPS_NORM_MEMBERS_HPP
 // ---- graft/gpu/ops/norm_members.hpp
-// Batch normalisation among the members of a run: their moments joined on the device, and what is made of sums that are given.
+// Batch normalisation among the members of a run: their moments joined, and what is made of sums that are given.
 
 
 GRAFT_BEGIN_NAMESPACE
@@ -15892,14 +16103,15 @@ namespace detail {
 
 inline bool has_joined(const op_context& c) { return c.has(6); }
 
+// A few numbers for each channel, joined in double as the host joins them.
 inline const char* decompose_join_moments(decomposition& d) {
     emitter& e = d.build;
-    const std::vector<attribute> run{integer_attribute("members", d.c.integer("members", 1)), integer_attribute("by_device", d.c.integer("by_device", 0))};
-    const std::vector<value_id> all = e.apply_all("graft", "AllGather", d.in, run, 3);  // means, squares, counts
-    const value_id count = d.sum(all[2], {0}, false), mean = e.div(d.sum(e.mul(all[0], all[2]), {0}, false), count), off = e.sub(all[0], mean);
-    d.out[0] = mean;
-    d.out[1] = e.div(d.sum(e.add(all[1], e.mul(e.mul(off, off), all[2])), {0}, false), count);
-    d.out[2] = count;
+    const value_id means = d.cast(d.in[0], dtype::float64), squares = d.cast(d.in[1], dtype::float64), counts = d.cast(d.in[2], dtype::float64);
+    const value_id count = d.sum(counts, {0}, false), mean = e.div(d.sum(e.mul(means, counts), {0}, false), count), off = e.sub(means, mean);
+    const value_id variance = e.div(d.sum(e.add(squares, e.mul(e.mul(off, off), counts)), {0}, false), count);
+    d.out[0] = d.cast(mean, dtype::float32);
+    d.out[1] = d.cast(variance, dtype::float32);
+    d.out[2] = d.cast(count, dtype::float32);
     return nullptr;
 }
 
@@ -17708,6 +17920,7 @@ private:
     status start_segment(int number, const run_environment& around);
     status finish_segments(int number);
     status settle();
+    status settle_exchanges();
     status wait_for_stream(bool exchanges);
     status launch_segment(segment& s);
     status stage(std::int64_t input, const void* address);
@@ -17737,6 +17950,7 @@ private:
     std::vector<segment> segments_;
     std::vector<segment*> started_;            // and not finished yet
     const run_environment* around_ = nullptr;  // of the run that they are part of
+    bool exchanged_ = false;                   // whether segments of this run that were started exchange
     status brought_;                           // of what was brought ahead meanwhile
     std::unique_ptr<staged_input> ahead_;      // once somebody has told what comes next,
     bool told_ = false;                        // where it can be brought ahead
@@ -18015,6 +18229,7 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
     if (found == &segments_.front()) GRAFT_TRY(prepare_state(around));
     if (found->exchanges) GRAFT_TRY(on_->join(*around.group));
     around_ = &around;
+    exchanged_ |= found->exchanges;
     const std::vector<step>& steps = plan_->steps;
     const bool ahead = ahead_ && found == &segments_.front();
     for (std::size_t i : found->up) {
@@ -18038,12 +18253,23 @@ GRAFT_INLINE status cuda_context::start_segment(int number, const run_environmen
     return {};
 }
 
-// All that was started has ended when the stream has.
+// All that was started has ended when the stream has, but for exchanges beside it that nothing on the stream waits for yet.
 GRAFT_INLINE status cuda_context::finish_segments(int number) {
-    if (started_.empty() || started_.front()->number > number) return {};
-    status ended = settle();
-    started_.clear();
-    return ended;
+    status ended;
+    if (!started_.empty() && started_.front()->number <= number) {
+        ended = settle();
+        started_.clear();
+    }
+    if (!exchanged_ || number < static_cast<int>(plan_->segments.size())) return ended;
+    exchanged_ = false;
+    status beside = settle_exchanges();
+    return ended.ok() ? std::move(beside) : std::move(ended);
+}
+// The run is over: where it failed before it came to the end of an exchange, that still has the arena.
+GRAFT_INLINE status cuda_context::settle_exchanges() {
+    current_context now(on_->driver(), on_->context());
+    GRAFT_TRY(driver_status(on_->driver(), now.result(), on_->name(), "using its context"));
+    return static_cast<nccl_member*>(around_->group->of_device.get())->settle();
 }
 // Where members of the run are waited for on the stream, not without limit.
 GRAFT_INLINE status cuda_context::wait_for_stream(bool exchanges) {

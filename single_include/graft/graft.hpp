@@ -207,12 +207,26 @@
 #define GRAFT_ABI \
     GRAFT_CONCAT(v, GRAFT_VERSION_MAJOR, GRAFT_VERSION_MINOR, GRAFT_ABI_EXCEPTIONS, GRAFT_ABI_OPS, GRAFT_ABI_JPEG, GRAFT_ABI_WEBP, GRAFT_ABI_SPLIT)
 
-#define GRAFT_BEGIN_NAMESPACE \
+#define GRAFT_BEGIN_KERNEL_NAMESPACE \
     namespace graft { \
     inline namespace GRAFT_ABI {
-#define GRAFT_END_NAMESPACE \
+#define GRAFT_END_KERNEL_NAMESPACE \
     } \
     }
+// What is no kernel of the CPU goes without those passes of g++ that take much of its time, and make neither runs nor loading measurably
+// faster: an eighth of what compiling costs. Nor are targets of jumps aligned, which is worth 12 KiB of a program. The level of the command
+// line stands. clang's passes cannot be chosen so.
+#if GRAFT_HAS_BODIES && defined(__GNUC__) && !defined(__clang__)
+#define GRAFT_BEGIN_NAMESPACE \
+    _Pragma("GCC push_options") _Pragma("GCC optimize(\"no-schedule-insns2,no-gcse,no-tree-pre,no-code-hoisting,no-thread-jumps,no-tree-vrp,align-jumps=1\")") \
+        GRAFT_BEGIN_KERNEL_NAMESPACE
+#define GRAFT_END_NAMESPACE \
+    GRAFT_END_KERNEL_NAMESPACE \
+    _Pragma("GCC pop_options")
+#else
+#define GRAFT_BEGIN_NAMESPACE GRAFT_BEGIN_KERNEL_NAMESPACE
+#define GRAFT_END_NAMESPACE GRAFT_END_KERNEL_NAMESPACE
+#endif
 
 #if defined(__GNUC__) || defined(__clang__)
 #define GRAFT_NOINLINE __attribute__((noinline))
@@ -537,7 +551,7 @@ GRAFT_INLINE error::error(errc code, std::string where, std::string detail) {
     said_ = said;
 }
 
-GRAFT_INLINE const error& detail::no_memory() noexcept {
+GRAFT_INLINE GRAFT_COLD const error& detail::no_memory() noexcept {
     // Texts that a string holds in itself, in memory that is never given back: a thread may still ask when static objects go.
     alignas(error::text) static unsigned char text_memory[sizeof(error::text)];
     alignas(error) static unsigned char error_memory[sizeof(error)];
@@ -549,7 +563,7 @@ GRAFT_INLINE const error& detail::no_memory() noexcept {
     return *only;
 }
 
-GRAFT_INLINE void detail::error_release::operator()(const error* e) const noexcept {
+GRAFT_INLINE GRAFT_COLD void detail::error_release::operator()(const error* e) const noexcept {
     if (e != &no_memory()) delete e;
 }
 
@@ -22128,8 +22142,8 @@ public:
     inline virtual result<std::shared_ptr<const device_program>> load(const plan& p, place_id place, executor& pool) = 0;
     /// Memory and a queue for runs of a plan. `state` may be null where the plan has none there. Errors: memory.*, device.*.
     inline virtual result<std::unique_ptr<device_context>> make_context(std::shared_ptr<const plan> p, place_id place, device_state* state) = 0;
-    /// Whether it exchanges with the other members of a run itself (AllReduce and AllGather with by_device = 1); if not, the host does for it. All
-    /// members call it at once, each with its device, and all hear the same. Errors: dist.*.
+    /// Whether it exchanges with the other members of a run itself (AllReduce, AllReduceStart, AllReduceEnd and AllGather with by_device = 1); if not, the host
+    /// does for it. All members call it at once, each with its device, and all hear the same. Errors: dist.*.
     inline virtual status exchanges(communicator&, bool& itself) {
         itself = false;
         return {};
@@ -24224,6 +24238,11 @@ private:
     std::int64_t left_out_ = 0;
 };
 
+namespace detail {
+// Takes down that `bytes` of the node `node` were added up over all members beside the step of this one, in these seconds.
+void add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept;
+}  // namespace detail
+
 /// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
 /// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
 std::string trace_file(int members, const std::string& events);
@@ -24701,6 +24720,19 @@ GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
     if (kept.ok()) return;
     const std::lock_guard<std::mutex> guard(lock_);
     ++left_out_;
+}
+
+GRAFT_INLINE void detail::add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept {
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        trace_span s;
+        s.member = member, s.thread = trace_recorder::exchange;
+        s.op = "AllReduce", s.node = node;
+        s.name = s.op + " " + s.node;
+        s.begin = begin, s.end = end;
+        s.bytes = bytes;
+        to.add(s);
+        return {};
+    });
 }
 
 GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
@@ -29576,10 +29608,11 @@ struct model_state {
 };
 
 // Of a model that was made and not loaded: nothing.
-inline const model_state& state_of(const std::shared_ptr<const model_state>& state) {
+inline GRAFT_COLD const model_state& no_state() {
     static const model_state none;
-    return state ? *state : none;
+    return none;
 }
+inline const model_state& state_of(const std::shared_ptr<const model_state>& state) { return state ? *state : no_state(); }
 inline status no_model(const char* where) { return fail(errc::usage, where, "its model is empty: give it what graft::load returns"); }
 
 // The batch of a network whose other extents are known; what cannot be opened stays as it is.
@@ -32561,7 +32594,7 @@ GRAFT_END_NAMESPACE
 // macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
 
 GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace baseline {
 #ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_BASELINE_HPP
@@ -34863,12 +34896,12 @@ inline const kernel_table& table() {
 }
 }  // namespace baseline
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_BASELINE
 
 #if GRAFT_ARCH_ARM64
 GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace neon {
 #ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_NEON_HPP
@@ -37012,13 +37045,13 @@ inline const kernel_table& table() {
 }
 }  // namespace neon
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_BASELINE
 #endif
 
 #if GRAFT_ARCH_WASM
 GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace wasm {
 #ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_WASM_HPP
@@ -39184,13 +39217,13 @@ inline const kernel_table& table() {
 }
 }  // namespace wasm
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_BASELINE
 #endif
 
 #if GRAFT_ARCH_X86_64
 GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half-float conversion as well
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx2 {
 #ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX2_HPP
@@ -41320,11 +41353,11 @@ inline const kernel_table& table() {
 }
 }  // namespace avx2
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 
 GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
 #ifndef GRAFT_SINGLE_GRAFT_CPU_SIMD_AVX512_HPP
@@ -43445,7 +43478,7 @@ inline const kernel_table& table() {
 }
 }  // namespace avx512
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 #undef GRAFT_KERNEL_TEXTS

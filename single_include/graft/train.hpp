@@ -5327,7 +5327,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace ops {
 
-// Of both, by_device: the devices of the run exchange themselves, and not the hosts.
+// Of all, by_device: the devices of the run exchange themselves, and not the hosts.
 
 // graft.AllReduce(X...) -> Y...: each Y is the sum of the members' X, added in the order of communicator::all_reduce; X itself where the run has one
 // member. Several at once are one exchange: a bucket (Li et al., "PyTorch Distributed", VLDB 2020, section 3.2.3).
@@ -5445,6 +5445,32 @@ inline status all_gather_run(run_context& c) {
     return {};
 }
 
+/// What members know of their samples, `each` numbers behind each other that begin with a count, joined by their tree; those without elements count for
+/// nothing. join(a, b) puts what both know into a. What all know lies where the answer points, in `all`.
+template <class Join>
+inline const double* join_known(double* all, int members, std::size_t each, const Join& join) {
+    const auto leaf = [&](int member) { return all + static_cast<std::size_t>(member) * each; };
+    const auto joined = [&](double* a, double* b) {
+        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
+        join(a, b);
+        return a;
+    };
+    return join_members<double*>(0, members, leaf, joined);
+}
+/// Means and squared distances from them, of so many channels (Chan, Golub, LeVeque 1979).
+struct moments_join {
+    std::size_t channels;
+    void operator()(double* a, const double* b) const {
+        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
+        for (std::size_t i = 1; i <= channels; ++i) {
+            const double apart = b[i] - a[i];
+            a[i] += apart * share;
+            a[channels + i] += b[channels + i] + apart * apart * both;
+        }
+        a[0] += b[0];
+    }
+};
+
 /// What each member knows of its samples, `count` elements and two numbers for each of `channels`, joined over all members by their tree; those
 /// without elements count for nothing. join(a, b) puts {count, first..., second...} of both into a. All members get the same bits.
 template <class Join>
@@ -5457,30 +5483,15 @@ inline status join_channels(communicator& group, double& count, double* first, d
         std::memcpy(own.data() + 1 + n, second, n * sizeof(double));
     }
     GRAFT_TRY(group.all_gather(own.data(), each * sizeof(double), all.data()));
-    const auto leaf = [&](int member) { return all.data() + static_cast<std::size_t>(member) * each; };
-    const auto joined = [&](double* a, double* b) {
-        if (a[0] == 0 || b[0] == 0) return a[0] == 0 ? b : a;
-        join(a, b);
-        return a;
-    };
-    const double* total = join_members<double*>(0, group.size(), leaf, joined);
+    const double* total = join_known(all.data(), group.size(), each, join);
     count = total[0];
     std::memcpy(first, total + 1, n * sizeof(double));
     std::memcpy(second, total + 1 + n, n * sizeof(double));
     return {};
 }
-/// Means and squared distances from them (Chan, Golub, LeVeque 1979).
+/// Means and squared distances from them.
 inline status join_moments(communicator& group, double& count, double* mean, double* square, std::int64_t channels) {
-    const std::size_t n = static_cast<std::size_t>(channels);
-    return join_channels(group, count, mean, square, channels, [n](double* a, const double* b) {
-        const double share = b[0] / (a[0] + b[0]), both = a[0] * share;
-        for (std::size_t i = 1; i <= n; ++i) {
-            const double apart = b[i] - a[i];
-            a[i] += apart * share;
-            a[n + i] += b[n + i] + apart * apart * both;
-        }
-        a[0] += b[0];
-    });
+    return join_channels(group, count, mean, square, channels, moments_join{static_cast<std::size_t>(channels)});
 }
 /// Two sums.
 inline status join_sums(communicator& group, double& count, double* first, double* second, std::int64_t channels) {
@@ -5507,6 +5518,7 @@ inline op_table collective_ops() {
             .exact_outputs_from(0)
             .made_once_from(0)
             .reads_bits()
+            .attributes("by_device:i")
             .problems("f32[7]; f32[3,4] f32[2] f32[]; f32[0,2]"),
         own("AllReduceEnd")
             .inputs(1)
@@ -5515,7 +5527,7 @@ inline op_table collective_ops() {
             .exact_outputs_from(0)
             .made_once_from(0)
             .reads_bits()
-            .attributes("ranks:is extents:is")
+            .attributes("ranks:is extents:is by_device:i")
             .problems("f32[7] ranks=1 extents=7; f32[12] ranks=2 extents=3,4; f32[0] ranks=2 extents=0,2"),
         own("AllGather")
             .inputs_from(1)
@@ -5953,26 +5965,33 @@ inline status batch_moments_run(run_context& c) {
     return {};
 }
 
-// graft.JoinMoments(mean, squares, count) -> mean, variance, count: of the samples of all members what each knows of its own (Chan, Golub, LeVeque
-// 1979), the variance being the biased one.
+// graft.JoinMoments(means, squares, counts) -> mean, variance, count: of the samples of all members what AllGather has of each, [members, channels] and
+// [members, 1] (Chan, Golub, LeVeque 1979), the variance being the biased one.
 inline status join_moments_infer(infer_context& c) {
     for (int i = 0; i < 3; ++i)
         if (c.in[i].type != dtype::float32) return c.fail(errc::op_type, "what members give each other is float32");
-    if (c.in[0].extents.rank() != 1 || c.in[1].extents != c.in[0].extents || c.in[2].extents != shape{1})
-        return c.fail_shapes("mean and squares must be vectors of one length, and count one number");
-    for (int i = 0; i < 3; ++i) GRAFT_TRY(c.set(i, dtype::float32, c.in[i].extents));
-    return {};
+    const shape& means = c.in[0].extents;
+    if (means.rank() != 2 || means[0] < 1 || c.in[1].extents != means || c.in[2].extents != shape{means[0], 1})
+        return c.fail_shapes("means and squares must have a row for each member, of one length, and counts one number for each");
+    for (int i = 0; i < 2; ++i) GRAFT_TRY(c.set(i, dtype::float32, shape{means[1]}));
+    return c.set(2, dtype::float32, shape{1});
 }
 inline status join_moments_run(run_context& c) {
-    const std::int64_t channels = c.in[0].elements();
-    std::vector<double> mean(static_cast<std::size_t>(channels)), squares(mean.size());
-    double count = c.in[2].real(0);
-    load_as_double(dtype::float32, c.in[0].data, 0, channels, mean.data());
-    load_as_double(dtype::float32, c.in[1].data, 0, channels, squares.data());
-    if (c.group) GRAFT_TRY(join_moments(*c.group, count, mean.data(), squares.data(), channels));
-    for (double& s : squares) s = count > 0 ? s / count : 0;
-    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, mean.data());
-    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, squares.data());
+    const std::int64_t members = c.in[0].extents[0], channels = c.in[0].extents[1];
+    const std::size_t n = static_cast<std::size_t>(channels), each = 1 + 2 * n;
+    std::vector<double> all(each * static_cast<std::size_t>(members));
+    for (std::int64_t m = 0; m < members; ++m) {
+        double* known = all.data() + static_cast<std::size_t>(m) * each;
+        known[0] = c.in[2].real(m);
+        load_as_double(dtype::float32, c.in[0].data, m * channels, channels, known + 1);
+        load_as_double(dtype::float32, c.in[1].data, m * channels, channels, known + 1 + n);
+    }
+    const double* total = join_known(all.data(), static_cast<int>(members), each, moments_join{n});
+    const double count = total[0];
+    std::vector<double> variance(n);
+    for (std::size_t i = 0; i < n; ++i) variance[i] = count > 0 ? total[1 + n + i] / count : 0;
+    if (c.wants(0)) store_from_double(dtype::float32, c.out[0].data, 0, channels, total + 1);
+    if (c.wants(1)) store_from_double(dtype::float32, c.out[1].data, 0, channels, variance.data());
     if (c.wants(2)) store_from_double(dtype::float32, c.out[2].data, 0, 1, &count);
     return {};
 }
@@ -6028,9 +6047,7 @@ inline op_table norm_members_ops() {
             .outputs(3)
             .functions(join_moments_infer, join_moments_run)
             .exact_outputs_from(0)
-            .made_once_from(0)
-            .attributes("members:i by_device:i")
-            .problems("f32[7] f32[7]~0.1:2 f32{5}; f32[1] f32[1]~0:1 f32{1}"),
+            .problems("f32[2,7] f32[2,7]~0.1:2 f32[2,1]~1:5; f32[1,1] f32[1,1]~0:1 f32[1,1]~1:1; f32[3,4] f32[3,4]~0:1 f32[3,1]~2:9"),
         own("BatchNormalizationGradSums")
             .inputs(4, 5)
             .outputs(2)
@@ -6954,7 +6971,7 @@ GRAFT_END_NAMESPACE
 // macro GRAFT_KERNEL_TEXTS names. Text, included once by each dispatch.hpp: what infers and what trains have different texts.
 
 GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace baseline {
 // ---- graft/cpu/training/kernels/texts.inl
@@ -8854,12 +8871,12 @@ inline const training_kernel_table& table() {
 }  // namespace training
 }  // namespace baseline
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_BASELINE
 
 #if GRAFT_ARCH_ARM64
 GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace neon {
 // ---- graft/cpu/training/kernels/texts.inl
@@ -10759,13 +10776,13 @@ inline const training_kernel_table& table() {
 }  // namespace training
 }  // namespace neon
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_BASELINE
 #endif
 
 #if GRAFT_ARCH_WASM
 GRAFT_BEGIN_BASELINE
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace wasm {
 // ---- graft/cpu/training/kernels/texts.inl
@@ -12665,13 +12682,13 @@ inline const training_kernel_table& table() {
 }  // namespace training
 }  // namespace wasm
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_BASELINE
 #endif
 
 #if GRAFT_ARCH_X86_64
 GRAFT_BEGIN_TARGET("avx2,fma,f16c")  // machines with AVX2 all have FMA and half-float conversion as well
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx2 {
 // ---- graft/cpu/training/kernels/texts.inl
@@ -14571,11 +14588,11 @@ inline const training_kernel_table& table() {
 }  // namespace training
 }  // namespace avx2
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 
 GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
-GRAFT_BEGIN_NAMESPACE
+GRAFT_BEGIN_KERNEL_NAMESPACE
 namespace cpu {
 namespace avx512 {
 // ---- graft/cpu/training/kernels/texts.inl
@@ -16475,7 +16492,7 @@ inline const training_kernel_table& table() {
 }  // namespace training
 }  // namespace avx512
 }  // namespace cpu
-GRAFT_END_NAMESPACE
+GRAFT_END_KERNEL_NAMESPACE
 GRAFT_END_TARGET
 #endif
 #undef GRAFT_KERNEL_TEXTS
@@ -23789,6 +23806,11 @@ private:
     std::int64_t left_out_ = 0;
 };
 
+namespace detail {
+// Takes down that `bytes` of the node `node` were added up over all members beside the step of this one, in these seconds.
+void add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept;
+}  // namespace detail
+
 /// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
 /// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
 std::string trace_file(int members, const std::string& events);
@@ -23820,6 +23842,19 @@ GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
     if (kept.ok()) return;
     const std::lock_guard<std::mutex> guard(lock_);
     ++left_out_;
+}
+
+GRAFT_INLINE void detail::add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept {
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        trace_span s;
+        s.member = member, s.thread = trace_recorder::exchange;
+        s.op = "AllReduce", s.node = node;
+        s.name = s.op + " " + s.node;
+        s.begin = begin, s.end = end;
+        s.bytes = bytes;
+        to.add(s);
+        return {};
+    });
 }
 
 GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
@@ -24200,8 +24235,8 @@ struct step_options {
                                           ///< samples alone (member_shards), and all have the same state
     bool central_variables = false;  ///< among members: the first alone keeps what the optimiser keeps, adds up the gradients and updates the weights, on the
                                      ///< host, and hands them out (a parameter server; Li et al. 2014); else all update their own, alike. The bits are the same
-    bool overlap =
-        true;  ///< members on CPUs exchange gradients beside the rest of the backward pass, where `group` can (communicator::overlaps); alike for all
+    bool overlap = true;  ///< members exchange gradients beside the rest of the backward pass: on CPUs where `group` can (communicator::overlaps), on devices
+                          ///< that exchange themselves (device::exchanges) on a stream of their own; alike for all
     std::shared_ptr<trace_recorder> trace;   ///< takes down when nodes ran and what was exchanged, while it records; null: nothing does
     std::shared_ptr<step_factory> replicas;  ///< makes the step in place of the usual one: graft/dist.hpp has one that spreads it; null: nobody does
 };
@@ -24907,7 +24942,7 @@ private:
         const value_id x = n.inputs[0];
         std::vector<value_id> own = emit_.apply_all("graft", "BatchMoments", {x}, copied(n, {"shards"}), 2);
         own.push_back(count_of(x));
-        give(n, emit_.apply_all("graft", "JoinMoments", own, {members_, by_device_}, 3));
+        give(n, emit_.apply_all("graft", "JoinMoments", emit_.apply_all("graft", "AllGather", own, {members_, by_device_}, 3), {}, 3));
     }
     void join_sums(node& n) {
         std::vector<value_id> read{n.inputs[0], n.inputs[1], n.inputs[3], n.inputs[4]};
@@ -25100,7 +25135,8 @@ public:
             for (const running_statistic& r : running_) g_.outputs.push_back(r.updated);
             if (o_.recompute && !asks_members()) g_ = recompute(g_, forward_);
             const bool on_host = !o_.on || o_.on->in_host_memory();
-            if (o_.group) GRAFT_TRY(reduce(found, o_.overlap && on_host && o_.group->size() > 1 && o_.group->overlaps()));
+            // Devices that exchange need neither a thread nor a channel for it; what goes by way of the host from a device has neither.
+            if (o_.group) GRAFT_TRY(reduce(found, o_.overlap && o_.group->size() > 1 && (by_.device || (on_host && o_.group->overlaps()))));
             g_.outputs = {loss_, logits_};
             finish_updates(running_);
         }
@@ -25212,16 +25248,17 @@ private:
     }
     // The bucket's sums, which are waited for where they are read.
     std::vector<value_id> begin_exchange(const std::vector<value_id>& bucket) {
-        const value_id sent = emit_.apply_graft("AllReduceStart", bucket);
+        const attribute by_device = integer_attribute("by_device", by_.device);
+        const value_id sent = emit_.apply_graft("AllReduceStart", bucket, {by_device});
         std::vector<std::int64_t> ranks, all;
         for (value_id id : bucket) {
             const shape& own = g_.at(id).extents;
             ranks.push_back(own.rank());
             all.insert(all.end(), own.begin(), own.end());
         }
-        std::vector<value_id> sums =
-            emit_.apply_all("graft", "AllReduceEnd", {sent}, {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all))},
-                            static_cast<int>(bucket.size()));
+        std::vector<value_id> sums = emit_.apply_all("graft", "AllReduceEnd", {sent},
+                                                     {integers_attribute("ranks", std::move(ranks)), integers_attribute("extents", std::move(all)), by_device},
+                                                     static_cast<int>(bucket.size()));
         if (!sums.empty()) ends_.push_back(sums[0]);
         return sums;
     }
