@@ -43561,12 +43561,14 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
         a.batch_tiles = 10000 / (k.tile * a.icg * p.kh * p.kw) + 1;
         a.batches = ceil_div(p.oh * p.ow, a.batch_tiles * k.tile);
     } else {
+        // A task has some 400,000 products, 10 us of work: of a small layer two threads would else be given three or five.
+        constexpr std::int64_t most = 400000;
         const std::int64_t tiles = ceil_div(p.oh * p.ow, k.tile), products = 2 * k.tile * width * a.icg * p.kh * p.kw;
         a.batches = ceil_div(tiles, 16);
-        while (a.batches * a.pairs < 16 && ceil_div(tiles, a.batches * 2) * products > 1000000) a.batches *= 2;
+        while (a.batches * a.pairs < 16 && ceil_div(tiles, a.batches * 2) * products > most) a.batches *= 2;
         a.batch_tiles = ceil_div(tiles, a.batches);
         a.batches = ceil_div(tiles, a.batch_tiles);
-        a.pairs_per_task = ceil_div(1000000, a.batch_tiles * products);
+        a.pairs_per_task = ceil_div(most, a.batch_tiles * products);
         if (a.pairs_per_task > a.pairs) a.pairs_per_task = a.pairs;
         a.tasks_per_batch = ceil_div(a.pairs, a.pairs_per_task);
     }
@@ -44222,8 +44224,8 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     if (p.m <= kernel.rows) block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, p.k * kernel.columns * 4)));
     const auto blocks = [&] { return (p.m + block_rows - 1) / block_rows * ((plan.panels + block_panels - 1) / block_panels) * batches; };
     const auto work = [&] { return block_rows * block_panels * kernel.columns * p.k; };
-    while (blocks() < 4 * pool.threads() && work() > 500000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
-    while (blocks() < 4 * pool.threads() && work() > 1000000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
+    while (blocks() < 12 * pool.threads() && work() > 250000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
+    while (blocks() < 12 * pool.threads() && work() > 500000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
     const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
     parallel_for(pool, batches * down * across, [&](std::int64_t t) {
         const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];
@@ -45148,13 +45150,15 @@ inline void run_parts(const kernel_call& c) {
         if (part.data && run) {
             auto* of_part = static_cast<char*>(part.data);
             auto* of_whole = static_cast<char*>(whole.data) + before;
+            // Tasks of some 64 KB: several short runs, or a piece of a long one.
             const std::int64_t group = std::max<std::int64_t>(1, 65536 / run), groups = (outer + group - 1) / group;
-            parallel_for(c.pool, groups, [&](std::int64_t g) {
+            const std::int64_t pieces = (run + 65535) / 65536;
+            parallel_for(c.pool, groups * pieces, [&](std::int64_t t) {
+                const std::int64_t g = t / pieces, begin = t % pieces * 65536, end = std::min(run, begin + 65536);
                 for (std::int64_t o = g * group; o < std::min(outer, (g + 1) * group); ++o) {
-                    if (Concat)
-                        std::memcpy(of_whole + o * stride, of_part + o * run, static_cast<std::size_t>(run));
-                    else
-                        std::memcpy(of_part + o * run, of_whole + o * stride, static_cast<std::size_t>(run));
+                    char* to = (Concat ? of_whole + o * stride : of_part + o * run) + begin;
+                    const char* from = (Concat ? of_part + o * run : of_whole + o * stride) + begin;
+                    std::memcpy(to, from, static_cast<std::size_t>(end - begin));
                 }
             });
         }

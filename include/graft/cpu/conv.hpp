@@ -108,12 +108,14 @@ inline conv_args conv_arguments(isa set, const conv_problem& p, const conv_choic
         a.batch_tiles = 10000 / (k.tile * a.icg * p.kh * p.kw) + 1;
         a.batches = ceil_div(p.oh * p.ow, a.batch_tiles * k.tile);
     } else {
+        // A task has some 400,000 products, 10 us of work: of a small layer two threads would else be given three or five.
+        constexpr std::int64_t most = 400000;
         const std::int64_t tiles = ceil_div(p.oh * p.ow, k.tile), products = 2 * k.tile * width * a.icg * p.kh * p.kw;
         a.batches = ceil_div(tiles, 16);
-        while (a.batches * a.pairs < 16 && ceil_div(tiles, a.batches * 2) * products > 1000000) a.batches *= 2;
+        while (a.batches * a.pairs < 16 && ceil_div(tiles, a.batches * 2) * products > most) a.batches *= 2;
         a.batch_tiles = ceil_div(tiles, a.batches);
         a.batches = ceil_div(tiles, a.batch_tiles);
-        a.pairs_per_task = ceil_div(1000000, a.batch_tiles * products);
+        a.pairs_per_task = ceil_div(most, a.batch_tiles * products);
         if (a.pairs_per_task > a.pairs) a.pairs_per_task = a.pairs;
         a.tasks_per_batch = ceil_div(a.pairs, a.pairs_per_task);
     }

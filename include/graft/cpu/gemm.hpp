@@ -141,8 +141,8 @@ GRAFT_INLINE void run_gemm(isa set, const gemm_problem& problem, const float* a,
     if (p.m <= kernel.rows) block_panels = std::min(plan.panels, std::max<std::int64_t>(1, 131072 / std::max<std::int64_t>(1, p.k * kernel.columns * 4)));
     const auto blocks = [&] { return (p.m + block_rows - 1) / block_rows * ((plan.panels + block_panels - 1) / block_panels) * batches; };
     const auto work = [&] { return block_rows * block_panels * kernel.columns * p.k; };
-    while (blocks() < 4 * pool.threads() && work() > 500000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
-    while (blocks() < 4 * pool.threads() && work() > 1000000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
+    while (blocks() < 12 * pool.threads() && work() > 250000 && block_panels > 1) block_panels = (block_panels + 1) / 2;
+    while (blocks() < 12 * pool.threads() && work() > 500000 && block_rows > 2 * kernel.rows) block_rows = (block_rows / kernel.rows + 1) / 2 * kernel.rows;
     const std::int64_t down = (p.m + block_rows - 1) / block_rows, across = (plan.panels + block_panels - 1) / block_panels;
     parallel_for(pool, batches * down * across, [&](std::int64_t t) {
         const std::int64_t batch = t / (down * across), outer = batch / p.batch[1], inner = batch % p.batch[1];

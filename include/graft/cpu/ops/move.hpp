@@ -96,13 +96,15 @@ inline void run_parts(const kernel_call& c) {
         if (part.data && run) {
             auto* of_part = static_cast<char*>(part.data);
             auto* of_whole = static_cast<char*>(whole.data) + before;
+            // Tasks of some 64 KB: several short runs, or a piece of a long one.
             const std::int64_t group = std::max<std::int64_t>(1, 65536 / run), groups = (outer + group - 1) / group;
-            parallel_for(c.pool, groups, [&](std::int64_t g) {
+            const std::int64_t pieces = (run + 65535) / 65536;
+            parallel_for(c.pool, groups * pieces, [&](std::int64_t t) {
+                const std::int64_t g = t / pieces, begin = t % pieces * 65536, end = std::min(run, begin + 65536);
                 for (std::int64_t o = g * group; o < std::min(outer, (g + 1) * group); ++o) {
-                    if (Concat)
-                        std::memcpy(of_whole + o * stride, of_part + o * run, static_cast<std::size_t>(run));
-                    else
-                        std::memcpy(of_part + o * run, of_whole + o * stride, static_cast<std::size_t>(run));
+                    char* to = (Concat ? of_whole + o * stride : of_part + o * run) + begin;
+                    const char* from = (Concat ? of_part + o * run : of_whole + o * stride) + begin;
+                    std::memcpy(to, from, static_cast<std::size_t>(end - begin));
                 }
             });
         }
