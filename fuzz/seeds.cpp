@@ -5,6 +5,7 @@
 #include "../tests/exec/nets.hpp"
 #include "../tests/io/wire_model.hpp"
 
+#include <graft/dist/store_protocol.hpp>
 #include <graft/train.hpp>
 
 #include <cstdio>
@@ -364,6 +365,31 @@ void texts() {
     for (const char* line : lines) write("options", "line " + std::to_string(number++), line);
 }
 
+// What the store and its ranks say, a frame each and together.
+void frames() {
+    using graft::detail::store_kind;
+    const std::string number("\1\0\0\0\0\0\0\0", 8);
+    const struct {
+        store_kind kind;
+        std::string body;
+    } said[] = {{store_kind::set, graft::detail::keyed("key", "value")},
+                {store_kind::get, graft::detail::keyed("key")},
+                {store_kind::add, graft::detail::keyed("count", number)},
+                {store_kind::erase, graft::detail::keyed("key")},
+                {store_kind::leave, "why\n"},
+                {store_kind::goodbye, ""},
+                {store_kind::refused, std::string(1, '\2') + "late"},
+                {store_kind::left, std::string(4, '\0') + "it ended"}};
+    std::string all;
+    for (std::size_t i = 0; i < std::size(said); ++i) {
+        std::string one;
+        graft::detail::put_frame(one, said[i].kind, i, said[i].body);
+        write("store", "frame " + std::to_string(i), one);
+        all += one;
+    }
+    write("store", "frames", all);
+}
+
 // The names of operators and of their attributes, as libFuzzer reads dictionaries.
 void dictionary() {
     std::set<std::string> names;
@@ -390,6 +416,7 @@ int main(int argc, char** argv) {
     arrays();
     datasets();
     texts();
+    frames();
     dictionary();
     return 0;
 }
