@@ -1,8 +1,10 @@
 // Runs plans: an executable shared by threads, and the context that each of them brings.
 #pragma once
 
+#include "../passes/count.hpp"
 #include "../passes/forward_pipeline.hpp"
 #include "../plan/plan.hpp"
+#include "../plan/step_task.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -110,6 +112,9 @@ public:
         pool_ = &pool;
     }
 
+    // What a trace has its runs as, where they are of no group.
+    void trace_as(int member) { traced_as_ = member; }
+
     // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
     // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
     status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0, input_lender* lender = nullptr) {
@@ -171,6 +176,7 @@ private:
         std::vector<tensor> outputs;
         memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
         std::vector<std::unique_ptr<body_state>> bodies;
+        std::vector<std::shared_ptr<const trace_task>> unmeasured;  // of steps whose place does not say how long they take; empty until something records
     };
     // At its end no place runs any more, and `failed` is the first that went wrong; also where something is thrown.
     struct settled_places {
@@ -254,7 +260,8 @@ private:
     }
     run_environment environment() {
         trace_recorder* const trace = what_.how.trace && what_.how.trace->recording() ? what_.how.trace.get() : nullptr;
-        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get(), trace};
+        return {*now_->source, arena_.data(), inputs_, now_->outputs,         *pool_, what_.how.limit,
+                this,          &scratch_,     budget_, what_.how.group.get(), trace,  traced_as_};
     }
 
     status run_steps() {
@@ -274,8 +281,10 @@ private:
             const settled_places places{*now_, failed};
             for (std::size_t k = 0; k < segments.size() && failed.ok(); ++k) failed = start_segment(static_cast<int>(k), around);
         }
+        if (around.trace) count_unmeasured(*around.trace);
         return failed;
     }
+    void count_unmeasured(trace_recorder& trace);
     status start_segment(int number, const run_environment& around) {
         const std::vector<plan_segment>& segments = now_->source->segments;
         const plan_segment& s = segments[static_cast<std::size_t>(number)];
@@ -326,6 +335,7 @@ private:
         if (s.kind == slot_kind::none) late_[id] = tensor();
     }
     status run_late(const node& n);
+    void record_late(trace_recorder& trace, const node& n, const std::vector<tensor_view>& in, const std::vector<tensor>& made, double began);
 
     status finish_outputs() {
         const plan& p = *now_->source;
@@ -357,6 +367,7 @@ private:
     std::vector<tensor> late_;
     std::size_t late_at_ = 0;  // the late node at work
     tensor nothing_;
+    int traced_as_ = 0;
 };
 
 }  // namespace detail
@@ -373,11 +384,49 @@ GRAFT_INLINE status context::run_late(const node& n) {
     std::vector<tensor_view> in;
     for (value_id id : ids) in.push_back(late_view(id));
     std::vector<tensor> made;
+    trace_recorder* const trace = environment().trace;
+    const double began = trace ? seconds_now() : 0;
     GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(n.inputs.size()), made,
                             {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    if (trace) record_late(*trace, n, in, made, began);
     for (std::size_t i = 0; i < made.size(); ++i)
         if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
     return {};
+}
+
+// Its shapes are those of this run alone, and so is what they say.
+GRAFT_INLINE GRAFT_COLD void context::record_late(trace_recorder& trace, const node& n, const std::vector<tensor_view>& in, const std::vector<tensor>& made,
+                                                  double began) {
+    trace_span span;
+    span.begin = began, span.end = seconds_now();
+    span.member = what_.how.group ? what_.how.group->rank() : traced_as_;
+    span.thread = trace_recorder::compute;
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        std::vector<tensor_view> out;
+        for (const tensor& t : made) out.push_back(t ? view(t) : tensor_view{});
+        trace_task told = task_of(n, in, out, pool_->threads());
+        // What a body computes is told by the steps of its own.
+        if (!out.empty())
+            told.multiply_adds = std::max<std::int64_t>(
+                0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(n.inputs.size()), out.data(), static_cast<int>(out.size()), what_.how.limit}));
+        told.device = now_->source->places[0].on ? now_->source->places[0].on->name() : "cpu";
+        told.kernel = "reference";
+        span.bytes = told.made_bytes;
+        span.task = std::make_shared<const trace_task>(std::move(told));
+        return {};
+    });
+    trace.add(span);
+}
+GRAFT_INLINE GRAFT_COLD void context::count_unmeasured(trace_recorder& trace) {
+    const plan& p = *now_->source;
+    std::vector<std::shared_ptr<const trace_task>>& tasks = now_->unmeasured;
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        if (tasks.empty())
+            for (const step& s : p.steps)
+                if (p.places[s.place].on && !p.places[s.place].on->in_host_memory()) tasks.push_back(std::make_shared<const trace_task>(task_of(p, s, 1)));
+        return {};
+    });
+    for (const auto& task : tasks) trace.add_unmeasured(task);
 }
 
 // A body becomes an executable of its own whose inputs are followed by what it captures.
@@ -404,6 +453,7 @@ GRAFT_INLINE status context::run(const graft::graph& body, const tensor_view* in
     for (const capture& c : state->what.graph.captures) all.push_back(late_view(c.outer));
     const bool once = now_->source->lowered.nodes[static_cast<std::size_t>(now_->source->late[late_at_])].domain == "graft";
     call_lender lender(*this, state->what.graph.captures);
+    state->runner->trace_as(traced_as_);
     GRAFT_TRY(state->runner->run(all.data(), nullptr, 0, once ? &lender : nullptr));
     outputs.clear();
     for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));

@@ -3,6 +3,7 @@
 
 #include "../core/executor.hpp"
 #include "../core/limits.hpp"
+#include "../core/trace.hpp"
 #include "../graph/graph.hpp"
 #include "../graph/op.hpp"
 #include "../lower/backend.hpp"
@@ -96,6 +97,7 @@ struct load_options {
     int parts = 1;                                    ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
     std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
+    std::shared_ptr<trace_recorder> trace;  ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
@@ -231,6 +233,7 @@ private:
     friend class detail::pool_worker;
     struct state;
     status run_inputs(std::size_t coming, const void* next);
+    status run_recorded(trace_recorder& trace, std::size_t coming, const void* next);
     status unusable() const;
     std::unique_ptr<state> state_;
     status made_;  // memory.oom where there was no memory for the state

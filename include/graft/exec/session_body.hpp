@@ -319,6 +319,8 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
+    int traced_as = -1;  // its number in the trace; below 0 until it was recorded
+    std::shared_ptr<const trace_task> whole_run;
 };
 
 GRAFT_INLINE session::session(const model& m, const session_options& options) {
@@ -371,9 +373,29 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) GR
         state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
     }
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
+    trace_recorder* const trace = state_->model->folded.how.trace.get();
+    if (trace && trace->recording()) return run_recorded(*trace, coming, next);
     return state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming));
 }
 GRAFT_MEMORY_CATCH("session::run")
+GRAFT_INLINE GRAFT_COLD status session::run_recorded(trace_recorder& trace, std::size_t coming, const void* next) {
+    if (state_->traced_as < 0) state_->traced_as = trace.new_member();
+    if (!state_->whole_run) {
+        trace_task whole;
+        whole.op = trace_recorder::whole_run, whole.node = detail::name_in_trace(state_->model->source.name);
+        whole.device = "caller", whole.threads = state_->pool->threads();
+        state_->whole_run = std::make_shared<const trace_task>(std::move(whole));
+    }
+    state_->last->trace_as(state_->traced_as);
+    trace_span span;
+    span.member = state_->traced_as;
+    span.task = state_->whole_run;
+    span.begin = detail::seconds_now();
+    GRAFT_TRY(state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
+    span.end = detail::seconds_now();
+    trace.add(span);
+    return {};
+}
 GRAFT_INLINE const tensor& session::output(std::size_t i) const {
     static const tensor none;
     return state_ && state_->last ? state_->last->output(i) : none;

@@ -9,6 +9,9 @@ GRAFT_BEGIN_NAMESPACE
 /// nothing. Nodes whose shapes only a run can tell count nothing either.
 std::int64_t count_multiply_adds(const graph& g);
 
+/// The same, and each node is told its own (node::multiply_adds), which it keeps when it is lowered.
+std::int64_t note_multiply_adds(graph& g);
+
 /// The same of the nodes that ask for a place.
 std::int64_t count_multiply_adds(const graph& g, place_id place);
 
@@ -28,8 +31,9 @@ GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
     return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
 }
 namespace detail {
-// `place` below 0: of all nodes.
-inline std::int64_t multiply_adds_at(const graph& g, int place) {
+// Calls told(i, multiply-adds of node i) for the nodes at a place; below 0: for all nodes.
+template <class Told>
+std::int64_t multiply_adds_at(const graph& g, int place, const Told& told) {
     std::int64_t total = 0;
     std::vector<tensor_view> in, out;
     const limits none;
@@ -40,18 +44,28 @@ inline std::int64_t multiply_adds_at(const graph& g, int place) {
             to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
         }
     };
-    for (const node& n : g.nodes) {
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+        const node& n = g.nodes[i];
         if (place >= 0 && n.place != place) continue;
         views(n.inputs, in);
         views(n.outputs, out);
-        total += std::max<std::int64_t>(
+        const std::int64_t own = std::max<std::int64_t>(
             0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
+        told(i, own);
+        total += own;
     }
     return total;
 }
 }  // namespace detail
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) { return detail::multiply_adds_at(g, -1); }
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g, place_id place) { return detail::multiply_adds_at(g, place); }
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+    return detail::multiply_adds_at(g, -1, [](std::size_t, std::int64_t) {});
+}
+GRAFT_INLINE std::int64_t note_multiply_adds(graph& g) {
+    return detail::multiply_adds_at(g, -1, [&](std::size_t i, std::int64_t own) { g.nodes[i].multiply_adds = own; });
+}
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g, place_id place) {
+    return detail::multiply_adds_at(g, place, [](std::size_t, std::int64_t) {});
+}
 GRAFT_INLINE std::int64_t count_work(const op_context& c) {
     std::int64_t read = 0, made = 0;
     for (int i = 0; i < c.inputs; ++i)

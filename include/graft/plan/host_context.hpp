@@ -4,6 +4,7 @@
 #include "../core/clock.hpp"
 #include "../core/start_thread.hpp"
 #include "plan.hpp"
+#include "step_task.hpp"
 
 #include <condition_variable>
 #include <memory>
@@ -107,8 +108,8 @@ private:
         if (!failing_) {
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
-            const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool, given.limit,
-                                         nullptr,       &own_->scratch, given.budget, given.group,   given.trace};
+            const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool,  given.limit,
+                                         nullptr,       &own_->scratch, given.budget, given.group,   given.trace, given.traced_as};
             const double begun = detail::seconds_now();
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
             took = detail::seconds_now() - begun;
@@ -130,6 +131,7 @@ private:
         const auto resolve = [&](const slot& s) -> tensor_view {
             return {s.prototype.type, s.prototype.extents, s.kind == slot_kind::arena && s.place == place_ ? arena + s.index : around.address(s)};
         };
+        if (around.trace && tasks_.empty()) describe(around);
         for (int i = steps.first; i < steps.last; ++i) {
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
@@ -138,30 +140,38 @@ private:
             GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(),
                                                                       static_cast<int>(s.in.size()), out_.data(), static_cast<int>(s.out.size()),
                                                                       arena + s.workspace_offset, s.seed, around}));
-            if (around.trace) record(s, began, around);
+            if (around.trace) record(i, began, around);
         }
         return {};
     }
-    GRAFT_COLD void record(const step& s, double began, const run_environment& around) const {
-        const double ended = detail::seconds_now();
-        (void)detail::or_out_of_memory<status>("a trace", [&]() -> status {
-            const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
-            trace_span span;
-            span.member = around.group ? around.group->rank() : 0;
-            // Behind the threads of every member: places beside the host have one each.
-            span.thread = place_ ? trace_recorder::exchange + static_cast<int>(place_) : trace_recorder::compute;
-            span.op = n.op_type, span.node = n.name;
-            span.name = n.name.empty() ? n.op_type : n.op_type + " " + n.name;
-            span.begin = began, span.end = ended;
-            for (const slot& out : s.out) span.bytes += std::max<std::int64_t>(0, bytes_of(out.prototype.type, out.prototype.extents));
-            around.trace->add(span);
+    // Once a context, before a step is timed, so that it takes no time of theirs. Without memory for it, its steps are left out.
+    GRAFT_COLD void describe(const run_environment& around) {
+        const status made = detail::or_out_of_memory<status>("a trace", [&]() -> status {
+            std::vector<std::shared_ptr<const trace_task>> all(plan_->steps.size());
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if (plan_->steps[i].place == place_)
+                    all[i] = std::make_shared<const trace_task>(detail::task_of(*plan_, plan_->steps[i], around.pool.threads()));
+            tasks_ = std::move(all);
             return {};
         });
+        if (!made.ok()) tasks_.clear();
+    }
+    GRAFT_COLD void record(int i, double began, const run_environment& around) const {
+        const double ended = detail::seconds_now();
+        trace_span span;
+        span.member = around.group ? around.group->rank() : around.traced_as;
+        // Behind the threads of every member: places beside the host have one each.
+        span.thread = place_ ? trace_recorder::exchange + static_cast<int>(place_) : trace_recorder::compute;
+        span.begin = began, span.end = ended;
+        if (!tasks_.empty()) span.task = tasks_[static_cast<std::size_t>(i)];
+        span.bytes = span.task ? span.task->made_bytes : 0;
+        around.trace->add(span);
     }
 
     std::shared_ptr<const plan> plan_;
     place_id place_;
     std::vector<tensor_view> in_, out_;
+    std::vector<std::shared_ptr<const trace_task>> tasks_;  // by step; empty until something records
     std::unique_ptr<own_means> own_;
     std::thread thread_;
     // Between the caller and the thread: segments of this run, how many of them have ended, and what a failed one said.

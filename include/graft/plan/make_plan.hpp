@@ -326,7 +326,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     if (how.packed) how.packed->sweep();
     const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
-    p->multiply_adds = count_multiply_adds(p->lowered);
+    p->multiply_adds = note_multiply_adds(p->lowered);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)

@@ -126,6 +126,7 @@ struct run_environment {
     const std::shared_ptr<memory_budget>& budget;
     communicator* group;    ///< the members of the run; null: it is the only one
     trace_recorder* trace;  ///< takes down when steps of the host ran; null: nothing does
+    int traced_as;          ///< the member that the trace has this run as, where there is no group
 
     /// Where a value of the host lies; null where it was left out.
     void* address(const slot& s) const {
@@ -166,6 +167,7 @@ execution_options execution_of(const Options& given, std::shared_ptr<device> hos
     how.reference = given.reference;
     how.strict_placement = given.strict_placement;
     how.seed = given.seed;
+    how.trace = given.trace;
     how.packed = std::make_shared<pack_cache>();
     how.places.push_back(std::move(host));
     if (beside) how.places.push_back(std::move(beside));

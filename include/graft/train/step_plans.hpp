@@ -132,7 +132,6 @@ GRAFT_INLINE result<std::unique_ptr<step_plans::planned>> step_plans::make_plan_
     const bool at_home = central() && part == step_part::update;
     made->what.how = execution_of(options, std::move(host), at_home ? nullptr : options.on);
     made->what.how.group = options.group;
-    made->what.how.trace = options.trace;
     for (const std::shared_ptr<device>& stage : options.stages) {
         made->what.how.places.push_back(stage);
         if (!stage) GRAFT_TRY_ASSIGN(made->what.how.places.back(), training_host());
