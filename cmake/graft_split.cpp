@@ -2,5 +2,6 @@
 #define GRAFT_IMPLEMENTATION
 #include <graft/gpu.hpp>
 #include <graft/dist.hpp>
+#include <graft/profile.hpp>
 #include <graft/train.hpp>
 #include <graft/gpu/runtime/watch.hpp>
