@@ -120,11 +120,17 @@ graft::result<any_algorithm::work> running(const common_options& common, const s
 graft::result<int> bench(const common_options& common, const bench_options& options) {
     std::vector<std::shared_ptr<graft::device>> devices;
     GRAFT_TRY_ASSIGN(devices, replica_devices(common, options.spread, nullptr));
-    if (devices.size() > 1 && !options.spread.stages) return bench_replicas(common, options, devices);
+    if (devices.size() > 1 && !options.spread.stages) {
+        if (!options.profile.file.empty())
+            return graft::fail(graft::errc::usage, "--profile", "it records one device or one network in stages: give one --device");
+        return bench_replicas(common, options, devices);
+    }
     graft::cpu::isa isa{};
     GRAFT_TRY_ASSIGN(isa, graft::cpu::active_isa());
     graft::load_options with = load_options_of(common, devices[0]);
     GRAFT_TRY(load_in_stages(common, options.spread, nullptr, devices, 4 * options.spread.stages, with));
+    std::unique_ptr<profiling> profile;
+    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, with));
     const double begun = now_ms();
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
@@ -168,11 +174,13 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
             bar.step(i + 1);
         }
     }
+    const std::vector<graft::stage_use> timed = session.stages();
     const auto use = model.memory(inputs);
     const double rss = peak_rss_mb();
+    if (profile) GRAFT_TRY(profile->record(common, session, options.rounds, 1e9));
     const int threads = thread_count(common);
     const double cost = any.cost(latency);
-    const stage_figures stages(session.stages(), warm, latency, std::min<std::int64_t>(with.parts, batch));
+    const stage_figures stages(timed, warm, latency, std::min<std::int64_t>(with.parts, batch));
     if (common.json) {
         json shapes = json::object(), macs = nullptr, device_bytes = nullptr;
         if (use.ok()) macs = use.value().multiply_adds, device_bytes = use.value().device;
@@ -193,6 +201,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
         if (cost > 0) object["deterministic_cost"] = cost;
         if (options.batch == batch_auto) object["batch_trials"] = tried_json(found.tried);
         stages.add_to(object);
+        if (profile) profile->add_to(object);
         print(object);
         return exit_done;
     }
@@ -227,6 +236,7 @@ graft::result<int> bench(const common_options& common, const bench_options& opti
     std::string memory = text;
     if (use.ok() && (with.opened || use.value().device > 0)) memory += ", " + bytes_text(use.value().device) + " of the GPU's";
     row("memory", memory);
+    if (profile) profile->print(common);
     return exit_done;
 }
 
@@ -239,6 +249,8 @@ action declare(option_list& list) {
     declare_spread(list, o->spread);
     list.add("--batch", o->batch, "Batch size, or auto: the fastest that fits (default: the model's, else 1)", "B").batch();
     list.add("--rounds", o->rounds, "Timed runs, after a warm-up", "R").within(1, 10000000).shows_default();
+    declare_profile(list, o->profile);
+    list.of("--profile").excludes("--train");
     return [o](const common_options& common) -> graft::result<int> {
         if (o->model.empty() && o->arch.empty()) return graft::fail(graft::errc::usage, "bench", "MODEL is required");
         GRAFT_TRY(be_alone("bench"));

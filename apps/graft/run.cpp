@@ -1,4 +1,5 @@
 // graft run: any model on arrays, arrays out.
+#include "profile.hpp"
 #include "verb.hpp"
 #include "world.hpp"
 
@@ -19,6 +20,7 @@ struct run_options {
     std::string model, output_dir;
     std::vector<std::string> inputs;
     spread_options spread;
+    profile_options profile;
 };
 
 // The file of an output: / and : in its name become _.
@@ -57,6 +59,8 @@ graft::result<int> run(const common_options& common, const run_options& options)
     }
     graft::load_options with;
     GRAFT_TRY_ASSIGN(with, load_options_of(common, options.spread));
+    std::unique_ptr<profiling> profile;
+    GRAFT_TRY_ASSIGN(profile, profiling::begin(options.profile, with));
     graft::model model;
     GRAFT_TRY_ASSIGN(model, graft::load(options.model, with));
     for (const graft::value_info& output : model.outputs())
@@ -89,11 +93,16 @@ graft::result<int> run(const common_options& common, const run_options& options)
         if (!common.json)
             table.add({printable(output.name), graft::name(output.value.type()), graft::text(output.value.shape()), range_of(output.value), printable(file)});
     }
-    if (common.json)
-        print(json{{"outputs", files}, {"device", model.device()}, {"latency_ms", latency}});
-    else {
+    // The run above planned and met cold memory: what is recorded are others behind it, for a second at most.
+    if (profile) GRAFT_TRY(profile->record(common, session, 20, 1));
+    if (common.json) {
+        json object{{"outputs", files}, {"device", model.device()}, {"latency_ms", latency}};
+        if (profile) profile->add_to(object);
+        print(object);
+    } else {
         table.print(look_at(stdout, common.color));
         std::printf("%s on %s, %d threads\n", milliseconds_text(latency).c_str(), model.device(), thread_count(common));
+        if (profile) profile->print(common);
     }
     return exit_done;
 }
@@ -104,6 +113,7 @@ action declare(option_list& list) {
     list.add("-i,--input", o->inputs, "An input and its array; once for each input", "NAME=FILE.npy").repeatable();
     list.add("-o,--output-dir", o->output_dir, "Folder for <output name>.npy; made if it is not there", "DIR").required();
     declare_stages(list, o->spread, "1");
+    declare_profile(list, o->profile);
     return [o](const common_options& common) { return run(common, *o); };
 }
 

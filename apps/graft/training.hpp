@@ -1,6 +1,7 @@
 // What the verbs finetune and train share: their options, the network that is to learn, and what is shown and written of a run.
 #pragma once
 
+#include "profile.hpp"
 #include "progress.hpp"
 #include "verb.hpp"
 #include "world.hpp"
@@ -75,6 +76,7 @@ struct bench_options {
     std::string train, arch;     ///< train: "full", "head", or "" for a run
     int shards = 8;              ///< of training
     spread_options spread;       ///< of training
+    profile_options profile;     ///< of runs
 };
 /// Training steps instead of runs, for `bench --train`.
 graft::result<int> bench_training(const common_options& common, const bench_options& options);
