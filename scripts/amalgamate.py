@@ -7,8 +7,8 @@
     scripts/amalgamate.py --inner FILE...
                                          prints those of the files that include what declarations alone (GRAFT_SPLIT) do not bring
 
-graft.hpp comes first; train.hpp and gpu.hpp hold what graft.hpp does not, and begin by including it. What both need is in both. dist.hpp holds what
-train.hpp does not.
+graft.hpp comes first; train.hpp, gpu.hpp and profile.hpp hold what graft.hpp does not, and begin by including it. What several need is in each of them.
+dist.hpp holds what train.hpp does not.
 
 Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition that a later
 one does not have, it is written again there, and a guard keeps the compiler from seeing it twice. Texts (.inl) are written at
@@ -33,6 +33,7 @@ UMBRELLAS = {  # the first is what the others include
     "graft.hpp": "runs ONNX image models. One header; C++17; MIT licence (LICENSE in the project).",
     "train.hpp": "fine-tunes ONNX image models. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
     "gpu.hpp": "runs ONNX image models on NVIDIA GPUs. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
+    "profile.hpp": "tells where the time of ONNX image models goes. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
     "dist.hpp": "spreads training over replicas and devices. Goes beside train.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
 }
 BASED = {"dist.hpp": "train.hpp"}  # the others begin with the first
@@ -147,7 +148,7 @@ def amalgamate():
             if umbrella not in BASED:
                 holders.append(set(work.contexts) - set(base))
             everywhere |= {p for p, contexts in work.contexts.items() if frozenset() in contexts}
-        work.shared = set.intersection(*holders)
+        work.shared = {p for p in set.union(*holders) if sum(p in held for held in holders) > 1}
     unused = set(INCLUDE.rglob("*.inl")) - work.texts
     if unused:
         sys.exit("amalgamate: never included: " + ", ".join(str(p.relative_to(ROOT)) for p in sorted(unused)))

@@ -166,13 +166,14 @@ void profiling::print(const common_options& common) const {
     const double runs = static_cast<double>(std::max<std::int64_t>(1, seen_.runs));
     text_table table(joined(figures_head, std::string("operator")));
     for (const graft::profile_row& row : seen_.operators) table.add(joined(figures(row, seen_, machine_), printable(row.op)));
-    table.add(joined(figures(total_of(seen_.operators), seen_, machine_), std::string("all steps")));
-    table.add({"outside of steps", "", formatted("%.3f", seen_.outside_seconds * 1e3 / runs),
+    // Where nothing was measured a sum of zero would be read as a time.
+    if (!seen_.operators.empty()) table.add(joined(figures(total_of(seen_.operators), seen_, machine_), std::string("all steps")));
+    table.add({seen_.not_measured.empty() ? "outside of steps" : "not measured", "", formatted("%.3f", seen_.outside_seconds * 1e3 / runs),
                percent_text(seen_.seconds > 0 ? seen_.outside_seconds / seen_.seconds : 0), "", "", "", "", ""});
     table.add({"whole run", "", formatted("%.3f", seen_.seconds * 1e3 / runs), "", "", "", "", "", ""});
     std::printf("\n");
     table.print(screen);
-    if (options_.nodes) print_nodes(screen);
+    if (options_.nodes && !seen_.nodes.empty()) print_nodes(screen);
     std::printf("the faster %d of the runs; this machine: %.1f GFLOP/s and %.1f GB/s at most (%s, %d %s)\n", static_cast<int>(seen_.runs),
                 machine_.flop_per_second / 1e9, machine_.read_per_second / 1e9, graft::cpu::name(machine_.level), machine_.threads,
                 machine_.threads == 1 ? "thread" : "threads");

@@ -78,7 +78,9 @@ struct cpu;
 }
 namespace cpu {
 enum class isa : std::uint8_t;
-}
+struct machine_peak;
+class peak_meter;
+}  // namespace cpu
 
 // Files.
 class json_reader;
@@ -126,8 +128,13 @@ struct member_shards;
 class communicator;
 struct reduction;
 struct started_sum;
+struct trace_task;
 struct trace_span;
+struct unmeasured_task;
 class trace_recorder;
+struct profile_row;
+struct run_profile;
+struct roofline;
 struct replica_options;
 class emitter;
 struct gradient_context;

@@ -6,7 +6,6 @@
 #include "graft.hpp"
 #include "core/profile.hpp"
 #include "cpu/peak.hpp"
-#include "cpu/peak_dispatch.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 

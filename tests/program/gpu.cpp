@@ -328,6 +328,21 @@ TEST_CASE("bench tells what --deterministic costs on a device, of inference and 
     }
 }
 
+TEST_CASE("a profile names the steps of a device, which it does not measure, and gives them no time") {
+    const made_folder folder;
+    const std::string bench = "bench " + demo + " --rounds 2 --device cuda --profile " + folder.path + "/trace.json --profile-nodes 5";
+    const done d = on_devices(1, bench + " --json");
+    REQUIRE_MESSAGE(d.code == 0, d.err);
+    CHECK(d.has("\"operators\":[],\"nodes\":[],\"not_measured\":[{\"operator\":\"Conv\",\"device\":\"cuda:0\",\"calls\":26}"));
+    const done text = on_devices(1, bench);
+    CHECK(text.has("not measured on cuda:0: Conv, 26 calls"));
+    CHECK(!text.has("all steps"));
+    CHECK(!text.has("outside of steps"));
+    const std::string trace = file_contents(folder.path + "/trace.json");
+    CHECK(times(trace, "\"op\":\"run\"") == 2);
+    CHECK(times(trace, "\"op\":\"Conv\"") == 0);
+}
+
 TEST_CASE("--batch auto on a device tries what fits its memory") {
     const std::string bench = "bench --arch lenet --train head --batch auto --rounds 1 --json";
     const done d = on_devices(1, bench);

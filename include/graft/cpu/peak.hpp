@@ -27,7 +27,7 @@ public:
 
     /// `pool` must outlive it. Errors: memory.oom.
     static result<peak_meter> make(isa level, executor& pool);
-    /// One piece of each: the array once, and as many products and sums as take about 5 ms.
+    /// One piece of each: the array once, and four stretches of products and sums of 2 ms or so.
     void measure();
     const machine_peak& best() const noexcept { return best_; }
 
@@ -97,14 +97,17 @@ GRAFT_INLINE double peak_meter::read_seconds() const {
     return odd ? 0 : took;
 }
 GRAFT_INLINE void peak_meter::measure() {
-    constexpr double enough = 0.005;
+    // Short stretches, of which others on the machine leave some alone; long enough that starting the threads is a small part.
+    constexpr double enough = 0.002;
+    constexpr int stretches = 4;
     constexpr std::int64_t most_rounds = std::int64_t(1) << 40;
     double took = chains_seconds();
     for (; took > 0 && took < enough / 2 && rounds_ < most_rounds; took = chains_seconds())
         rounds_ *= std::min<std::int64_t>(64, std::max<std::int64_t>(2, static_cast<std::int64_t>(enough / took)));
     const double flop =
         2.0 * measuring_kernels(best_.level).chain_floats * static_cast<double>(rounds_) * static_cast<double>(peak_tasks_a_thread * best_.threads);
-    if (took > 0) best_.flop_per_second = std::max(best_.flop_per_second, flop / took);
+    for (int i = 0; i < stretches; took = chains_seconds(), ++i)
+        if (took > 0) best_.flop_per_second = std::max(best_.flop_per_second, flop / took);
     const double read = read_seconds();
     if (read > 0) best_.read_per_second = std::max(best_.read_per_second, static_cast<double>(array_bytes) / read);
 }
