@@ -4,6 +4,8 @@
 
 #include "../cuda_simulator/simulated.hpp"
 
+#include "counted.hpp"
+
 #include <graft/gpu/ops/attention.hpp>
 
 #include <functional>
@@ -125,6 +127,7 @@ void expect_fused(const graft::graph& g, int all = 0) {
         if (all) CHECK(n.all == all);
         CHECK(difference(answer(device, x), answer(host, x)) <= bound(precision));
     }
+    simulated::expect_counted(g, with_precision("float16"), x);
 }
 void expect_apart(const graft::graph& g, const char* precision = "float16") {
     const graft::model host = graft::load(g), device = graft::load(g, graft::on_device(with_precision(precision)));

@@ -37,7 +37,8 @@ private:
         double scale = 1, mask_scale = 1;
         dtype type = dtype::undefined;
         value_id result = no_value;
-        int behind = -1;  // the transposition of the result that the kernel does as well
+        int behind = -1;                 // the transposition of the result that the kernel does as well
+        std::int64_t multiply_adds = 0;  // of both products
     };
 
     bool is_product(const node& n) const { return here(n) && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
@@ -71,6 +72,7 @@ private:
         const node* product = scores_of(scores, a);
         if (!product) return false;
         a.scale *= static_cast<double>(real(*product, "scale", 1));
+        a.multiply_adds = n.multiply_adds + product->multiply_adds;
         return set_type(n, a) && set_factors(*product, n, a) && set_result(a) && (!a.mask || mask_fits(a));
     }
     // A product with nothing behind it but what `scores_of` reads.
@@ -226,6 +228,7 @@ private:
         n.version = 1;
         n.place = on_;
         n.attributes = attributes_of(a);
+        n.multiply_adds = a.multiply_adds;
         return n;
     }
 

@@ -134,6 +134,9 @@ private:
             g.values.push_back(std::move(parts.values[i]));
             if (float32) exact_.push_back(here[i]);
         }
+        // What the node was counted with is done by its first product, or by several together: one of them tells it.
+        const auto product = std::find_if(parts.nodes.begin(), parts.nodes.end(), [](const node& part) { return part.op_type == "MatMul"; });
+        if (!parts.nodes.empty()) (product == parts.nodes.end() ? parts.nodes.front() : *product).multiply_adds = n.multiply_adds;
         for (node& part : parts.nodes) {
             for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
                 for (value_id& id : *ids)
