@@ -32,8 +32,7 @@ inline GRAFT_COLD void add_values(const std::vector<tensor_view>& values, std::s
 }
 inline GRAFT_COLD trace_task task_of(const node& n, const std::vector<tensor_view>& in, const std::vector<tensor_view>& out, int threads) {
     trace_task t;
-    t.op = n.domain.empty() || n.domain == "graft" ? n.op_type : n.domain + "." + n.op_type;
-    t.op = name_in_trace(t.op);
+    t.op = name_in_trace(n.op_type);
     t.node = name_in_trace(n.name);
     t.threads = threads;
     t.multiply_adds = n.multiply_adds;
