@@ -4341,7 +4341,8 @@ private:
         double scale = 1, mask_scale = 1;
         dtype type = dtype::undefined;
         value_id result = no_value;
-        int behind = -1;  // the transposition of the result that the kernel does as well
+        int behind = -1;                 // the transposition of the result that the kernel does as well
+        std::int64_t multiply_adds = 0;  // of both products
     };
 
     bool is_product(const node& n) const { return here(n) && n.op_type == "MatMul" && (n.domain.empty() || n.domain == "graft"); }
@@ -4375,6 +4376,7 @@ private:
         const node* product = scores_of(scores, a);
         if (!product) return false;
         a.scale *= static_cast<double>(real(*product, "scale", 1));
+        a.multiply_adds = n.multiply_adds + product->multiply_adds;
         return set_type(n, a) && set_factors(*product, n, a) && set_result(a) && (!a.mask || mask_fits(a));
     }
     // A product with nothing behind it but what `scores_of` reads.
@@ -4530,6 +4532,7 @@ private:
         n.version = 1;
         n.place = on_;
         n.attributes = attributes_of(a);
+        n.multiply_adds = a.multiply_adds;
         return n;
     }
 
@@ -16837,6 +16840,9 @@ private:
             g.values.push_back(std::move(parts.values[i]));
             if (float32) exact_.push_back(here[i]);
         }
+        // What the node was counted with is done by its first product, or by several together: one of them tells it.
+        const auto product = std::find_if(parts.nodes.begin(), parts.nodes.end(), [](const node& part) { return part.op_type == "MatMul"; });
+        if (!parts.nodes.empty()) (product == parts.nodes.end() ? parts.nodes.front() : *product).multiply_adds = n.multiply_adds;
         for (node& part : parts.nodes) {
             for (std::vector<value_id>* ids : {&part.inputs, &part.outputs})
                 for (value_id& id : *ids)

@@ -4956,9 +4956,10 @@ struct node {
     std::string name, op_type, domain;  ///< the domain "" is ai.onnx
     std::vector<value_id> inputs, outputs;
     std::vector<attribute> attributes;
-    int version = 0;             ///< of the operator set that `domain` is imported at
-    const op_row* op = nullptr;  ///< its row of the op table, set by `verify_graph`
-    place_id place = 0;          ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
+    int version = 0;                 ///< of the operator set that `domain` is imported at
+    const op_row* op = nullptr;      ///< its row of the op table, set by `verify_graph`
+    place_id place = 0;              ///< lowered: where it runs; before, where it is to run, if that place takes it. 0: wherever is best
+    std::int64_t multiply_adds = 0;  ///< planned graphs only: of the convolutions and matrix products that it was made of
 
     const attribute* find(const char* attribute_name) const noexcept;
 };
@@ -21195,6 +21196,702 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #endif
 #endif
+// ---- graft/core/trace.hpp
+// What the threads of a run did when: spans of time, and the file that shows them.
+
+// ---- graft/core/clock.hpp
+// A clock that only goes on, whatever becomes of the time of day.
+
+
+#include <chrono>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What a step of a plan does each time that it runs: made once a step, shared by its spans.
+struct trace_task {
+    std::string op, node;            ///< the operator and its node, names cut to 256 bytes
+    std::string device, kernel;      ///< where it runs, and by which algorithm
+    std::string shapes;              ///< of inputs and outputs: "float32[1,3,8,8] float32[4,3,3,3] -> float32[1,4,8,8]"
+    int threads = 1;                 ///< that it may use
+    std::int64_t multiply_adds = 0;  ///< of the convolutions and matrix products in it, as papers count them, whatever the algorithm; two FLOP each
+    std::int64_t read_bytes = 0;     ///< of its inputs, constants among them
+    std::int64_t made_bytes = 0;     ///< of its outputs
+};
+
+/// A stretch of time that a thread spent on one thing.
+struct trace_span {
+    int member = 0;                          ///< the rank of whose thread it was; of inference, the number of the session
+    int thread = 0;                          ///< trace_recorder::compute or ::exchange, or one behind these
+    std::string name, op, node;              ///< what is shown; the operator and its node. Empty where `task` tells
+    double begin = 0, end = 0;               ///< seconds of detail::seconds_now
+    std::int64_t bytes = 0;                  ///< that it made or exchanged
+    std::shared_ptr<const trace_task> task;  ///< of the steps of a plan; null: it was something else
+};
+
+/// Steps that ran where nobody measures how long they take.
+struct unmeasured_task {
+    std::shared_ptr<const trace_task> task;
+    std::int64_t calls = 0;
+};
+
+/// Takes spans down while it records, from any thread. Of more than it has room for the last are left out, and counted.
+class trace_recorder {
+public:
+    static constexpr int compute = 0;   ///< the thread that runs the nodes of a step
+    static constexpr int exchange = 1;  ///< the thread that exchanges with other members beside it
+    /// The operator of a span that is a whole run of a session, around those of its steps.
+    static constexpr const char* whole_run = "run";
+
+    /// Room for `most_spans`.
+    explicit trace_recorder(std::int64_t most_spans = 100000) : most_(most_spans) {}
+
+    /// Begins to record; times count from here.
+    void start();
+    void stop() noexcept { recording_.store(false); }
+    /// Goes on where `stop` has ended; times count from where they did.
+    void resume() noexcept { recording_.store(true); }
+    bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
+    /// Takes one down, while it records. Where memory is wanting it is left out, and counted.
+    void add(const trace_span& span) noexcept;
+    /// Counts a run of a step that is not measured, while it records; of more than it has room for the last are left out, and counted.
+    void add_unmeasured(const std::shared_ptr<const trace_task>& task) noexcept;
+    /// The number of a member that has none yet: sessions take theirs when they are first recorded.
+    int new_member() noexcept { return members_.fetch_add(1, std::memory_order_relaxed); }
+    /// How many spans were left out.
+    std::int64_t left_out() const;
+    /// The spans so far, in the order in which they ended.
+    std::vector<trace_span> spans() const;
+    /// The steps so far that were not measured.
+    std::vector<unmeasured_task> unmeasured() const;
+    /// The spans so far as trace events of Chrome ("X" events, in microseconds), behind each other with commas between: what `trace_file` takes of each member.
+    std::string events() const;
+    /// The whole of it as a file for Perfetto and chrome://tracing, of a program that infers: a process for each session, in it a thread for each place
+    /// that its steps ran on.
+    std::string file() const;
+
+private:
+    void add_or_count(status kept) noexcept;
+
+    const std::int64_t most_;
+    std::atomic<bool> recording_{false};
+    std::atomic<int> members_{0};
+    mutable std::mutex lock_;
+    std::vector<trace_span> spans_;
+    std::vector<unmeasured_task> unmeasured_;
+    double zero_ = 0;
+    std::int64_t left_out_ = 0;
+};
+
+namespace detail {
+// Takes down that `bytes` of the node `node` were added up over all members beside the step of this one, in these seconds.
+void add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept;
+}  // namespace detail
+
+/// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
+/// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
+std::string trace_file(int members, const std::string& events);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
+// ---- graft/core/json.hpp
+// JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
+
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// What `json_reader::next` found.
+enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
+
+/// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
+class json_reader {
+public:
+    /// `text` must outlive the reader; `name` stands for it in messages.
+    json_reader(std::string_view text, std::string name, const limits& limit = {});
+
+    json_token next();
+    /// Contents of the key or string that `next` found, escapes resolved.
+    const std::string& string() const noexcept { return string_; }
+    std::string& string() noexcept { return string_; }
+    bool boolean() const noexcept { return boolean_; }
+    /// The number as a double; as an integer, false unless it is written as one (no point, no exponent) and in range.
+    double real() const noexcept;
+    bool integer(std::int64_t& value) const noexcept;
+    /// Goes past a whole value whose first token was `first`.
+    bool skip(json_token first);
+    /// How many arrays and objects are open.
+    std::size_t depth() const noexcept { return open_.size(); }
+    /// Ends the reading with a fault of the caller's.
+    json_token fault(const char* what);
+    status finish() const;
+
+private:
+    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
+    json_token begin(char bracket, json_token token);
+    json_token close(char bracket, json_token token);
+    json_token scalar();
+    json_token value_done(json_token token);
+    bool read_string();
+    bool read_escape();
+    bool read_hex(std::uint32_t& unit);
+    bool read_number();
+    bool word(std::string_view w);
+    void space() noexcept;
+
+    std::string_view text_;
+    std::string name_, string_;
+    std::vector<char> open_;
+    std::string_view number_;
+    std::size_t at_ = 0, most_depth_;
+    state state_ = state::value;
+    bool boolean_ = false;
+    const char* fault_ = nullptr;
+    std::size_t fault_at_ = 0;
+};
+
+/// A JSON value with everything in it.
+struct json {
+    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
+    kind type = kind::null;
+    bool boolean = false;
+    bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`
+    std::int64_t integer = 0;
+    double real = 0;
+    std::string string;
+    std::vector<std::string> keys;  ///< of an object, in the order of the text
+    std::vector<json> items;        ///< of an array, or of an object
+
+    /// Member of an object, the last of that name; null where there is none.
+    const json* find(std::string_view key) const noexcept;
+};
+
+/// Reads a whole text. Errors: json.malformed (also where it is longer or nests deeper than the limits).
+result<json> parse_json(std::string_view text, const std::string& name, const limits& limit = {});
+
+/// Appends a string with its quotes. What is not UTF-8 becomes U+FFFD, so that the text is well formed whatever comes in.
+void append_json_string(std::string& out, std::string_view text);
+/// Appends the shortest form that reads back as the same number; null for infinities and NaN.
+void append_json_number(std::string& out, double value);
+
+/// Writes JSON piece by piece; commas are put where they belong.
+class json_writer {
+public:
+    json_writer& begin_object() { return open('{'); }
+    json_writer& end_object() { return close('}'); }
+    json_writer& begin_array() { return open('['); }
+    json_writer& end_array() { return close(']'); }
+    json_writer& key(std::string_view name);
+    json_writer& string(std::string_view value);
+    json_writer& number(double value);
+    json_writer& integer(std::int64_t value);
+    json_writer& boolean(bool value);
+    json_writer& null();
+    const std::string& text() const noexcept { return out_; }
+
+private:
+    json_writer& open(char bracket);
+    json_writer& close(char bracket);
+    void comma();
+    std::string out_;
+    bool first_ = true;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
+// ---- graft/core/json_body.hpp
+// Bodies of core/json.hpp.
+
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
+    : text_(text), name_(std::move(name)), most_depth_(static_cast<std::size_t>(limit.json_depth)) {
+    if (text.size() > static_cast<std::size_t>(limit.json_bytes)) fault("the text is longer than the limit");
+}
+
+GRAFT_INLINE GRAFT_COLD json_token json_reader::fault(const char* what) {
+    if (!fault_) fault_ = what, fault_at_ = at_;
+    state_ = state::done;
+    return json_token::end;
+}
+
+GRAFT_INLINE status json_reader::finish() const {
+    if (!fault_) return {};
+    return fail(errc::json_malformed, name_, std::string(fault_) + " at byte " + std::to_string(fault_at_));
+}
+
+GRAFT_INLINE void json_reader::space() noexcept {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
+}
+
+GRAFT_INLINE json_token json_reader::value_done(json_token token) {
+    state_ = state::after;
+    return token;
+}
+
+GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
+    if (open_.size() >= most_depth_) return fault("arrays and objects nest deeper than the limit");
+    ++at_;
+    open_.push_back(bracket);
+    state_ = bracket == '{' ? state::first_key : state::first_item;
+    return token;
+}
+
+GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
+    if (open_.back() != bracket) return fault("a bracket closes what is not open");
+    ++at_;
+    open_.pop_back();
+    return value_done(token);
+}
+
+GRAFT_INLINE json_token json_reader::next() {
+    if (fault_) return json_token::end;
+    space();
+    if (state_ == state::after) {
+        if (open_.empty()) {
+            if (at_ != text_.size()) return fault("something follows the value");
+            state_ = state::done;
+            return json_token::end;
+        }
+        const char c = at_ < text_.size() ? text_[at_] : '\0';
+        if (c == '}') return close('{', json_token::end_object);
+        if (c == ']') return close('[', json_token::end_array);
+        if (c != ',') return fault("a comma or a closing bracket is missing");
+        ++at_;
+        space();
+        state_ = open_.back() == '{' ? state::key : state::value;
+    }
+    if (state_ == state::done) return json_token::end;
+    if (at_ >= text_.size()) return fault("the text ends too early");
+    const char c = text_[at_];
+    if (state_ == state::first_item && c == ']') return close('[', json_token::end_array);
+    if (state_ == state::first_key && c == '}') return close('{', json_token::end_object);
+    if (state_ == state::first_key || state_ == state::key) {
+        if (c != '"') return fault("a key is missing");
+        if (!read_string()) return json_token::end;
+        space();
+        if (at_ >= text_.size() || text_[at_] != ':') return fault("a colon is missing");
+        ++at_;
+        state_ = state::value;
+        return json_token::key;
+    }
+    if (c == '{') return begin('{', json_token::begin_object);
+    if (c == '[') return begin('[', json_token::begin_array);
+    return scalar();
+}
+
+GRAFT_INLINE bool json_reader::word(std::string_view w) {
+    if (text_.substr(at_, w.size()) != w) return false;
+    at_ += w.size();
+    return true;
+}
+
+GRAFT_INLINE json_token json_reader::scalar() {
+    const char c = text_[at_];
+    if (c == '"') return read_string() ? value_done(json_token::string) : json_token::end;
+    if (c == '-' || (c >= '0' && c <= '9')) return read_number() ? value_done(json_token::number) : json_token::end;
+    if (word("null")) return value_done(json_token::null);
+    if ((boolean_ = word("true")) || word("false")) return value_done(json_token::boolean);
+    return fault("this is no value");
+}
+
+GRAFT_INLINE bool json_reader::read_number() {
+    const std::size_t start = at_;
+    const auto digits = [&] {
+        const std::size_t from = at_;
+        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+        return at_ - from;
+    };
+    if (text_[at_] == '-') ++at_;
+    const std::size_t first = at_, whole = digits();
+    if (!whole || (whole > 1 && text_[first] == '0')) return fault("a number is not well formed"), false;
+    if (at_ < text_.size() && text_[at_] == '.') {
+        ++at_;
+        if (!digits()) return fault("a number is not well formed"), false;
+    }
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+        ++at_;
+        if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
+        if (!digits()) return fault("a number is not well formed"), false;
+    }
+    number_ = text_.substr(start, at_ - start);
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
+    return read.ec == std::errc() && read.ptr == number_.data() + number_.size();
+}
+
+GRAFT_INLINE double json_reader::real() const noexcept {
+#if defined(__cpp_lib_to_chars)
+    double value = 0;
+    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
+    if (read.ec == std::errc()) return value;
+#endif
+    // Too large, too small, or a library without from_chars for doubles.
+    return detail::read_number(std::string(number_).c_str());
+}
+
+GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
+    unit = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+        const char c = at_ < text_.size() ? text_[at_] : '\0';
+        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        if (digit < 0) return fault("an escape is not well formed"), false;
+        unit = unit * 16 + static_cast<std::uint32_t>(digit);
+    }
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::read_escape() {
+    const char c = ++at_ < text_.size() ? text_[at_] : '\0';
+    ++at_;
+    switch (c) {
+    case '"':
+    case '\\':
+    case '/': string_ += c; return true;
+    case 'b': string_ += '\b'; return true;
+    case 'f': string_ += '\f'; return true;
+    case 'n': string_ += '\n'; return true;
+    case 'r': string_ += '\r'; return true;
+    case 't': string_ += '\t'; return true;
+    case 'u': break;
+    default: return fault("an escape is not well formed"), false;
+    }
+    std::uint32_t unit = 0, low = 0;
+    if (!read_hex(unit)) return false;
+    if (unit >= 0xd800 && unit < 0xe000) {
+        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
+        unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+    }
+    append_utf8(string_, unit);
+    return true;
+}
+
+GRAFT_INLINE bool json_reader::read_string() {
+    string_.clear();
+    ++at_;
+    for (;;) {
+        if (at_ >= text_.size()) return fault("a string has no end"), false;
+        const auto c = static_cast<std::uint8_t>(text_[at_]);
+        if (c == '"') return ++at_, true;
+        if (c < 32) return fault("a string holds a control character"), false;
+        if (c == '\\') {
+            if (!read_escape()) return false;
+            continue;
+        }
+        const std::size_t n = c < 128 ? 1 : utf8_length(text_.substr(at_, 4));
+        if (!n) return fault("a string is not UTF-8"), false;
+        string_.append(text_.data() + at_, n);
+        at_ += n;
+    }
+}
+
+GRAFT_INLINE bool json_reader::skip(json_token first) {
+    if (first != json_token::begin_object && first != json_token::begin_array) return !fault_;
+    for (const std::size_t level = depth(); depth() >= level;)
+        if (next() == json_token::end) return false;
+    return true;
+}
+
+GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
+    for (std::size_t i = keys.size(); i-- > 0;)
+        if (keys[i] == key) return &items[i];
+    return nullptr;
+}
+
+GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
+    json_reader r(text, name, limit);
+    json root;
+    std::vector<json*> open;
+    json* into = &root;
+    for (json_token t = r.next(); t != json_token::end; t = r.next()) {
+        if (t == json_token::end_object || t == json_token::end_array) {
+            open.pop_back();
+            continue;
+        }
+        if (t == json_token::key) {
+            open.back()->keys.push_back(std::move(r.string()));
+            continue;
+        }
+        if (!open.empty()) {
+            open.back()->items.emplace_back();
+            into = &open.back()->items.back();
+        }
+        switch (t) {
+        case json_token::begin_object: into->type = json::kind::object; break;
+        case json_token::begin_array: into->type = json::kind::array; break;
+        case json_token::string: into->type = json::kind::string, into->string = std::move(r.string()); break;
+        case json_token::boolean: into->type = json::kind::boolean, into->boolean = r.boolean(); break;
+        case json_token::number:
+            into->type = json::kind::number;
+            into->real = r.real();
+            into->is_integer = r.integer(into->integer);
+            if (!(into->real - into->real == 0)) r.fault("a number is out of range");
+            break;
+        default: break;
+        }
+        if (t == json_token::begin_object || t == json_token::begin_array) open.push_back(into);
+    }
+    GRAFT_TRY(r.finish());
+    return root;
+}
+GRAFT_MEMORY_CATCH(name)
+
+GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
+    out += '"';
+    while (!text.empty()) {
+        const auto c = static_cast<std::uint8_t>(text.front());
+        const std::size_t n = utf8_length(text);
+        if (c == '"' || c == '\\') {
+            out += '\\';
+            out += static_cast<char>(c);
+        } else if (c < 32 || c == 127) {
+            char escaped[8];
+            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
+            out += escaped;
+        } else if (n)
+            out.append(text.data(), n);
+        else
+            out += "\xef\xbf\xbd";
+        text.remove_prefix(n ? n : 1);
+    }
+    out += '"';
+}
+
+GRAFT_INLINE void append_json_number(std::string& out, double value) {
+    if (!(value - value == 0)) {
+        out += "null";
+        return;
+    }
+#if defined(__cpp_lib_to_chars)
+    char digits[40];
+    const auto written = std::to_chars(digits, digits + sizeof digits, value);
+    out.append(digits, static_cast<std::size_t>(written.ptr - digits));
+#else
+    out += detail::number_text("%.17g", value);
+#endif
+}
+
+GRAFT_INLINE void json_writer::comma() {
+    if (!first_) out_ += ',';
+    first_ = false;
+}
+GRAFT_INLINE json_writer& json_writer::open(char bracket) {
+    comma();
+    out_ += bracket;
+    first_ = true;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::close(char bracket) {
+    out_ += bracket;
+    first_ = false;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::key(std::string_view name) {
+    comma();
+    append_json_string(out_, name);
+    out_ += ':';
+    first_ = true;
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::string(std::string_view value) {
+    comma();
+    append_json_string(out_, value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::number(double value) {
+    comma();
+    append_json_number(out_, value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::integer(std::int64_t value) {
+    comma();
+    out_ += std::to_string(value);
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::boolean(bool value) {
+    comma();
+    out_ += value ? "true" : "false";
+    return *this;
+}
+GRAFT_INLINE json_writer& json_writer::null() {
+    comma();
+    out_ += "null";
+    return *this;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE void trace_recorder::start() {
+    const std::lock_guard<std::mutex> guard(lock_);
+    zero_ = detail::seconds_now();
+    recording_.store(true);
+}
+
+GRAFT_INLINE void trace_recorder::add_or_count(status kept) noexcept {
+    if (kept.ok()) return;
+    const std::lock_guard<std::mutex> guard(lock_);
+    ++left_out_;
+}
+GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
+    if (!recording()) return;
+    add_or_count(detail::or_out_of_memory<status>("a trace", [&]() -> status {
+        const std::lock_guard<std::mutex> guard(lock_);
+        if (static_cast<std::int64_t>(spans_.size()) < most_)
+            spans_.push_back(span);
+        else
+            ++left_out_;
+        return {};
+    }));
+}
+GRAFT_INLINE void trace_recorder::add_unmeasured(const std::shared_ptr<const trace_task>& task) noexcept {
+    if (!recording() || !task) return;
+    add_or_count(detail::or_out_of_memory<status>("a trace", [&]() -> status {
+        const std::lock_guard<std::mutex> guard(lock_);
+        for (unmeasured_task& u : unmeasured_)
+            if (u.task == task) {
+                ++u.calls;
+                return {};
+            }
+        if (static_cast<std::int64_t>(unmeasured_.size()) < most_)
+            unmeasured_.push_back({task, 1});
+        else
+            ++left_out_;
+        return {};
+    }));
+}
+
+GRAFT_INLINE void detail::add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept {
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        trace_span s;
+        s.member = member, s.thread = trace_recorder::exchange;
+        s.op = "AllReduce", s.node = node;
+        s.name = s.op + " " + s.node;
+        s.begin = begin, s.end = end;
+        s.bytes = bytes;
+        to.add(s);
+        return {};
+    });
+}
+
+GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return left_out_;
+}
+
+GRAFT_INLINE std::vector<trace_span> trace_recorder::spans() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return spans_;
+}
+GRAFT_INLINE std::vector<unmeasured_task> trace_recorder::unmeasured() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return unmeasured_;
+}
+
+namespace detail {
+// What is only known of some steps is left out of the others.
+inline GRAFT_COLD void write_task(json_writer& w, const trace_task& t) {
+    w.key("shapes").string(t.shapes).key("device").string(t.device).key("kernel").string(t.kernel).key("threads").integer(t.threads);
+    w.key("read_bytes").integer(t.read_bytes);
+    if (t.multiply_adds > 0) w.key("flop").number(2.0 * static_cast<double>(t.multiply_adds));
+}
+inline GRAFT_COLD void name_track(json_writer& w, int member, int thread, const char* what, const std::string& name) {
+    w.begin_object().key("ph").string("M").key("name").string(what).key("pid").integer(member).key("tid").integer(thread);
+    w.key("args").begin_object().key("name").string(name).end_object().end_object();
+}
+}  // namespace detail
+
+GRAFT_INLINE std::string trace_recorder::events() const {
+    const std::lock_guard<std::mutex> guard(lock_);
+    json_writer w;
+    w.begin_array();
+    for (const trace_span& s : spans_) {
+        const std::string &op = s.task ? s.task->op : s.op, &node = s.task ? s.task->node : s.node;
+        const bool beside = s.thread == exchange && !s.task;
+        w.begin_object().key("ph").string("X").key("name").string(!s.task ? s.name : node.empty() ? op : op + " " + node);
+        w.key("cat").string(beside ? "exchange" : "compute").key("pid").integer(s.member).key("tid").integer(s.thread);
+        w.key("ts").number((s.begin - zero_) * 1e6).key("dur").number((s.end - s.begin) * 1e6);
+        w.key("args").begin_object().key("op").string(op).key("node").string(node).key("bytes").integer(s.bytes);
+        if (s.task) detail::write_task(w, *s.task);
+        w.end_object().end_object();
+    }
+    const std::string& text = w.end_array().text();
+    return text.substr(1, text.size() - 2);
+}
+
+GRAFT_INLINE std::string trace_recorder::file() const {
+    json_writer w;
+    w.begin_object().key("displayTimeUnit").string("ms").key("traceEvents").begin_array();
+    std::vector<std::pair<int, int>> named;
+    for (const trace_span& s : spans()) {
+        const std::pair<int, int> track(s.member, s.thread);
+        if (!s.task || std::find(named.begin(), named.end(), track) != named.end()) continue;
+        if (std::none_of(named.begin(), named.end(), [&](const auto& other) { return other.first == s.member; }))
+            detail::name_track(w, s.member, compute, "process_name", "session " + std::to_string(s.member));
+        detail::name_track(w, s.member, s.thread, "thread_name", s.task->device);
+        named.push_back(track);
+    }
+    std::string text = w.text();
+    const std::string all = events();
+    if (!all.empty()) text += (named.empty() ? "" : ",") + all;
+    return text + "]}\n";
+}
+
+GRAFT_INLINE std::string trace_file(int members, const std::string& events) {
+    json_writer w;
+    w.begin_object().key("displayTimeUnit").string("ms").key("traceEvents").begin_array();
+    for (int m = 0; m < members; ++m) {
+        detail::name_track(w, m, trace_recorder::compute, "process_name", "rank " + std::to_string(m));
+        detail::name_track(w, m, trace_recorder::compute, "thread_name", "compute");
+        detail::name_track(w, m, trace_recorder::exchange, "thread_name", "exchange");
+    }
+    std::string text = w.text();
+    if (!events.empty()) text += (members > 0 ? "," : "") + events;
+    return text + "]}\n";
+}
+
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_GRAPH_OP_HPP
 #define GRAFT_SINGLE_GRAFT_GRAPH_OP_HPP
 // ---- graft/graph/op.hpp
@@ -22483,6 +23180,7 @@ struct load_options {
     int parts = 1;                                    ///< that a batch goes through the stages in, so that they work beside each other: 1 to 256
     std::int64_t stage_bytes = 0;                     ///< of memory that a stage may take for what it computes and its weights; 0: no limit
     bool open_batch = false;  ///< a network with one input that was exported for a fixed batch takes any, where graft::open_batch can prove it; else it stays
+    std::shared_ptr<trace_recorder> trace;  ///< takes down the runs of all its sessions and the steps in them, while it records; null: nothing does
 };
 
 /// Options that load onto a device that is open; null: onto the CPU, without a look at other devices.
@@ -22618,6 +23316,7 @@ private:
     friend class detail::pool_worker;
     struct state;
     status run_inputs(std::size_t coming, const void* next);
+    status run_recorded(trace_recorder& trace, std::size_t coming, const void* next);
     status unusable() const;
     std::unique_ptr<state> state_;
     status made_;  // memory.oom where there was no memory for the state
@@ -22636,6 +23335,93 @@ GRAFT_END_NAMESPACE
 // ---- graft/exec/context.hpp
 // Runs plans: an executable shared by threads, and the context that each of them brings.
 
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
+// ---- graft/passes/count.hpp
+// Counts the arithmetic of a graph whose shapes are known.
+
+
+GRAFT_BEGIN_NAMESPACE
+
+/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
+/// nothing. Nodes whose shapes only a run can tell count nothing either.
+std::int64_t count_multiply_adds(const graph& g);
+
+/// The same, and each node is told its own (node::multiply_adds), which it keeps when it is lowered.
+std::int64_t note_multiply_adds(graph& g);
+
+/// The same of the nodes that ask for a place.
+std::int64_t count_multiply_adds(const graph& g, place_id place);
+
+/// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
+std::int64_t count_multiply_adds(const op_context& c);
+
+/// Elements that the reference kernel of a node reads, writes or multiplies, at most; INT64_MAX where that overflows.
+std::int64_t count_work(const op_context& c);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+GRAFT_BEGIN_NAMESPACE
+GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
+    const work_function work = ops::row_of(c.n).traits.work;
+    return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
+}
+namespace detail {
+// Calls told(i, multiply-adds of node i) for the nodes at a place; below 0: for all nodes.
+template <class Told>
+std::int64_t multiply_adds_at(const graph& g, int place, const Told& told) {
+    std::int64_t total = 0;
+    std::vector<tensor_view> in, out;
+    const limits none;
+    const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
+        to.clear();
+        for (value_id id : ids) {
+            const value* v = id == no_value ? nullptr : &g.at(id);
+            to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
+        }
+    };
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+        const node& n = g.nodes[i];
+        if (place >= 0 && n.place != place) continue;
+        views(n.inputs, in);
+        views(n.outputs, out);
+        const std::int64_t own = std::max<std::int64_t>(
+            0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
+        told(i, own);
+        total += own;
+    }
+    return total;
+}
+}  // namespace detail
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) {
+    return detail::multiply_adds_at(g, -1, [](std::size_t, std::int64_t) {});
+}
+GRAFT_INLINE std::int64_t note_multiply_adds(graph& g) {
+    return detail::multiply_adds_at(g, -1, [&](std::size_t i, std::int64_t own) { g.nodes[i].multiply_adds = own; });
+}
+GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g, place_id place) {
+    return detail::multiply_adds_at(g, place, [](std::size_t, std::int64_t) {});
+}
+GRAFT_INLINE std::int64_t count_work(const op_context& c) {
+    std::int64_t read = 0, made = 0;
+    for (int i = 0; i < c.inputs; ++i)
+        if (c.has(i)) read = checked_add(read, elements_of(c.in[i].extents));
+    for (int i = 0; i < c.outputs; ++i)
+        if (c.out[i].type != dtype::undefined) made = checked_add(made, elements_of(c.out[i].extents));
+    if (c.n.op->flags & op_flag::allocates) made = read;  // what only its run can tell
+    std::int64_t work = (c.n.op->flags & op_flag::shape_only) ? made : checked_add(read, made);
+    if (c.n.op->flags & op_flag::combines) {
+        const std::int64_t products = count_multiply_adds(c);
+        const std::int64_t combined = products ? products : checked_mul(std::max<std::int64_t>(read, 1), std::max<std::int64_t>(made, 1));
+        work = combined < 0 ? -1 : checked_add(work, combined);
+    }
+    return work < 0 ? INT64_MAX : work;
+}
+GRAFT_END_NAMESPACE
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_PASSES_FORWARD_PIPELINE_HPP
 #define GRAFT_SINGLE_GRAFT_PASSES_FORWARD_PIPELINE_HPP
 // ---- graft/passes/forward_pipeline.hpp
@@ -22701,79 +23487,6 @@ inline std::vector<value_id> memory_of_inputs(const node& n, const std::vector<v
 
 }  // namespace detail
 GRAFT_END_NAMESPACE
-#endif
-#ifndef GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-#define GRAFT_SINGLE_GRAFT_PASSES_COUNT_HPP
-// ---- graft/passes/count.hpp
-// Counts the arithmetic of a graph whose shapes are known.
-
-
-GRAFT_BEGIN_NAMESPACE
-
-/// Multiply-adds of the convolutions and matrix products of a graph with known shapes, as papers count them; other operators count
-/// nothing. Nodes whose shapes only a run can tell count nothing either.
-std::int64_t count_multiply_adds(const graph& g);
-
-/// The same of the nodes that ask for a place.
-std::int64_t count_multiply_adds(const graph& g, place_id place);
-
-/// Multiply-adds of one node with known shapes: 0 where it is neither a convolution nor a matrix product.
-std::int64_t count_multiply_adds(const op_context& c);
-
-/// Elements that the reference kernel of a node reads, writes or multiplies, at most; INT64_MAX where that overflows.
-std::int64_t count_work(const op_context& c);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#include <algorithm>
-GRAFT_BEGIN_NAMESPACE
-GRAFT_INLINE std::int64_t count_multiply_adds(const op_context& c) {
-    const work_function work = ops::row_of(c.n).traits.work;
-    return work && c.has(0) && c.outputs > 0 && c.out[0].type != dtype::undefined ? work(c) : 0;
-}
-namespace detail {
-// `place` below 0: of all nodes.
-inline std::int64_t multiply_adds_at(const graph& g, int place) {
-    std::int64_t total = 0;
-    std::vector<tensor_view> in, out;
-    const limits none;
-    const auto views = [&g](const std::vector<value_id>& ids, std::vector<tensor_view>& to) {
-        to.clear();
-        for (value_id id : ids) {
-            const value* v = id == no_value ? nullptr : &g.at(id);
-            to.push_back(v && v->has_shape && v->extents.known() ? tensor_view{v->type, v->extents, nullptr} : tensor_view{});
-        }
-    };
-    for (const node& n : g.nodes) {
-        if (place >= 0 && n.place != place) continue;
-        views(n.inputs, in);
-        views(n.outputs, out);
-        total += std::max<std::int64_t>(
-            0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(in.size()), out.data(), static_cast<int>(out.size()), none}));
-    }
-    return total;
-}
-}  // namespace detail
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g) { return detail::multiply_adds_at(g, -1); }
-GRAFT_INLINE std::int64_t count_multiply_adds(const graph& g, place_id place) { return detail::multiply_adds_at(g, place); }
-GRAFT_INLINE std::int64_t count_work(const op_context& c) {
-    std::int64_t read = 0, made = 0;
-    for (int i = 0; i < c.inputs; ++i)
-        if (c.has(i)) read = checked_add(read, elements_of(c.in[i].extents));
-    for (int i = 0; i < c.outputs; ++i)
-        if (c.out[i].type != dtype::undefined) made = checked_add(made, elements_of(c.out[i].extents));
-    if (c.n.op->flags & op_flag::allocates) made = read;  // what only its run can tell
-    std::int64_t work = (c.n.op->flags & op_flag::shape_only) ? made : checked_add(read, made);
-    if (c.n.op->flags & op_flag::combines) {
-        const std::int64_t products = count_multiply_adds(c);
-        const std::int64_t combined = products ? products : checked_mul(std::max<std::int64_t>(read, 1), std::max<std::int64_t>(made, 1));
-        work = combined < 0 ? -1 : checked_add(work, combined);
-    }
-    return work < 0 ? INT64_MAX : work;
-}
-GRAFT_END_NAMESPACE
-#endif
 #endif
 
 #include <algorithm>
@@ -24170,610 +24883,6 @@ GRAFT_END_NAMESPACE
 // ---- graft/plan/plan.hpp
 // The plan: what runs each node of a graph whose shapes are known, where, and where every value lies.
 
-#ifndef GRAFT_SINGLE_GRAFT_CORE_TRACE_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_TRACE_HPP
-// ---- graft/core/trace.hpp
-// What the threads of a run did when: spans of time, and the file that shows them.
-
-#ifndef GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_CLOCK_HPP
-// ---- graft/core/clock.hpp
-// A clock that only goes on, whatever becomes of the time of day.
-
-
-#include <chrono>
-
-GRAFT_BEGIN_NAMESPACE
-namespace detail {
-
-inline double seconds_now() noexcept { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-}  // namespace detail
-GRAFT_END_NAMESPACE
-#endif
-
-#include <atomic>
-#include <cstdint>
-#include <mutex>
-#include <string>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// A stretch of time that a thread spent on one thing.
-struct trace_span {
-    int member = 0;              ///< the rank of whose thread it was
-    int thread = 0;              ///< trace_recorder::compute or ::exchange
-    std::string name, op, node;  ///< what is shown; the operator and its node
-    double begin = 0, end = 0;   ///< seconds of detail::seconds_now
-    std::int64_t bytes = 0;      ///< that it made or exchanged
-};
-
-/// Takes spans down while it records, from any thread. Of more than it has room for the last are left out, and counted.
-class trace_recorder {
-public:
-    static constexpr int compute = 0;   ///< the thread that runs the nodes of a step
-    static constexpr int exchange = 1;  ///< the thread that exchanges with other members beside it
-
-    /// Room for `most_spans`.
-    explicit trace_recorder(std::int64_t most_spans = 100000) : most_(most_spans) {}
-
-    /// Begins to record; times count from here.
-    void start();
-    void stop() noexcept { recording_.store(false); }
-    bool recording() const noexcept { return recording_.load(std::memory_order_relaxed); }
-    /// Takes one down, while it records. Where memory is wanting it is left out, and counted.
-    void add(const trace_span& span) noexcept;
-    /// How many spans were left out.
-    std::int64_t left_out() const;
-    /// The spans so far as trace events of Chrome ("X" events, in microseconds), behind each other with commas between: what `trace_file` takes of each member.
-    std::string events() const;
-
-private:
-    const std::int64_t most_;
-    std::atomic<bool> recording_{false};
-    mutable std::mutex lock_;
-    std::vector<trace_span> spans_;
-    double zero_ = 0;
-    std::int64_t left_out_ = 0;
-};
-
-namespace detail {
-// Takes down that `bytes` of the node `node` were added up over all members beside the step of this one, in these seconds.
-void add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept;
-}  // namespace detail
-
-/// A file in Chrome's trace event format, which Perfetto and chrome://tracing show: a process for each of `members` members, with a thread that computes and
-/// one that exchanges. `events`: what trace_recorder::events gave, of all members behind each other with commas between, or nothing.
-std::string trace_file(int members, const std::string& events);
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_JSON_HPP
-// ---- graft/core/json.hpp
-// JSON: a strict reader (RFC 8259, UTF-8 checked), a tree on top of it, and writing.
-
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-GRAFT_BEGIN_NAMESPACE
-
-/// What `json_reader::next` found.
-enum class json_token : std::uint8_t { end, begin_object, end_object, begin_array, end_array, key, string, number, boolean, null };
-
-/// Reads a text token by token. The first fault ends it (`end`), and `finish` tells what it was: json.malformed with the offset.
-class json_reader {
-public:
-    /// `text` must outlive the reader; `name` stands for it in messages.
-    json_reader(std::string_view text, std::string name, const limits& limit = {});
-
-    json_token next();
-    /// Contents of the key or string that `next` found, escapes resolved.
-    const std::string& string() const noexcept { return string_; }
-    std::string& string() noexcept { return string_; }
-    bool boolean() const noexcept { return boolean_; }
-    /// The number as a double; as an integer, false unless it is written as one (no point, no exponent) and in range.
-    double real() const noexcept;
-    bool integer(std::int64_t& value) const noexcept;
-    /// Goes past a whole value whose first token was `first`.
-    bool skip(json_token first);
-    /// How many arrays and objects are open.
-    std::size_t depth() const noexcept { return open_.size(); }
-    /// Ends the reading with a fault of the caller's.
-    json_token fault(const char* what);
-    status finish() const;
-
-private:
-    enum class state : std::uint8_t { value, first_item, first_key, key, after, done };
-    json_token begin(char bracket, json_token token);
-    json_token close(char bracket, json_token token);
-    json_token scalar();
-    json_token value_done(json_token token);
-    bool read_string();
-    bool read_escape();
-    bool read_hex(std::uint32_t& unit);
-    bool read_number();
-    bool word(std::string_view w);
-    void space() noexcept;
-
-    std::string_view text_;
-    std::string name_, string_;
-    std::vector<char> open_;
-    std::string_view number_;
-    std::size_t at_ = 0, most_depth_;
-    state state_ = state::value;
-    bool boolean_ = false;
-    const char* fault_ = nullptr;
-    std::size_t fault_at_ = 0;
-};
-
-/// A JSON value with everything in it.
-struct json {
-    enum class kind : std::uint8_t { null, boolean, number, string, array, object };
-    kind type = kind::null;
-    bool boolean = false;
-    bool is_integer = false;  ///< a number written without point and exponent, in range of `integer`
-    std::int64_t integer = 0;
-    double real = 0;
-    std::string string;
-    std::vector<std::string> keys;  ///< of an object, in the order of the text
-    std::vector<json> items;        ///< of an array, or of an object
-
-    /// Member of an object, the last of that name; null where there is none.
-    const json* find(std::string_view key) const noexcept;
-};
-
-/// Reads a whole text. Errors: json.malformed (also where it is longer or nests deeper than the limits).
-result<json> parse_json(std::string_view text, const std::string& name, const limits& limit = {});
-
-/// Appends a string with its quotes. What is not UTF-8 becomes U+FFFD, so that the text is well formed whatever comes in.
-void append_json_string(std::string& out, std::string_view text);
-/// Appends the shortest form that reads back as the same number; null for infinities and NaN.
-void append_json_number(std::string& out, double value);
-
-/// Writes JSON piece by piece; commas are put where they belong.
-class json_writer {
-public:
-    json_writer& begin_object() { return open('{'); }
-    json_writer& end_object() { return close('}'); }
-    json_writer& begin_array() { return open('['); }
-    json_writer& end_array() { return close(']'); }
-    json_writer& key(std::string_view name);
-    json_writer& string(std::string_view value);
-    json_writer& number(double value);
-    json_writer& integer(std::int64_t value);
-    json_writer& boolean(bool value);
-    json_writer& null();
-    const std::string& text() const noexcept { return out_; }
-
-private:
-    json_writer& open(char bracket);
-    json_writer& close(char bracket);
-    void comma();
-    std::string out_;
-    bool first_ = true;
-};
-
-GRAFT_END_NAMESPACE
-
-#if GRAFT_HAS_BODIES
-#ifndef GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
-#define GRAFT_SINGLE_GRAFT_CORE_JSON_BODY_HPP
-// ---- graft/core/json_body.hpp
-// Bodies of core/json.hpp.
-
-
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE json_reader::json_reader(std::string_view text, std::string name, const limits& limit)
-    : text_(text), name_(std::move(name)), most_depth_(static_cast<std::size_t>(limit.json_depth)) {
-    if (text.size() > static_cast<std::size_t>(limit.json_bytes)) fault("the text is longer than the limit");
-}
-
-GRAFT_INLINE GRAFT_COLD json_token json_reader::fault(const char* what) {
-    if (!fault_) fault_ = what, fault_at_ = at_;
-    state_ = state::done;
-    return json_token::end;
-}
-
-GRAFT_INLINE status json_reader::finish() const {
-    if (!fault_) return {};
-    return fail(errc::json_malformed, name_, std::string(fault_) + " at byte " + std::to_string(fault_at_));
-}
-
-GRAFT_INLINE void json_reader::space() noexcept {
-    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n' || text_[at_] == '\r')) ++at_;
-}
-
-GRAFT_INLINE json_token json_reader::value_done(json_token token) {
-    state_ = state::after;
-    return token;
-}
-
-GRAFT_INLINE json_token json_reader::begin(char bracket, json_token token) {
-    if (open_.size() >= most_depth_) return fault("arrays and objects nest deeper than the limit");
-    ++at_;
-    open_.push_back(bracket);
-    state_ = bracket == '{' ? state::first_key : state::first_item;
-    return token;
-}
-
-GRAFT_INLINE json_token json_reader::close(char bracket, json_token token) {
-    if (open_.back() != bracket) return fault("a bracket closes what is not open");
-    ++at_;
-    open_.pop_back();
-    return value_done(token);
-}
-
-GRAFT_INLINE json_token json_reader::next() {
-    if (fault_) return json_token::end;
-    space();
-    if (state_ == state::after) {
-        if (open_.empty()) {
-            if (at_ != text_.size()) return fault("something follows the value");
-            state_ = state::done;
-            return json_token::end;
-        }
-        const char c = at_ < text_.size() ? text_[at_] : '\0';
-        if (c == '}') return close('{', json_token::end_object);
-        if (c == ']') return close('[', json_token::end_array);
-        if (c != ',') return fault("a comma or a closing bracket is missing");
-        ++at_;
-        space();
-        state_ = open_.back() == '{' ? state::key : state::value;
-    }
-    if (state_ == state::done) return json_token::end;
-    if (at_ >= text_.size()) return fault("the text ends too early");
-    const char c = text_[at_];
-    if (state_ == state::first_item && c == ']') return close('[', json_token::end_array);
-    if (state_ == state::first_key && c == '}') return close('{', json_token::end_object);
-    if (state_ == state::first_key || state_ == state::key) {
-        if (c != '"') return fault("a key is missing");
-        if (!read_string()) return json_token::end;
-        space();
-        if (at_ >= text_.size() || text_[at_] != ':') return fault("a colon is missing");
-        ++at_;
-        state_ = state::value;
-        return json_token::key;
-    }
-    if (c == '{') return begin('{', json_token::begin_object);
-    if (c == '[') return begin('[', json_token::begin_array);
-    return scalar();
-}
-
-GRAFT_INLINE bool json_reader::word(std::string_view w) {
-    if (text_.substr(at_, w.size()) != w) return false;
-    at_ += w.size();
-    return true;
-}
-
-GRAFT_INLINE json_token json_reader::scalar() {
-    const char c = text_[at_];
-    if (c == '"') return read_string() ? value_done(json_token::string) : json_token::end;
-    if (c == '-' || (c >= '0' && c <= '9')) return read_number() ? value_done(json_token::number) : json_token::end;
-    if (word("null")) return value_done(json_token::null);
-    if ((boolean_ = word("true")) || word("false")) return value_done(json_token::boolean);
-    return fault("this is no value");
-}
-
-GRAFT_INLINE bool json_reader::read_number() {
-    const std::size_t start = at_;
-    const auto digits = [&] {
-        const std::size_t from = at_;
-        while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
-        return at_ - from;
-    };
-    if (text_[at_] == '-') ++at_;
-    const std::size_t first = at_, whole = digits();
-    if (!whole || (whole > 1 && text_[first] == '0')) return fault("a number is not well formed"), false;
-    if (at_ < text_.size() && text_[at_] == '.') {
-        ++at_;
-        if (!digits()) return fault("a number is not well formed"), false;
-    }
-    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
-        ++at_;
-        if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
-        if (!digits()) return fault("a number is not well formed"), false;
-    }
-    number_ = text_.substr(start, at_ - start);
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::integer(std::int64_t& value) const noexcept {
-    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
-    return read.ec == std::errc() && read.ptr == number_.data() + number_.size();
-}
-
-GRAFT_INLINE double json_reader::real() const noexcept {
-#if defined(__cpp_lib_to_chars)
-    double value = 0;
-    const auto read = std::from_chars(number_.data(), number_.data() + number_.size(), value);
-    if (read.ec == std::errc()) return value;
-#endif
-    // Too large, too small, or a library without from_chars for doubles.
-    return detail::read_number(std::string(number_).c_str());
-}
-
-GRAFT_INLINE bool json_reader::read_hex(std::uint32_t& unit) {
-    unit = 0;
-    for (int i = 0; i < 4; ++i, ++at_) {
-        const char c = at_ < text_.size() ? text_[at_] : '\0';
-        const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-        if (digit < 0) return fault("an escape is not well formed"), false;
-        unit = unit * 16 + static_cast<std::uint32_t>(digit);
-    }
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::read_escape() {
-    const char c = ++at_ < text_.size() ? text_[at_] : '\0';
-    ++at_;
-    switch (c) {
-    case '"':
-    case '\\':
-    case '/': string_ += c; return true;
-    case 'b': string_ += '\b'; return true;
-    case 'f': string_ += '\f'; return true;
-    case 'n': string_ += '\n'; return true;
-    case 'r': string_ += '\r'; return true;
-    case 't': string_ += '\t'; return true;
-    case 'u': break;
-    default: return fault("an escape is not well formed"), false;
-    }
-    std::uint32_t unit = 0, low = 0;
-    if (!read_hex(unit)) return false;
-    if (unit >= 0xd800 && unit < 0xe000) {
-        if (unit >= 0xdc00 || !word("\\u") || !read_hex(low) || low < 0xdc00 || low >= 0xe000) return fault("half of a surrogate pair"), false;
-        unit = 0x10000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
-    }
-    append_utf8(string_, unit);
-    return true;
-}
-
-GRAFT_INLINE bool json_reader::read_string() {
-    string_.clear();
-    ++at_;
-    for (;;) {
-        if (at_ >= text_.size()) return fault("a string has no end"), false;
-        const auto c = static_cast<std::uint8_t>(text_[at_]);
-        if (c == '"') return ++at_, true;
-        if (c < 32) return fault("a string holds a control character"), false;
-        if (c == '\\') {
-            if (!read_escape()) return false;
-            continue;
-        }
-        const std::size_t n = c < 128 ? 1 : utf8_length(text_.substr(at_, 4));
-        if (!n) return fault("a string is not UTF-8"), false;
-        string_.append(text_.data() + at_, n);
-        at_ += n;
-    }
-}
-
-GRAFT_INLINE bool json_reader::skip(json_token first) {
-    if (first != json_token::begin_object && first != json_token::begin_array) return !fault_;
-    for (const std::size_t level = depth(); depth() >= level;)
-        if (next() == json_token::end) return false;
-    return true;
-}
-
-GRAFT_INLINE const json* json::find(std::string_view key) const noexcept {
-    for (std::size_t i = keys.size(); i-- > 0;)
-        if (keys[i] == key) return &items[i];
-    return nullptr;
-}
-
-GRAFT_INLINE result<json> parse_json(std::string_view text, const std::string& name, const limits& limit) GRAFT_MEMORY_TRY {
-    json_reader r(text, name, limit);
-    json root;
-    std::vector<json*> open;
-    json* into = &root;
-    for (json_token t = r.next(); t != json_token::end; t = r.next()) {
-        if (t == json_token::end_object || t == json_token::end_array) {
-            open.pop_back();
-            continue;
-        }
-        if (t == json_token::key) {
-            open.back()->keys.push_back(std::move(r.string()));
-            continue;
-        }
-        if (!open.empty()) {
-            open.back()->items.emplace_back();
-            into = &open.back()->items.back();
-        }
-        switch (t) {
-        case json_token::begin_object: into->type = json::kind::object; break;
-        case json_token::begin_array: into->type = json::kind::array; break;
-        case json_token::string: into->type = json::kind::string, into->string = std::move(r.string()); break;
-        case json_token::boolean: into->type = json::kind::boolean, into->boolean = r.boolean(); break;
-        case json_token::number:
-            into->type = json::kind::number;
-            into->real = r.real();
-            into->is_integer = r.integer(into->integer);
-            if (!(into->real - into->real == 0)) r.fault("a number is out of range");
-            break;
-        default: break;
-        }
-        if (t == json_token::begin_object || t == json_token::begin_array) open.push_back(into);
-    }
-    GRAFT_TRY(r.finish());
-    return root;
-}
-GRAFT_MEMORY_CATCH(name)
-
-GRAFT_INLINE void append_json_string(std::string& out, std::string_view text) {
-    out += '"';
-    while (!text.empty()) {
-        const auto c = static_cast<std::uint8_t>(text.front());
-        const std::size_t n = utf8_length(text);
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += static_cast<char>(c);
-        } else if (c < 32 || c == 127) {
-            char escaped[8];
-            std::snprintf(escaped, sizeof escaped, "\\u%04x", c);
-            out += escaped;
-        } else if (n)
-            out.append(text.data(), n);
-        else
-            out += "\xef\xbf\xbd";
-        text.remove_prefix(n ? n : 1);
-    }
-    out += '"';
-}
-
-GRAFT_INLINE void append_json_number(std::string& out, double value) {
-    if (!(value - value == 0)) {
-        out += "null";
-        return;
-    }
-#if defined(__cpp_lib_to_chars)
-    char digits[40];
-    const auto written = std::to_chars(digits, digits + sizeof digits, value);
-    out.append(digits, static_cast<std::size_t>(written.ptr - digits));
-#else
-    out += detail::number_text("%.17g", value);
-#endif
-}
-
-GRAFT_INLINE void json_writer::comma() {
-    if (!first_) out_ += ',';
-    first_ = false;
-}
-GRAFT_INLINE json_writer& json_writer::open(char bracket) {
-    comma();
-    out_ += bracket;
-    first_ = true;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::close(char bracket) {
-    out_ += bracket;
-    first_ = false;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::key(std::string_view name) {
-    comma();
-    append_json_string(out_, name);
-    out_ += ':';
-    first_ = true;
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::string(std::string_view value) {
-    comma();
-    append_json_string(out_, value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::number(double value) {
-    comma();
-    append_json_number(out_, value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::integer(std::int64_t value) {
-    comma();
-    out_ += std::to_string(value);
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::boolean(bool value) {
-    comma();
-    out_ += value ? "true" : "false";
-    return *this;
-}
-GRAFT_INLINE json_writer& json_writer::null() {
-    comma();
-    out_ += "null";
-    return *this;
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
-#endif
-
-#include <new>
-
-GRAFT_BEGIN_NAMESPACE
-
-GRAFT_INLINE void trace_recorder::start() {
-    const std::lock_guard<std::mutex> guard(lock_);
-    zero_ = detail::seconds_now();
-    recording_.store(true);
-}
-
-GRAFT_INLINE void trace_recorder::add(const trace_span& span) noexcept {
-    if (!recording()) return;
-    const status kept = detail::or_out_of_memory<status>("a trace", [&]() -> status {
-        const std::lock_guard<std::mutex> guard(lock_);
-        if (static_cast<std::int64_t>(spans_.size()) < most_)
-            spans_.push_back(span);
-        else
-            ++left_out_;
-        return {};
-    });
-    if (kept.ok()) return;
-    const std::lock_guard<std::mutex> guard(lock_);
-    ++left_out_;
-}
-
-GRAFT_INLINE void detail::add_exchange(trace_recorder& to, int member, const char* node, double begin, double end, std::int64_t bytes) noexcept {
-    (void)or_out_of_memory<status>("a trace", [&]() -> status {
-        trace_span s;
-        s.member = member, s.thread = trace_recorder::exchange;
-        s.op = "AllReduce", s.node = node;
-        s.name = s.op + " " + s.node;
-        s.begin = begin, s.end = end;
-        s.bytes = bytes;
-        to.add(s);
-        return {};
-    });
-}
-
-GRAFT_INLINE std::int64_t trace_recorder::left_out() const {
-    const std::lock_guard<std::mutex> guard(lock_);
-    return left_out_;
-}
-
-GRAFT_INLINE std::string trace_recorder::events() const {
-    const std::lock_guard<std::mutex> guard(lock_);
-    json_writer w;
-    w.begin_array();
-    for (const trace_span& s : spans_) {
-        w.begin_object().key("ph").string("X").key("name").string(s.name).key("cat").string(s.thread == exchange ? "exchange" : "compute");
-        w.key("pid").integer(s.member).key("tid").integer(s.thread);
-        w.key("ts").number((s.begin - zero_) * 1e6).key("dur").number((s.end - s.begin) * 1e6);
-        w.key("args").begin_object().key("op").string(s.op).key("node").string(s.node).key("bytes").integer(s.bytes).end_object().end_object();
-    }
-    const std::string& text = w.end_array().text();
-    return text.substr(1, text.size() - 2);
-}
-
-GRAFT_INLINE std::string trace_file(int members, const std::string& events) {
-    json_writer w;
-    w.begin_object().key("displayTimeUnit").string("ms").key("traceEvents").begin_array();
-    const auto describe = [&](int member, int thread, const char* what, const std::string& name) {
-        w.begin_object().key("ph").string("M").key("name").string(what).key("pid").integer(member).key("tid").integer(thread);
-        w.key("args").begin_object().key("name").string(name).end_object().end_object();
-    };
-    for (int m = 0; m < members; ++m) {
-        describe(m, trace_recorder::compute, "process_name", "rank " + std::to_string(m));
-        describe(m, trace_recorder::compute, "thread_name", "compute");
-        describe(m, trace_recorder::exchange, "thread_name", "exchange");
-    }
-    std::string text = w.text();
-    if (!events.empty()) text += (members > 0 ? "," : "") + events;
-    return text + "]}\n";
-}
-
-GRAFT_END_NAMESPACE
-#endif
-#endif
 
 #include <algorithm>
 #include <memory>
@@ -24896,6 +25005,7 @@ struct run_environment {
     const std::shared_ptr<memory_budget>& budget;
     communicator* group;    ///< the members of the run; null: it is the only one
     trace_recorder* trace;  ///< takes down when steps of the host ran; null: nothing does
+    int traced_as;          ///< the member that the trace has this run as, where there is no group
 
     /// Where a value of the host lies; null where it was left out.
     void* address(const slot& s) const {
@@ -24936,6 +25046,7 @@ execution_options execution_of(const Options& given, std::shared_ptr<device> hos
     how.reference = given.reference;
     how.strict_placement = given.strict_placement;
     how.seed = given.seed;
+    how.trace = given.trace;
     how.packed = std::make_shared<pack_cache>();
     how.places.push_back(std::move(host));
     if (beside) how.places.push_back(std::move(beside));
@@ -26291,7 +26402,7 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
     if (how.packed) how.packed->sweep();
     const reference_options with{how.limit, pool, nullptr, how.seed, how.budget};
     GRAFT_TRY_ASSIGN(p->lowered, specialize(g, inputs, with));
-    p->multiply_adds = count_multiply_adds(p->lowered);
+    p->multiply_adds = note_multiply_adds(p->lowered);
     for (std::size_t i = 0; i < g.inputs.size(); ++i) p->inputs.push_back(inputs ? tensor_view{inputs[i].type, inputs[i].extents, nullptr} : tensor_view{});
     std::vector<placement_refusal> refusals;
     for (const std::shared_ptr<device>& on : how.places)
@@ -26313,6 +26424,63 @@ GRAFT_INLINE result<std::shared_ptr<const plan>> make_plan(const graph& g, const
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PLAN_STEP_TASK_HPP
+#define GRAFT_SINGLE_GRAFT_PLAN_STEP_TASK_HPP
+// ---- graft/plan/step_task.hpp
+// What a trace tells of a step: its operator, its shapes, and what it computes and moves.
+
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// A file chooses the names of its nodes, and each stands in every event. Cut between characters.
+inline GRAFT_COLD std::string name_in_trace(const std::string& whole) {
+    std::size_t most = 256;
+    if (whole.size() <= most) return whole;
+    while (most > 0 && (static_cast<unsigned char>(whole[most]) & 0xC0) == 0x80) --most;
+    return whole.substr(0, most);
+}
+// Values that are left out have no type. Nodes may have thousands of inputs.
+inline GRAFT_COLD void add_values(const std::vector<tensor_view>& values, std::string& shapes, std::int64_t& bytes) {
+    constexpr std::size_t most = 8;
+    std::size_t shown = 0;
+    for (const tensor_view& v : values) {
+        if (v.type == dtype::undefined) continue;
+        bytes += std::max<std::int64_t>(0, bytes_of(v.type, v.extents));
+        if (++shown <= most) shapes += std::string(shapes.empty() ? "" : " ") + name(v.type) + text(v.extents);
+    }
+    if (shown > most) shapes += " and " + std::to_string(shown - most) + " more";
+}
+inline GRAFT_COLD trace_task task_of(const node& n, const std::vector<tensor_view>& in, const std::vector<tensor_view>& out, int threads) {
+    trace_task t;
+    t.op = name_in_trace(n.op_type);
+    t.node = name_in_trace(n.name);
+    t.threads = threads;
+    t.multiply_adds = n.multiply_adds;
+    std::string made;
+    add_values(in, t.shapes, t.read_bytes);
+    add_values(out, made, t.made_bytes);
+    t.shapes += (t.shapes.empty() ? "-> " : " -> ") + made;
+    return t;
+}
+// The same of a step that a place has a kernel for.
+inline GRAFT_COLD trace_task task_of(const plan& p, const step& s, int threads) {
+    std::vector<tensor_view> in, out;
+    for (const slot& v : s.in) in.push_back(v.prototype);
+    for (const slot& v : s.out) out.push_back(v.prototype);
+    trace_task t = task_of(p.lowered.nodes[static_cast<std::size_t>(s.node)], in, out, threads);
+    t.device = p.places[s.place].on ? p.places[s.place].on->name() : "cpu";
+    t.kernel = s.kernel->note;
+    return t;
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
 #endif
 
 #include <algorithm>
@@ -26421,6 +26589,9 @@ public:
         pool_ = &pool;
     }
 
+    // What a trace has its runs as, where they are of no group.
+    void trace_as(int member) { traced_as_ = member; }
+
     // One view an input of the graph, in its order; the memory is only read, and only during the call. `next`: where input `coming` of
     // the next run lies, if it is there by now and of the same shape; it may be read until that run has ended.
     status run(const tensor_view* inputs, const void* next = nullptr, std::int64_t coming = 0, input_lender* lender = nullptr) {
@@ -26482,6 +26653,7 @@ private:
         std::vector<tensor> outputs;
         memory_charge charge;  // of the outputs; what a caller still holds of earlier ones is the caller's
         std::vector<std::unique_ptr<body_state>> bodies;
+        std::vector<std::shared_ptr<const trace_task>> unmeasured;  // of steps whose place does not say how long they take; empty until something records
     };
     // At its end no place runs any more, and `failed` is the first that went wrong; also where something is thrown.
     struct settled_places {
@@ -26565,7 +26737,8 @@ private:
     }
     run_environment environment() {
         trace_recorder* const trace = what_.how.trace && what_.how.trace->recording() ? what_.how.trace.get() : nullptr;
-        return {*now_->source, arena_.data(), inputs_, now_->outputs, *pool_, what_.how.limit, this, &scratch_, budget_, what_.how.group.get(), trace};
+        return {*now_->source, arena_.data(), inputs_, now_->outputs,         *pool_, what_.how.limit,
+                this,          &scratch_,     budget_, what_.how.group.get(), trace,  traced_as_};
     }
 
     status run_steps() {
@@ -26585,8 +26758,10 @@ private:
             const settled_places places{*now_, failed};
             for (std::size_t k = 0; k < segments.size() && failed.ok(); ++k) failed = start_segment(static_cast<int>(k), around);
         }
+        if (around.trace) count_unmeasured(*around.trace);
         return failed;
     }
+    void count_unmeasured(trace_recorder& trace);
     status start_segment(int number, const run_environment& around) {
         const std::vector<plan_segment>& segments = now_->source->segments;
         const plan_segment& s = segments[static_cast<std::size_t>(number)];
@@ -26637,6 +26812,7 @@ private:
         if (s.kind == slot_kind::none) late_[id] = tensor();
     }
     status run_late(const node& n);
+    void record_late(trace_recorder& trace, const node& n, const std::vector<tensor_view>& in, const std::vector<tensor>& made, double began);
 
     status finish_outputs() {
         const plan& p = *now_->source;
@@ -26668,6 +26844,7 @@ private:
     std::vector<tensor> late_;
     std::size_t late_at_ = 0;  // the late node at work
     tensor nothing_;
+    int traced_as_ = 0;
 };
 
 }  // namespace detail
@@ -26684,11 +26861,49 @@ GRAFT_INLINE status context::run_late(const node& n) {
     std::vector<tensor_view> in;
     for (value_id id : ids) in.push_back(late_view(id));
     std::vector<tensor> made;
+    trace_recorder* const trace = environment().trace;
+    const double began = trace ? seconds_now() : 0;
     GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(n.inputs.size()), made,
                             {what_.how.limit, *pool_, this, seed_of(now_->source->lowered, n, what_.how.seed), budget_}));
+    if (trace) record_late(*trace, n, in, made, began);
     for (std::size_t i = 0; i < made.size(); ++i)
         if (n.outputs[i] != no_value) late_[n.outputs[i]] = std::move(made[i]);
     return {};
+}
+
+// Its shapes are those of this run alone, and so is what they say.
+GRAFT_INLINE GRAFT_COLD void context::record_late(trace_recorder& trace, const node& n, const std::vector<tensor_view>& in, const std::vector<tensor>& made,
+                                                  double began) {
+    trace_span span;
+    span.begin = began, span.end = seconds_now();
+    span.member = what_.how.group ? what_.how.group->rank() : traced_as_;
+    span.thread = trace_recorder::compute;
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        std::vector<tensor_view> out;
+        for (const tensor& t : made) out.push_back(t ? view(t) : tensor_view{});
+        trace_task told = task_of(n, in, out, pool_->threads());
+        // What a body computes is told by the steps of its own.
+        if (!out.empty())
+            told.multiply_adds = std::max<std::int64_t>(
+                0, count_multiply_adds(op_context{n, in.data(), static_cast<int>(n.inputs.size()), out.data(), static_cast<int>(out.size()), what_.how.limit}));
+        told.device = now_->source->places[0].on ? now_->source->places[0].on->name() : "cpu";
+        told.kernel = "reference";
+        span.bytes = told.made_bytes;
+        span.task = std::make_shared<const trace_task>(std::move(told));
+        return {};
+    });
+    trace.add(span);
+}
+GRAFT_INLINE GRAFT_COLD void context::count_unmeasured(trace_recorder& trace) {
+    const plan& p = *now_->source;
+    std::vector<std::shared_ptr<const trace_task>>& tasks = now_->unmeasured;
+    (void)or_out_of_memory<status>("a trace", [&]() -> status {
+        if (tasks.empty())
+            for (const step& s : p.steps)
+                if (p.places[s.place].on && !p.places[s.place].on->in_host_memory()) tasks.push_back(std::make_shared<const trace_task>(task_of(p, s, 1)));
+        return {};
+    });
+    for (const auto& task : tasks) trace.add_unmeasured(task);
 }
 
 // A body becomes an executable of its own whose inputs are followed by what it captures.
@@ -26715,6 +26930,7 @@ GRAFT_INLINE status context::run(const graft::graph& body, const tensor_view* in
     for (const capture& c : state->what.graph.captures) all.push_back(late_view(c.outer));
     const bool once = now_->source->lowered.nodes[static_cast<std::size_t>(now_->source->late[late_at_])].domain == "graft";
     call_lender lender(*this, state->what.graph.captures);
+    state->runner->trace_as(traced_as_);
     GRAFT_TRY(state->runner->run(all.data(), nullptr, 0, once ? &lender : nullptr));
     outputs.clear();
     for (std::size_t i = 0; i < body.outputs.size(); ++i) outputs.push_back(state->runner->output(i));
@@ -29904,6 +30120,8 @@ struct session::state {
     detail::context* last = nullptr;
     std::vector<tensor> inputs;
     std::vector<tensor_view> views;
+    int traced_as = -1;  // its number in the trace; below 0 until it was recorded
+    std::shared_ptr<const trace_task> whole_run;
 };
 
 GRAFT_INLINE session::session(const model& m, const session_options& options) {
@@ -29956,9 +30174,29 @@ GRAFT_INLINE status session::run_inputs(std::size_t coming, const void* next) GR
         state_->views[i] = state_->inputs[i] ? view(state_->inputs[i]) : tensor_view{};
     }
     state_->last = replaces ? state_->replaced.get() : state_->folded.get();
+    trace_recorder* const trace = state_->model->folded.how.trace.get();
+    if (trace && trace->recording()) return run_recorded(*trace, coming, next);
     return state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming));
 }
 GRAFT_MEMORY_CATCH("session::run")
+GRAFT_INLINE GRAFT_COLD status session::run_recorded(trace_recorder& trace, std::size_t coming, const void* next) {
+    if (state_->traced_as < 0) state_->traced_as = trace.new_member();
+    if (!state_->whole_run) {
+        trace_task whole;
+        whole.op = trace_recorder::whole_run, whole.node = detail::name_in_trace(state_->model->source.name);
+        whole.device = "caller", whole.threads = state_->pool->threads();
+        state_->whole_run = std::make_shared<const trace_task>(std::move(whole));
+    }
+    state_->last->trace_as(state_->traced_as);
+    trace_span span;
+    span.member = state_->traced_as;
+    span.task = state_->whole_run;
+    span.begin = detail::seconds_now();
+    GRAFT_TRY(state_->last->run(state_->views.data(), next, static_cast<std::int64_t>(coming)));
+    span.end = detail::seconds_now();
+    trace.add(span);
+    return {};
+}
 GRAFT_INLINE const tensor& session::output(std::size_t i) const {
     static const tensor none;
     return state_ && state_->last ? state_->last->output(i) : none;
@@ -31903,8 +32141,8 @@ private:
         if (!failing_) {
             guard.unlock();
             // Bodies run late, and what runs late runs at place 0.
-            const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool, given.limit,
-                                         nullptr,       &own_->scratch, given.budget, given.group,   given.trace};
+            const run_environment around{given.planned, given.arena,    given.inputs, given.outputs, own_->pool,  given.limit,
+                                         nullptr,       &own_->scratch, given.budget, given.group,   given.trace, given.traced_as};
             const double begun = detail::seconds_now();
             done = detail::or_out_of_memory<status>(plan_->lowered.name.c_str(), [&] { return run(segment, around); });
             took = detail::seconds_now() - begun;
@@ -31926,6 +32164,7 @@ private:
         const auto resolve = [&](const slot& s) -> tensor_view {
             return {s.prototype.type, s.prototype.extents, s.kind == slot_kind::arena && s.place == place_ ? arena + s.index : around.address(s)};
         };
+        if (around.trace && tasks_.empty()) describe(around);
         for (int i = steps.first; i < steps.last; ++i) {
             const step& s = plan_->steps[static_cast<std::size_t>(i)];
             for (std::size_t k = 0; k < s.in.size(); ++k) in_[k] = resolve(s.in[k]);
@@ -31934,30 +32173,38 @@ private:
             GRAFT_TRY(static_cast<const host_kernel&>(*s.kernel).run({plan_->lowered.nodes[static_cast<std::size_t>(s.node)], in_.data(),
                                                                       static_cast<int>(s.in.size()), out_.data(), static_cast<int>(s.out.size()),
                                                                       arena + s.workspace_offset, s.seed, around}));
-            if (around.trace) record(s, began, around);
+            if (around.trace) record(i, began, around);
         }
         return {};
     }
-    GRAFT_COLD void record(const step& s, double began, const run_environment& around) const {
-        const double ended = detail::seconds_now();
-        (void)detail::or_out_of_memory<status>("a trace", [&]() -> status {
-            const node& n = plan_->lowered.nodes[static_cast<std::size_t>(s.node)];
-            trace_span span;
-            span.member = around.group ? around.group->rank() : 0;
-            // Behind the threads of every member: places beside the host have one each.
-            span.thread = place_ ? trace_recorder::exchange + static_cast<int>(place_) : trace_recorder::compute;
-            span.op = n.op_type, span.node = n.name;
-            span.name = n.name.empty() ? n.op_type : n.op_type + " " + n.name;
-            span.begin = began, span.end = ended;
-            for (const slot& out : s.out) span.bytes += std::max<std::int64_t>(0, bytes_of(out.prototype.type, out.prototype.extents));
-            around.trace->add(span);
+    // Once a context, before a step is timed, so that it takes no time of theirs. Without memory for it, its steps are left out.
+    GRAFT_COLD void describe(const run_environment& around) {
+        const status made = detail::or_out_of_memory<status>("a trace", [&]() -> status {
+            std::vector<std::shared_ptr<const trace_task>> all(plan_->steps.size());
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if (plan_->steps[i].place == place_)
+                    all[i] = std::make_shared<const trace_task>(detail::task_of(*plan_, plan_->steps[i], around.pool.threads()));
+            tasks_ = std::move(all);
             return {};
         });
+        if (!made.ok()) tasks_.clear();
+    }
+    GRAFT_COLD void record(int i, double began, const run_environment& around) const {
+        const double ended = detail::seconds_now();
+        trace_span span;
+        span.member = around.group ? around.group->rank() : around.traced_as;
+        // Behind the threads of every member: places beside the host have one each.
+        span.thread = place_ ? trace_recorder::exchange + static_cast<int>(place_) : trace_recorder::compute;
+        span.begin = began, span.end = ended;
+        if (!tasks_.empty()) span.task = tasks_[static_cast<std::size_t>(i)];
+        span.bytes = span.task ? span.task->made_bytes : 0;
+        around.trace->add(span);
     }
 
     std::shared_ptr<const plan> plan_;
     place_id place_;
     std::vector<tensor_view> in_, out_;
+    std::vector<std::shared_ptr<const trace_task>> tasks_;  // by step; empty until something records
     std::unique_ptr<own_means> own_;
     std::thread thread_;
     // Between the caller and the thread: segments of this run, how many of them have ended, and what a failed one said.
