@@ -4,4 +4,5 @@
 #include <graft/dist.hpp>
 #include <graft/profile.hpp>
 #include <graft/train.hpp>
+#include <graft/quantize.hpp>
 #include <graft/gpu/runtime/watch.hpp>

@@ -91,6 +91,9 @@
     X(dist_mismatch, "dist.mismatch", "the members of a run on several devices or machines were not told the same") \
     X(dist_address_in_use, "dist.address_in_use", "the port at which the processes of a run are to meet is taken") \
     X(dist_no_mpi, "dist.no_mpi", "this build has no MPI, and was started as one of several processes") \
+    X(quantize_accuracy, "quantize.accuracy", "a quantised network answers worse than is allowed") \
+    X(quantize_nothing, "quantize.nothing", "a network has no operator to quantise, or is quantised already") \
+    X(quantize_range, "quantize.range", "values of a network that is to be quantised are not finite, or were not seen") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE

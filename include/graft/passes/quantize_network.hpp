@@ -1,0 +1,37 @@
+// A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as int8.
+#pragma once
+
+#include "../core/limits.hpp"
+#include "../graph/graph.hpp"
+#include "range_observer.hpp"
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The operator set that quantised weights with a scale for each channel need.
+constexpr int quantized_opset = 13;
+
+/// Makes a float32 network ready: raised to operator set 13 where it is older, batch normalisation folded into the convolutions before it, a name for every
+/// node. Nodes have to be bound (`verify_graph`), and stay so. Errors: quantize.nothing (it is quantised already, or has nothing to quantise),
+/// model.version (an operator means something else in operator set 13), op.type (other floating types), memory.oom.
+result<graph> prepare_to_quantize(graph g, const limits& limit);
+
+/// The nodes of a prepared network that can be quantised, by name, in their order.
+std::vector<std::string> quantizable_nodes(const graph& g);
+
+/// The values whose ranges have to be known, in the order in which they are made. Some may turn out not to be float32: their ranges stay unknown, and who
+/// reads them stays as it is.
+result<std::vector<value_id>> values_to_observe(const graph& g);
+
+/// The prepared network with pairs of QuantizeLinear and DequantizeLinear: activations uint8 with a scale and zero point for the tensor, weights int8 with a
+/// scale for each output channel, biases int32 with the product of both. `ranges`: by value id. `keep`: names of nodes that stay float. Errors:
+/// input.name (`keep` names none that could be quantised), quantize.nothing (none is left), memory.oom.
+result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "quantize_network_body.hpp"
+#endif
