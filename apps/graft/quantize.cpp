@@ -173,7 +173,8 @@ private:
         if (std::find(all.begin(), all.end(), name) != all.end()) return {};
         const std::string meant = graft::nearest_name(name, all);
         return graft::fail(graft::errc::input_name, "--keep " + name,
-                           meant.empty() ? "no node of that name can be quantised; graft info --placement lists the nodes" : "there is no such node; did you mean " + meant + "?");
+                           meant.empty() ? "no node of that name can be quantised; graft info --placement lists the nodes"
+                                         : "there is no such node; did you mean " + meant + "?");
     }
     // Which output stands for each class of the dataset, by name; without all of them the pictures count as not labelled.
     graft::status name_outputs(graft::classifier& by) {
@@ -281,9 +282,10 @@ private:
         if (common_.json) {
             json kept = json::array();
             for (const std::string& name : keep) kept.push_back(name);
-            json said{{"out", o_.out},       {"method", o_.method},       {"samples", observed_}, {"images", images_},
-                      {"labelled", labelled_}, {"agreement", agreement_}, {"drop", drop_},        {"max_drop", o_.max_drop},
-                      {"quantized_activations", pairs}, {"kept", kept}};
+            json said{{"out", o_.out},     {"method", o_.method},     {"samples", observed_},
+                      {"images", images_}, {"labelled", labelled_},   {"agreement", agreement_},
+                      {"drop", drop_},     {"max_drop", o_.max_drop}, {"quantized_activations", pairs},
+                      {"kept", kept}};
             if (labelled_) said["float_top1"] = float_top1_, said["top1"] = top1_;
             print(said);
             return;
@@ -292,8 +294,8 @@ private:
         table.add({"float", percent_text(labelled_ ? float_top1_ : 1)});
         table.add({"quantised", percent_text(labelled_ ? top1_ : agreement_)});
         table.print(look_at(stdout, common_.color));
-        std::printf("\n%s falls by %.2f points on %lld pictures; ranges by %s of %lld pictures\n", measure(), drop_, static_cast<long long>(images_), o_.method.c_str(),
-                    static_cast<long long>(observed_));
+        std::printf("\n%s falls by %.2f points on %lld pictures; ranges by %s of %lld pictures\n", measure(), drop_, static_cast<long long>(images_),
+                    o_.method.c_str(), static_cast<long long>(observed_));
         for (const std::string& name : keep) std::printf("stays float: %s\n", printable(name).c_str());
         std::printf("written: %s\n", printable(o_.out).c_str());
     }

@@ -46,7 +46,7 @@ private:
     std::vector<value_id> watched_;
     std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
     std::vector<range_observer> observers_;
-    std::vector<value_range> ranges_;   // by value; empty before `finish`
+    std::vector<value_range> ranges_;  // by value; empty before `finish`
     bool seen_ = false;
 };
 

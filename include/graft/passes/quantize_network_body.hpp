@@ -23,8 +23,8 @@ inline bool computes(const node& n) { return has_weights(n) || is_one_of(n, {"Ad
 inline bool only_moves(const node& n) { return is_one_of(n, {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}); }
 inline bool cuts_range(const node& n) { return is_one_of(n, {"Relu", "Clip"}); }
 inline bool is_quantized_already(const node& n) {
-    return n.op_type.compare(0, 7, "QLinear") == 0 || n.op_type == "QuantizeLinear" || n.op_type == "DequantizeLinear" || n.op_type == "DynamicQuantizeLinear" ||
-           n.op_type == "ConvInteger" || n.op_type == "MatMulInteger";
+    return n.op_type.compare(0, 7, "QLinear") == 0 || n.op_type == "QuantizeLinear" || n.op_type == "DequantizeLinear" ||
+           n.op_type == "DynamicQuantizeLinear" || n.op_type == "ConvInteger" || n.op_type == "MatMulInteger";
 }
 
 // How often each value is read, outputs of the graph counted.
@@ -167,9 +167,11 @@ inline status fold_norms(graph& g) {
         GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, shape{channels}));
         const auto number = [&](std::size_t k, std::int64_t c) { return static_cast<double>(g.at(norm.inputs[k]).constant.data<float>()[c]); };
         for (std::int64_t c = 0; c < channels; ++c) {
-            const double factor = number(1, c) / std::sqrt(number(4, c) + epsilon), before = biased ? static_cast<double>(g.at(conv.inputs[2]).constant.data<float>()[c]) : 0;
+            const double factor = number(1, c) / std::sqrt(number(4, c) + epsilon),
+                         before = biased ? static_cast<double>(g.at(conv.inputs[2]).constant.data<float>()[c]) : 0;
             bias.data<float>()[c] = static_cast<float>((before - number(3, c)) * factor + number(2, c));
-            for (std::int64_t k = c * each; k < (c + 1) * each; ++k) folded.data<float>()[k] = static_cast<float>(static_cast<double>(weight.data<float>()[k]) * factor);
+            for (std::int64_t k = c * each; k < (c + 1) * each; ++k)
+                folded.data<float>()[k] = static_cast<float>(static_cast<double>(weight.data<float>()[k]) * factor);
         }
         const std::string stem = g.at(conv.inputs[1]).name;
         conv.inputs.resize(2);
@@ -200,7 +202,8 @@ public:
             for (value_id id : n.inputs)
                 if (id != no_value) read_by[id].push_back(&n);
         for (node& n : all) {
-            const bool now = takes(n), moves = !now && only_moves(n) && n.inputs[0] != no_value && stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
+            const bool now = takes(n),
+                       moves = !now && only_moves(n) && n.inputs[0] != no_value && stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
             const bool cuts = cuts_range(n) && n.inputs[0] != no_value && coming_[n.inputs[0]] && constant_tail(n);
             const value_id out = n.outputs[0], in = n.inputs.empty() ? no_value : n.inputs[0];
             if (now) {
@@ -215,7 +218,8 @@ public:
                 number_of_[out] = number_of_[in];
                 pair_up(out);
             } else if (now || cuts) {
-                const bool waits = count_[out] == 1 && read_by[out].size() == 1 && cuts_range(*read_by[out][0]) && read_by[out][0]->inputs[0] == out && usable(read_by[out][0]->outputs[0]);
+                const bool waits = count_[out] == 1 && read_by[out].size() == 1 && cuts_range(*read_by[out][0]) && read_by[out][0]->inputs[0] == out &&
+                                   usable(read_by[out][0]->outputs[0]);
                 if (waits)
                     coming_[out] = 1;
                 else
@@ -340,7 +344,8 @@ private:
         }
         const std::string stem = g_.at(n.inputs[1]).name;
         const bool plain = (!alpha || alpha->real == 1) && (!beta || beta->real == 1);
-        if (ranges_ && n.op_type != "MatMul" && n.inputs.size() > 2 && is_weight(g_, n.inputs[2]) && plain && g_.at(n.inputs[2]).constant.shape() == shape{channels}) {
+        if (ranges_ && n.op_type != "MatMul" && n.inputs.size() > 2 && is_weight(g_, n.inputs[2]) && plain &&
+            g_.at(n.inputs[2]).constant.shape() == shape{channels}) {
             const tensor bias = g_.at(n.inputs[2]).constant;
             std::vector<std::int32_t> integers;
             std::vector<float> steps;
@@ -396,7 +401,8 @@ inline void drop_unread_constants(graph& g) {
 
 GRAFT_INLINE result<graph> prepare_to_quantize(graph g, const limits&) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
-        if (detail::is_quantized_already(n)) return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
+        if (detail::is_quantized_already(n))
+            return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
     for (const value& v : g.values)
         if (v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64)
             return fail(errc::op_type, v.name, std::string("it is of ") + name(v.type) + "; quantising begins with a network of float32");
@@ -428,7 +434,8 @@ GRAFT_INLINE result<std::vector<value_id>> values_to_observe(const graph& g) GRA
     std::vector<value_id> wanted = look.noted();
     // Where a Relu's input turns out to be of use only in some rewriting, such as with nodes left in float, its range has to be there too.
     for (const node& n : g.nodes)
-        if (detail::computes(n) && n.outputs[0] != no_value && std::find(wanted.begin(), wanted.end(), n.outputs[0]) == wanted.end()) wanted.push_back(n.outputs[0]);
+        if (detail::computes(n) && n.outputs[0] != no_value && std::find(wanted.begin(), wanted.end(), n.outputs[0]) == wanted.end())
+            wanted.push_back(n.outputs[0]);
     return wanted;
 }
 GRAFT_MEMORY_CATCH("values_to_observe")

@@ -36,8 +36,8 @@ public:
     /// The range of all that was seen; not `known` where that is nothing.
     value_range range() const;
 
-    static constexpr int bins = 2048;            ///< of the histogram
-    static constexpr int quantized_levels = 128; ///< that entropy compares a clipped distribution in
+    static constexpr int bins = 2048;             ///< of the histogram
+    static constexpr int quantized_levels = 128;  ///< that entropy compares a clipped distribution in
 
 private:
     value_range by_percentile() const;
@@ -150,7 +150,8 @@ GRAFT_INLINE value_range range_observer::by_entropy() const {
     double best = std::numeric_limits<double>::infinity();
     value_range found = seen_;
     std::vector<double> outliers(bins + 1, 0);
-    for (int i = 0; i < bins; ++i) outliers[static_cast<std::size_t>(i) + 1] = outliers[static_cast<std::size_t>(i)] + static_cast<double>(histogram_[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < bins; ++i)
+        outliers[static_cast<std::size_t>(i) + 1] = outliers[static_cast<std::size_t>(i)] + static_cast<double>(histogram_[static_cast<std::size_t>(i)]);
     const double all = outliers[bins];
     std::vector<double> p, q;
     for (int half = quantized_levels / 2; half <= middle; ++half) {

@@ -1,0 +1,154 @@
+// Ranges of observed values, and networks rewritten for eight bits, against their formulas and the float network.
+#include <graft/graft.hpp>
+#include <graft/quantize.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace {
+
+graft::value_range seen_by(graft::calibration_method method, const std::vector<float>& values, double percentile = 99.99) {
+    graft::range_observer o(method, percentile);
+    REQUIRE(o.observe(values.data(), static_cast<std::int64_t>(values.size()), "x").ok());
+    return o.range();
+}
+
+graft::graph small_network() {
+    graft::builder b("net", 7);
+    const graft::value_id x = b.input("x", graft::dtype::float32, {"N", 3, 8, 8});
+    graft::conv2d_options wide;
+    wide.kernel = 3, wide.padding = 1, wide.name = "first";
+    graft::value_id y = b.relu(b.batch_norm(b.conv2d(x, 8, wide)));
+    graft::conv2d_options narrow;
+    narrow.name = "second";
+    y = b.relu(b.add(b.conv2d(y, 8, narrow), y));
+    b.output(b.linear(b.flatten(b.global_average_pool(b.max_pool(y))), 4), "y");
+    auto made = b.finish();
+    REQUIRE(made.ok());
+    made->metadata.push_back({"graft.preprocess", "imagenet"});
+    return std::move(made).value();
+}
+
+graft::tensor random_batch() {
+    auto x = graft::tensor::make(graft::dtype::float32, {2, 3, 8, 8});
+    REQUIRE(x.ok());
+    for (int i = 0; i < 384; ++i) x->data<float>()[i] = static_cast<float>(std::sin(i * 1.7));
+    return std::move(x).value();
+}
+
+int count(const graft::graph& g, const char* op) {
+    int n = 0;
+    for (const graft::node& one : g.nodes) n += one.op_type == op;
+    return n;
+}
+
+}  // namespace
+
+TEST_CASE("the extremes are the range by minmax, and scale and zero point follow from them") {
+    const graft::value_range r = seen_by(graft::calibration_method::minmax, {-1, 0.5f, 4});
+    CHECK(r.low == -1);
+    CHECK(r.high == 4);
+    const graft::quantization_scale s = graft::quantization_scale::of(r);
+    CHECK(s.scale == doctest::Approx(5.0 / 255));
+    CHECK(s.zero_point == 51);
+}
+
+TEST_CASE("a value that is always zero has a scale of one, and a range that leaves out zero is widened to it") {
+    const graft::quantization_scale zero = graft::quantization_scale::of(seen_by(graft::calibration_method::entropy, {0, 0, 0}));
+    CHECK(zero.scale == 1);
+    CHECK(zero.zero_point == 0);
+    const graft::quantization_scale above = graft::quantization_scale::of({2, 5.1f});
+    CHECK(above.scale == doctest::Approx(5.1 / 255));
+    CHECK(above.zero_point == 0);
+}
+
+TEST_CASE("a range by percentile leaves out what is rare, within the width of a bin") {
+    std::vector<float> values;
+    for (int i = 0; i < 10000; ++i) values.push_back(static_cast<float>(i) / 10000);
+    values.push_back(4);
+    const graft::value_range r = seen_by(graft::calibration_method::percentile, values, 99);
+    CHECK(std::fabs(r.low - 0.005) < 8.0 / 2048);
+    CHECK(std::fabs(r.high - 0.995) < 8.0 / 2048);
+}
+
+TEST_CASE("a histogram that has grown says the same as one that was wide from the start") {
+    graft::range_observer grown(graft::calibration_method::percentile, 90);
+    std::vector<float> all;
+    for (int step = 0; step < 4; ++step) {
+        std::vector<float> some;
+        for (int i = 0; i < 1000; ++i) some.push_back(static_cast<float>(std::sin(i * 0.37) * (1 << step)));
+        REQUIRE(grown.observe(some.data(), 1000, "x").ok());
+        all.insert(all.end(), some.begin(), some.end());
+    }
+    const graft::value_range at_once = seen_by(graft::calibration_method::percentile, all, 90);
+    CHECK(std::fabs(grown.range().low - at_once.low) < 32.0 / 2048);
+    CHECK(std::fabs(grown.range().high - at_once.high) < 32.0 / 2048);
+}
+
+TEST_CASE("values that are not finite have no range") {
+    graft::range_observer o;
+    const float bad[] = {1, std::numeric_limits<float>::quiet_NaN()};
+    const graft::status s = o.observe(bad, 2, "conv1");
+    REQUIRE(!s.ok());
+    CHECK(s.error().code() == graft::errc::quantize_range);
+    CHECK(s.error().where() == "conv1");
+}
+
+TEST_CASE("a quantised network answers nearly as the float one does, and holds integers") {
+    auto q = graft::quantizer::make(graft::load(small_network())->graph());
+    REQUIRE(q.ok());
+    CHECK(count(q->prepared(), "BatchNormalization") == 0);
+    CHECK(q->finish().error().code() == graft::errc::quantize_range);
+    const graft::tensor x = random_batch();
+    REQUIRE(q->observe(x).ok());
+    auto made = q->finish();
+    REQUIRE(made.ok());
+    CHECK(count(*made, "QuantizeLinear") >= 6);
+    CHECK(*made->find_metadata("graft.preprocess") == "imagenet");
+    int int8 = 0, int32 = 0;
+    for (const graft::value& v : made->values) {
+        int8 += v.constant && v.constant.type() == graft::dtype::int8 && v.constant.shape().rank() > 1;
+        int32 += v.constant && v.constant.type() == graft::dtype::int32 && v.constant.elements() > 1;
+    }
+    CHECK(int8 == 3);
+    CHECK(int32 >= 3);
+    const graft::model plain = graft::load(small_network()), small = graft::load(*made);
+    graft::session a(plain), b(small);
+    const graft::tensor wanted = a.run(x), got = b.run(x);
+    double signal = 0, noise = 0;
+    for (int i = 0; i < 8; ++i) {
+        signal += std::pow(wanted.data<float>()[i], 2);
+        noise += std::pow(wanted.data<float>()[i] - got.data<float>()[i], 2);
+    }
+    CHECK(noise > 0);
+    CHECK(10 * std::log10(signal / noise) > 20);
+}
+
+TEST_CASE("nodes that are kept stay float, and a name of none is refused") {
+    auto q = graft::quantizer::make(graft::load(small_network())->graph());
+    REQUIRE(q.ok());
+    REQUIRE(q->observe(random_batch()).ok());
+    auto made = q->finish({"first"});
+    REQUIRE(made.ok());
+    for (const graft::node& n : made->nodes)
+        if (n.name == "first") CHECK(made->at(n.inputs[1]).constant.type() == graft::dtype::float32);
+    CHECK(q->finish({"third"}).error().code() == graft::errc::input_name);
+    CHECK(q->finish(q->nodes()).error().code() == graft::errc::quantize_nothing);
+}
+
+TEST_CASE("networks that are quantised already or have nothing to quantise are refused") {
+    auto q = graft::quantizer::make(graft::load(small_network())->graph());
+    REQUIRE(q.ok());
+    REQUIRE(q->observe(random_batch()).ok());
+    auto twice = graft::quantizer::make(graft::load(q->finish().value())->graph());
+    REQUIRE(!twice.ok());
+    CHECK(twice.error().code() == graft::errc::quantize_nothing);
+    graft::builder b;
+    b.output(b.relu(b.input("x", graft::dtype::float32, {1, 3})), "y");
+    auto none = graft::quantizer::make(graft::load(b.finish().value())->graph());
+    REQUIRE(!none.ok());
+    CHECK(none.error().code() == graft::errc::quantize_nothing);
+}
