@@ -1,0 +1,59 @@
+// The verb quantize from outside: the file it writes, its JSON, and what it refuses.
+#if defined(GRAFT_PROGRAM) && !defined(_WIN32)
+#include "program.hpp"
+
+#include <graft/graft.hpp>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using program_test::done;
+
+done quantize(const std::string& arguments) { return program_test::graft_program("quantize " + arguments); }
+
+void save_network(const std::string& path) {
+    graft::builder b("net", 3);
+    graft::conv2d_options how;
+    how.kernel = 3, how.padding = 1, how.name = "first";
+    const graft::value_id x = b.relu(b.conv2d(b.input("x", graft::dtype::float32, {"N", 3, 16, 16}), 4, how));
+    b.output(b.linear(b.flatten(b.global_average_pool(x)), 2), "y");
+    graft::graph g = b.finish().value();
+    g.metadata.push_back({"graft.preprocess", "resize=16x16,scale=1/255"});
+    REQUIRE(graft::load(std::move(g))->save(path).ok());
+}
+
+}  // namespace
+
+TEST_CASE("quantize writes a network of integers that graft reads, with its metadata") {
+    made_folder folder;
+    for (int i = 0; i < 4; ++i)
+        for (const char* name : {"a", "b"}) folder.put(std::string("data/") + name + "/" + std::to_string(i) + ".pgm", picture(2 * i + (name[0] == 'a')));
+    const std::string net = folder.path + "/net.onnx", out = folder.path + "/int8.onnx", data = folder.path + "/data";
+    save_network(net);
+    const done said = quantize(net + " " + data + " --out " + out + " --json -q --samples 1000000000 --max-drop 100 --preprocess resize=16,crop=16");
+    INFO(said.err);
+    REQUIRE(said.code == 0);
+    CHECK(said.number("samples") == 8);
+    CHECK(said.number("images") == 8);
+    CHECK(said.has("\"labelled\":false"));
+    CHECK(said.number("quantized_activations") >= 3);
+    auto made = graft::load(out);
+    REQUIRE(made.ok());
+    CHECK(made->metadata("graft.preprocess") == "resize=16x16,scale=1/255");
+    CHECK(quantize(out + " " + data + " --out " + folder.path + "/twice.onnx -q --preprocess resize=16,crop=16").refused("quantize.nothing"));
+    const done kept = quantize(net + " " + data + " --out " + out + " --keep frist -q --preprocess resize=16,crop=16");
+    CHECK(kept.refused("input.name"));
+    CHECK(contains(kept.err, "did you mean first?"));
+}
+
+TEST_CASE("quantize refuses a folder without pictures, and no pictures to take ranges from") {
+    made_folder folder;
+    const std::string net = folder.path + "/net.onnx";
+    save_network(net);
+    folder.put("empty/readme.txt", "nothing");
+    const done none = quantize(net + " " + folder.path + "/empty --out " + folder.path + "/o.onnx --preprocess resize=16,crop=16");
+    CHECK(none.code == 1);
+    CHECK(quantize(net + " " + folder.path + " --out " + folder.path + "/o.onnx --samples 0").code == 2);
+}
+#endif
