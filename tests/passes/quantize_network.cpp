@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -86,6 +87,33 @@ TEST_CASE("a histogram that has grown says the same as one that was wide from th
     const graft::value_range at_once = seen_by(graft::calibration_method::percentile, all, 90);
     CHECK(std::fabs(grown.range().low - at_once.low) < 32.0 / 2048);
     CHECK(std::fabs(grown.range().high - at_once.high) < 32.0 / 2048);
+}
+
+// Recorded by scripts/record_calibration.py.
+TEST_CASE("ranges are those of ONNX Runtime's calibrator and of numpy") {
+    struct recorded {
+        int count;
+        double shift;
+        float low, high, left, right;
+    };
+    for (const recorded& r : {
+             recorded{20000, 0.5, -1.111111f, 1.110988f, -1.087978f, 1.08774f},
+             recorded{5000, 0.2, -0.3030303f, 12.56943f, -0.2945324f, 11.63901f},
+         }) {
+        std::vector<float> x;
+        float most = 0;
+        for (int i = 0; i < r.count; ++i) {
+            const double u = std::fmod(i * 0.6180339887, 1.0) - r.shift;
+            x.push_back(static_cast<float>(u / (0.7 - u * u)));
+            most = std::max(most, std::fabs(x.back()));
+        }
+        const float bin = 2 * most / 2048;
+        const graft::value_range e = seen_by(graft::calibration_method::entropy, x), p = seen_by(graft::calibration_method::percentile, x, 99);
+        CHECK(e.low == doctest::Approx(r.low).epsilon(1e-5));
+        CHECK(e.high == doctest::Approx(r.high).epsilon(1e-5));
+        CHECK(std::fabs(p.low - r.left) <= bin * 1.01f);
+        CHECK(std::fabs(p.high - r.right) <= bin * 1.01f);
+    }
 }
 
 TEST_CASE("values that are not finite have no range") {
