@@ -241,7 +241,6 @@ private:
         std::vector<std::pair<double, std::string>> costly;
         const std::vector<std::string> all = q.nodes();
         const auto few = static_cast<std::int64_t>(std::min<std::size_t>(compared, float_.size()));
-        common_options silent = common_;
         progress bar("layers", static_cast<std::int64_t>(all.size()), common_.quiet);
         std::int64_t done = 0;
         for (const std::string& name : all) {
