@@ -17,15 +17,25 @@ GRAFT_END_NAMESPACE
 #if GRAFT_HAS_BODIES
 #include "device.hpp"
 #include "lower/layout.hpp"
+#include "lower/quantized.hpp"
 #include "ops/ops.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// Quantised networks in integers; what that leaves unread is dropped.
+inline status in_integers(graph& g, const lowering& with, isa level) {
+    GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
+    drop_unread(g);
+    return {};
+}
+
 /// What inference needs.
 inline const kernel_set& inference_set() noexcept {
+    constexpr bool quantized = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("DequantizeLinear") && (wanted("Conv") || wanted("Add")));
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); }};
+                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); },
+                                        quantized ? in_integers : nullptr};
     return self;
 }
 

@@ -22,6 +22,8 @@ struct kernel_set {
     void (*fuse)(graph&, place_id on);
     /// Blocks of channels, and packed weights.
     status (*lay_out)(graph&, const lowering&, isa level);
+    /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
+    status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
 };
 
 /// A kernel of an instruction set, with what it decided about its node.
@@ -69,6 +71,7 @@ public:
         return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
     }
     inline status lower(graph& g, const lowering& with) override {
+        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, level_));
         GRAFT_TRY(graft::detail::widener(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);

@@ -4,11 +4,18 @@
 #include "isa.hpp"
 #include "kernel_table.hpp"
 
+#include <cstdint>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
+/// A kernel of convolutions of 8-bit images, for one task.
+using quantized_task = void (*)(const quantized_conv_args&, std::int64_t);
+/// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
+/// arguments and tasks are those of the table's `quantized->conv`.
+quantized_task byte_products(isa set) noexcept;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -23,6 +30,7 @@ GRAFT_END_NAMESPACE
 #include "gemm_kernels.hpp"
 #include "move_kernels.hpp"
 #include "pool_kernels.hpp"
+#include "quantized_kernels.hpp"
 #include "reorder_kernels.hpp"
 #include "rows_kernels.hpp"
 #include "target.hpp"
@@ -36,6 +44,18 @@ GRAFT_END_NAMESPACE
 #include "regions.inl"
 #undef GRAFT_KERNEL_TEXTS
 
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+#include "kernels/quantized_vnni.inl"
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -44,6 +64,15 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
     return baseline::table();
+}
+
+GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
+#if GRAFT_ARCH_X86_64
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    if (set == isa::avx512 && has_byte_products()) return conv ? &avx512::conv_quantized_bytes : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
 }
 
 }  // namespace cpu

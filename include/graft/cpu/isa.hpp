@@ -34,6 +34,8 @@ const char* name(isa set) noexcept;
 int vector_width(isa set) noexcept;
 /// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
 bool available(isa set) noexcept;
+/// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
+bool has_byte_products() noexcept;
 /// The names of the available sets, separated by ", ", from the slowest to the fastest.
 std::string available_isas();
 /// The set to run: the one that the environment variable GRAFT_ISA names, else the fastest available.
@@ -60,13 +62,14 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-// One bit for each set, found once; 1u << 31 marks that it was.
+// One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
+constexpr std::uint32_t byte_products_bit = 1u << 30;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
     if (GRAFT_ARCH_WASM) found |= 1u << static_cast<int>(isa::wasm);
 #if GRAFT_ARCH_X86_64
-    unsigned leaf1_c = 0, leaf7_b = 0, highest = 0;
+    unsigned leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, highest = 0;
     std::uint64_t saved = 0;
 #if defined(_MSC_VER)
     int r[4];
@@ -77,13 +80,14 @@ inline std::uint32_t detect() noexcept {
     if (highest >= 7) {
         __cpuidex(r, 7, 0);
         leaf7_b = static_cast<unsigned>(r[1]);
+        leaf7_c = static_cast<unsigned>(r[2]);
     }
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
     highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
-    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b;
+    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b, leaf7_c = c;
     if (leaf1_c >> 27 & 1) {
         unsigned low = 0, high = 0;
         __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -94,7 +98,10 @@ inline std::uint32_t detect() noexcept {
     const bool f = leaf7_b >> 16 & 1, dq = leaf7_b >> 17 & 1, bw = leaf7_b >> 30 & 1, vl = leaf7_b >> 31 & 1;
     if (avx && avx2 && fma && f16c && (saved & 0x6) == 0x6) {
         found |= 1u << static_cast<int>(isa::avx2);
-        if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) found |= 1u << static_cast<int>(isa::avx512);
+        if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
+            found |= 1u << static_cast<int>(isa::avx512);
+            if (leaf7_c >> 11 & 1) found |= byte_products_bit;
+        }
     }
 #endif
     return found | 1u << 31;
@@ -129,6 +136,8 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 }
 
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
+
+GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
 
 GRAFT_INLINE std::string available_isas() {
     std::string out;

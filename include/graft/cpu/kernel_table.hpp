@@ -13,6 +13,8 @@ struct gemm_kernels;
 struct elementwise_kernels;
 struct rows_kernels;
 struct move_kernels;
+struct quantized_kernels;
+struct quantized_conv_args;
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
 struct kernel_table {
@@ -23,6 +25,7 @@ struct kernel_table {
     const elementwise_kernels* elementwise;
     const rows_kernels* rows;
     const move_kernels* move;
+    const quantized_kernels* quantized;
 };
 
 }  // namespace cpu

@@ -54,16 +54,24 @@ struct node {
     const attribute* find(const char* attribute_name) const noexcept;
 };
 
+/// The integers that a constant of floats was dequantised from: (integers - zero_point) * scale, by DequantizeLinear.
+struct dequantized {
+    graft::tensor integers, scale, zero_point;  ///< no zero point: 0
+    int axis = 0;                               ///< along which scales run where there are several
+    const void* floats = nullptr;               ///< the memory of the constant that this tells of, and of no other
+};
+
 /// A value: an input, a constant, or what a node makes.
 struct value {
     std::string name;
     dtype type = dtype::undefined;
-    bool has_shape = false;               ///< whether `extents` says anything; the rank is known then
-    graft::shape extents;                 ///< open extents are shape::unknown
-    std::vector<std::string> dimensions;  ///< names of open extents, as the file gives them ("" where it has a number or nothing)
-    graft::tensor constant;               ///< set for initializers and for what folding made
-    graft::layout layout;                 ///< lowered graphs only
-    place_id place = 0;                   ///< lowered graphs only: in whose memory it lies
+    bool has_shape = false;                       ///< whether `extents` says anything; the rank is known then
+    graft::shape extents;                         ///< open extents are shape::unknown
+    std::vector<std::string> dimensions;          ///< names of open extents, as the file gives them ("" where it has a number or nothing)
+    graft::tensor constant;                       ///< set for initializers and for what folding made
+    std::shared_ptr<const dequantized> integers;  ///< of a folded constant, where DequantizeLinear made it
+    graft::layout layout;                         ///< lowered graphs only
+    place_id place = 0;                           ///< lowered graphs only: in whose memory it lies
 };
 
 /// A version of an operator set.

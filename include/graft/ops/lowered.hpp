@@ -27,6 +27,8 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
+///   QuantizedConv(X, packed W, scale, bias)  of 8-bit images, requantised; its parameters are the integers "problem"
+///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
         own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
@@ -37,6 +39,8 @@ inline op_table lowered_ops() {
         own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
+        own("QuantizedConv").inputs_from(0).outputs_from(0),
+        own("QuantizedSum").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
     return rows;

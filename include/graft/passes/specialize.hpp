@@ -172,9 +172,23 @@ private:
             v.extents = made[i].shape();
             v.has_shape = true;
             v.constant = std::move(made[i]);
+            if (n.op->traits.role == op_role::dequantize) remember_integers(n, v);
         }
         keep = false;
         return {};
+    }
+
+    // What was 8 bits can be computed with as such.
+    void remember_integers(const node& n, value& v) {
+        auto from = std::make_shared<dequantized>();
+        const attribute *axis = n.find("axis"), *block = n.find("block_size");
+        if ((block && block->integer) || n.inputs.size() < 2 || v.type != dtype::float32) return;
+        from->integers = at(n.inputs[0]).constant;
+        from->scale = at(n.inputs[1]).constant;
+        if (n.inputs.size() > 2 && n.inputs[2] != no_value) from->zero_point = at(n.inputs[2]).constant;
+        from->axis = static_cast<int>(axis ? axis->integer : 1);
+        from->floats = v.constant.raw();
+        v.integers = std::move(from);
     }
 
     // If with a condition that is known: its branch takes its place.

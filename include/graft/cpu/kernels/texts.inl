@@ -12,8 +12,10 @@
 #include "conv.inl"
 #include "depthwise.inl"
 #include "winograd.inl"
+#include "quantized.inl"
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table(),    quantized_table()};
     return all;
 }

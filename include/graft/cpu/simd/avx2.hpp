@@ -43,6 +43,7 @@ GRAFT_VECTOR V trunc(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_ZERO | _M
 GRAFT_VECTOR V round_even(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm256_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {_mm256_madd_epi16(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm256_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm256_and_si256(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm256_or_si256(a.r, b.r)}; }

@@ -41,6 +41,7 @@ GRAFT_VECTOR V trunc(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_
 GRAFT_VECTOR V round_even(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm512_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {_mm512_madd_epi16(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm512_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm512_and_si512(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm512_or_si512(a.r, b.r)}; }

@@ -8,6 +8,7 @@
 //   + - * / & | ^ on V (the last three on the bits), fma(a, b, c) = a*b + c and fnma = c - a*b (rounded once where the set has
 //   FMA, twice in baseline and wasm), sqrt floor ceil trunc round_even; + - & | ^ shift_left<n> shift_right<n>
 //   shift_right_arithmetic<n> max min > == on I; to_int (half to even; needs |x| < 2^31) to_float as_int as_float;
+//   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products;
 //   < <= == is_nan on V; any, & | ~ on M; select(m, a, b) is m ? a : b
 //   max(a, b) is a > b ? a : b and min(a, b) is a < b ? a : b, so where one is NaN the SECOND comes out: max(zero, x) keeps the
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
@@ -59,6 +60,7 @@ GRAFT_VECTOR V min(V a, V b) { return {_mm_min_ps(a.r, b.r)}; }
 GRAFT_VECTOR V sqrt(V a) { return {_mm_sqrt_ps(a.r)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {_mm_madd_epi16(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm_and_si128(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm_or_si128(a.r, b.r)}; }

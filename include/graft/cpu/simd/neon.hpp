@@ -37,6 +37,10 @@ struct M {
 GRAFT_VECTOR I as_int(V a) { return {vreinterpretq_s32_f32(a.r)}; }
 GRAFT_VECTOR V as_float(I a) { return {vreinterpretq_f32_s32(a.r)}; }
 GRAFT_VECTOR I operator+(I a, I b) { return {vaddq_s32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) {
+    const int16x8_t x = vreinterpretq_s16_s32(a.r), y = vreinterpretq_s16_s32(b.r);
+    return {vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y))};
+}
 GRAFT_VECTOR I operator-(I a, I b) { return {vsubq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {vandq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {vorrq_s32(a.r, b.r)}; }

@@ -48,6 +48,7 @@ GRAFT_VECTOR V trunc(V a) { return {wasm_f32x4_trunc(a.r)}; }
 GRAFT_VECTOR V round_even(V a) { return {wasm_f32x4_nearest(a.r)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {wasm_i32x4_add(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {wasm_i32x4_dot_i16x8(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {wasm_i32x4_sub(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {wasm_v128_and(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {wasm_v128_or(a.r, b.r)}; }

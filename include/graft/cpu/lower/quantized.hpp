@@ -1,0 +1,216 @@
+// Lowering of quantised networks: DequantizeLinear, an operator and QuantizeLinear become that operator on 8-bit integers.
+#pragma once
+
+#include "../ops/conv.hpp"
+#include "../ops/quantized.hpp"
+#include "../../lower/rewriter.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
+//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
+//   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
+// where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes.
+class quantized_lowering : public rewriter {
+public:
+    quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
+
+    // Errors: memory.oom; the graph is of no use then.
+    status run() {
+        static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
+                                                               {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    // One scale and one zero point: code = real / scale + zero.
+    struct codes {
+        float scale = 0;
+        int zero = 0;
+        bool is_signed = false;
+        int low() const { return is_signed ? -128 : 0; }
+        int high() const { return is_signed ? 127 : 255; }
+    };
+    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
+    bool codes_of(dtype type, value_id scale, value_id zero, codes& out) {
+        if (!is_8_bits(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
+        out.is_signed = type == dtype::int8;
+        if (zero == no_value) return true;
+        const value& z = at(zero);
+        if (!z.constant || z.type != type || z.constant.elements() != 1) return false;
+        out.zero = static_cast<int>(element_as_double(z.type, z.constant.raw(), 0));
+        return true;
+    }
+    static value_id input_of(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
+    // The 8-bit value that a real one is dequantised from; no_value: it is from none.
+    value_id dequantized_from(value_id real, codes& out) {
+        const node* d = maker(real);
+        if (!d || !is(*d, "DequantizeLinear") || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
+        const value_id x = d->inputs[0];
+        return codes_of(at(x).type, input_of(*d, 1), input_of(*d, 2), out) ? x : no_value;
+    }
+
+    // The codes that Relu and Clip on the way back from `real` leave; `between` are their nodes. False: another value is met that takes no bounds.
+    bool bounds(value_id& real, const codes& y, int& low, int& high) {
+        low = y.low(), high = y.high();
+        for (node* n = maker(real); n && used_once(real) && is_float32(real); n = maker(real)) {
+            float least = 0, most = HUGE_VALF;
+            if (is(*n, "Clip")) {
+                least = -HUGE_VALF;
+                if (n->version < 11) least = rewriter::real(*n, "min", -HUGE_VALF), most = rewriter::real(*n, "max", HUGE_VALF);
+                const value_id min = input_of(*n, 1), max = input_of(*n, 2);
+                if ((min != no_value && !scalar(min, least)) || (max != no_value && !scalar(max, most))) return false;
+            } else if (!is(*n, "Relu"))
+                break;
+            if (!(least <= most)) return false;
+            // Rounding keeps the order, so that to cut reals off and round is to round and cut off.
+            low = std::max(low, code(least, y));
+            high = std::min(high, code(most, y));
+            if (low > high) return false;
+            real = n->inputs[0];
+        }
+        return true;
+    }
+    static int code(float real, const codes& y) {
+        const double steps = std::nearbyint(static_cast<double>(real / y.scale)) + y.zero;
+        return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
+    }
+
+    void pair(node& n) {
+        codes y;
+        if (integer(n, "block_size", 0) || integer(n, "precision", 0) || !codes_of(at(n.outputs[0]).type, n.inputs[1], input_of(n, 2), y)) return;
+        value_id real = n.inputs[0];
+        int low = 0, high = 0;
+        if (!is_float32(real) || !bounds(real, y, low, high) || !used_once(real)) return;
+        const node* m = maker(real);
+        if (!m) return;
+        if (is(*m, "Conv"))
+            conv(n, *m, y, low, high);
+        else if (is(*m, "Add"))
+            sum(n, *m, y, low, high);
+    }
+
+    void sum(node& n, const node& add, const codes& y, int low, int high) {
+        codes a, b;
+        const value_id from_a = dequantized_from(add.inputs[0], a), from_b = dequantized_from(add.inputs[1], b);
+        if (from_a == no_value || from_b == no_value) return;
+        const shape& s = at(n.outputs[0]).extents;
+        if (at(from_a).extents != s || at(from_b).extents != s || s.elements() == 0) return;
+        cpu::quantized_sum_problem p;
+        p.a_signed = a.is_signed, p.b_signed = b.is_signed, p.y_signed = y.is_signed;
+        p.a_zero = a.zero, p.b_zero = b.zero, p.y_zero = y.zero;
+        p.a_scale = a.scale, p.b_scale = b.scale, p.y_scale = y.scale;
+        p.low = low, p.high = high;
+        edit(n, [&] {
+            become(n, "QuantizedSum", "graft");
+            n.inputs = {from_a, from_b};
+            cpu::set_quantized_problem(n, p);
+        });
+    }
+
+    void conv(node& n, const node& from, const codes& y, int low, int high) {
+        codes x;
+        const value_id image = dequantized_from(from.inputs[0], x);
+        const value& weight = at(from.inputs[1]);
+        const value_id bias = input_of(from, 2);
+        if (image == no_value || !weight.constant || !weight.integers || weight.integers->floats != weight.constant.raw()) return;
+        const dequantized& w = *weight.integers;
+        if (w.axis != 0 && w.axis != -4 && w.scale.elements() != 1) return;
+        if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
+        make_conv(n, from, image, x, y, {w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant}, low, high);
+    }
+    void qlinear_conv(node& n) {
+        codes x, y;
+        if (!codes_of(at(n.inputs[0]).type, n.inputs[1], n.inputs[2], x) || !codes_of(at(n.outputs[0]).type, n.inputs[6], n.inputs[7], y)) return;
+        const value_id bias = input_of(n, 8);
+        for (const std::size_t i : {3, 4, 5})
+            if (!is_constant(n.inputs[i])) return;
+        if (bias != no_value && !is_constant(bias)) return;
+        const node from = n;
+        make_conv(n, from, n.inputs[0], x, y,
+                  {at(n.inputs[3]).constant, at(n.inputs[4]).constant, at(n.inputs[5]).constant, bias == no_value ? tensor() : at(bias).constant}, y.low(),
+                  y.high());
+    }
+
+    struct constants {
+        tensor weight, scale, zero, bias;  // the bias in int32, or in reals
+    };
+    void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
+        const shape &in = at(image).extents, w = k.weight.shape(), &out = at(n.outputs[0]).extents;
+        cpu::conv_problem window{};
+        if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32) return;
+        if (!cpu::conv_problem_of(from, in, w, out, window)) return;
+        cpu::quantized_conv_problem p;
+        p.n = window.n, p.ic = window.ic, p.ih = window.ih, p.iw = window.iw, p.oc = window.oc, p.oh = window.oh, p.ow = window.ow;
+        p.groups = window.groups, p.kh = window.kh, p.kw = window.kw, p.sh = window.sh, p.sw = window.sw;
+        p.dh = window.dh, p.dw = window.dw, p.pt = window.pt, p.pl = window.pl;
+        p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero, p.low = low, p.high = high;
+        if (!cpu::takes_quantized_conv(p)) return;
+        const std::int64_t per_channel = w.product(1, 4), channels = p.oc, scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
+        if ((scales != 1 && scales != channels) || (zeros > 1 && zeros != channels) || (k.bias && k.bias.elements() != channels)) return;
+        const std::int64_t multiply_adds = from.multiply_adds;
+        failure_ = pack(n, image, p, x, y, k, per_channel);
+        if (is(n, "QuantizedConv", "graft")) n.multiply_adds = multiply_adds;
+    }
+
+    status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
+        const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
+        tensor weight, scale, bias, made;
+        GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
+        GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
+        GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
+        GRAFT_TRY_ASSIGN(made, tensor::make(dtype::int16, {p.oc * per_channel}, with_.budget));
+        std::int16_t* const differences = made.data<std::int16_t>();
+        bool fits = true;
+        std::string zero_text;
+        for (std::int64_t m = 0; m < p.oc; ++m) {
+            const int zero = zeros ? static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), zeros == 1 ? 0 : m)) : 0;
+            if (m == 0 || zeros > 1) zero_text += " " + std::to_string(zero);
+            for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
+                const int code = k.weight.type() == dtype::int8 ? weight.data<std::int8_t>()[i] : weight.data<std::uint8_t>()[i];
+                differences[i] = static_cast<std::int16_t>(code - zero);
+                fits &= code - zero >= -128 && code - zero <= 127;
+            }
+        }
+        p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
+        for (std::int64_t m = 0; m < p.oc; ++m) {
+            const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
+            double steps = 0;
+            if (k.bias) steps = element_as_double(k.bias.type(), k.bias.raw(), m);
+            if (k.bias && k.bias.type() == dtype::float32) steps = std::nearbyint(steps / (static_cast<double>(x.scale) * static_cast<double>(of_weight)));
+            scale.data<float>()[m] = of_sum / y.scale;
+            // What leaves int32, or has no scale, is the reals' to compute.
+            if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
+            bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, differences + m * per_channel, static_cast<std::int32_t>(steps));
+        }
+        const std::string key = "quantized conv " + std::to_string(p.bytes) + " " + std::to_string(p.groups) + zero_text;
+        tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
+        if (!packed) {
+            GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
+            cpu::pack_quantized_conv(p, differences, packed.raw());
+            if (with_.packed) with_.packed->add(k.weight, key, packed);
+        }
+        const value_id weights = g.add_constant(n.name + "_packed", std::move(packed)), scale_id = g.add_constant(n.name + "_scale", std::move(scale)),
+                       bias_id = g.add_constant(n.name + "_bias", std::move(bias));
+        edit(n, [&] {
+            become(n, "QuantizedConv", "graft");
+            n.inputs = {image, weights, scale_id, bias_id};
+            cpu::set_quantized_problem(n, p);
+        });
+        return {};
+    }
+
+    const lowering& with_;
+    cpu::isa level_;
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE

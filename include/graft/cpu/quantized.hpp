@@ -1,0 +1,182 @@
+// Convolutions and sums of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
+#pragma once
+
+#include "../core/executor.hpp"
+#include "isa.hpp"
+#include "quantized_kernels.hpp"
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take such a convolution: its window and its image are of a size that they count, and no sum can leave int32.
+/// Looks at the sizes alone.
+bool takes_quantized_conv(const quantized_conv_problem& problem);
+/// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
+bool multiplies_bytes(isa set) noexcept;
+/// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
+std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
+std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
+/// Packs weights, given as differences from their zero points, [oc][ic / groups][kh][kw] of int16.
+void pack_quantized_conv(const quantized_conv_problem& problem, const std::int16_t* weights, void* packed);
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
+/// weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
+void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
+                        void* y, void* workspace, executor& pool);
+/// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
+std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
+/// y = a + b, requantised; n codes each.
+void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include "dispatch.hpp"
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr int most_quantized_taps = 256, most_quantized_products = 1 << 14, most_quantized_stride = 64;
+
+// Remainders of the strides that taps have, in order; returns how many.
+inline std::int64_t quantized_phases(int kernel, int dilation, int stride, std::int64_t* out) {
+    std::int64_t count = 0;
+    for (int r = 0; r < stride; ++r)
+        for (int k = 0; k < kernel; ++k)
+            if (std::int64_t(k) * dilation % stride == r) {
+                if (out) out[count] = r;
+                ++count;
+                break;
+            }
+    return count;
+}
+inline quantized_gather gather_of(const quantized_conv_problem& p) {
+    quantized_gather g;
+    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
+    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
+    g.row_phases = quantized_phases(p.kh, p.dh, p.sh, nullptr);
+    g.column_phases = quantized_phases(p.kw, p.dw, p.sw, nullptr);
+    return g;
+}
+// The lists that the gather points to.
+inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
+    if (p.groups != 1 && (p.groups != p.ic || p.groups != p.oc)) return false;
+    if (p.n < 1 || p.ic < 1 || p.oc < 1 || p.oh < 1 || p.ow < 1 || p.ih < 1 || p.iw < 1 || p.kh < 1 || p.kw < 1 || p.pt < 0 || p.pl < 0) return false;
+    constexpr std::int64_t most = 1 << 20;
+    for (const std::int64_t size :
+         {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
+        if (size > most) return false;
+    if (std::int64_t(p.kh) * p.kw > detail::most_quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
+    if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
+    const quantized_gather g = detail::gather_of(p);
+    if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
+    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= 8192;
+}
+
+GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+
+GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    if (p.depthwise()) return 4 * p.oc * taps;
+    return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * taps;
+}
+
+GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
+    const std::int64_t lists = detail::quantized_list_bytes(p);
+    if (p.depthwise()) return lists;
+    // A tile of the last pixels reads beyond the last plane.
+    return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
+}
+
+GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std::int16_t* weights, void* packed) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    if (p.depthwise()) {
+        float* to = static_cast<float*>(packed);
+        for (std::int64_t i = 0; i < p.oc * taps; ++i) to[i] = static_cast<float>(weights[i]);
+        return;
+    }
+    const int width = p.channels_a_lane();
+    std::uint32_t* to = static_cast<std::uint32_t*>(packed);
+    for (std::int64_t first = 0; first < p.oc; first += quantized_rows)
+        for (std::int64_t lane = 0; lane < p.lanes_of_channels(); ++lane)
+            for (std::int64_t tap = 0; tap < taps; ++tap)
+                for (std::int64_t m = first; m < first + quantized_rows; ++m) {
+                    std::uint32_t all = 0;
+                    for (int c = 0; c < width; ++c) {
+                        const std::int64_t channel = lane * width + c;
+                        if (m >= p.oc || channel >= p.ic) continue;
+                        const std::uint32_t w = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[(m * p.ic + channel) * taps + tap]));
+                        all |= p.bytes ? (w & 0xffu) << 8 * c : (w & 0xffffu) << 16 * c;
+                    }
+                    *to++ = all;
+                }
+}
+
+GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
+    if (!p.bytes || p.depthwise()) return bias;
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0, n = p.ic * p.kh * p.kw; i < n; ++i) sum += weights[i];
+    return static_cast<std::int32_t>(bias - sum * (p.x_zero + (p.x_signed ? 128 : 0)));
+}
+
+GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
+                                     void* y, void* workspace, executor& pool) {
+    quantized_conv_args a;
+    a.p = p;
+    a.from = detail::gather_of(p);
+    std::int64_t *taps = static_cast<std::int64_t*>(workspace), *row_phase = taps + std::int64_t(p.kh) * p.kw, *column_phase = row_phase + p.kh;
+    detail::quantized_phases(p.kh, p.dh, p.sh, row_phase);
+    detail::quantized_phases(p.kw, p.dw, p.sw, column_phase);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            std::int64_t py = 0, px = 0;
+            while (row_phase[py] != below % p.sh) ++py;
+            while (column_phase[px] != beside % p.sw) ++px;
+            taps[ky * p.kw + kx] = (py * a.from.column_phases + px) * a.from.plane() + below / p.sh * a.from.pitch + beside / p.sw;
+        }
+    a.from.taps = taps;
+    a.from.row_phase = row_phase;
+    a.from.column_phase = column_phase;
+    a.weights = static_cast<const std::int32_t*>(packed);
+    a.scale = scale;
+    a.bias = bias;
+    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::quantized_list_bytes(p));
+    const quantized_kernels& k = *kernels(set).quantized;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    // About a million products a task, whatever the number of threads.
+    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * p.kh * p.kw;
+    a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
+    a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
+    const quantized_task conv = p.bytes ? byte_products(set) : k.conv;
+    for (std::int64_t image = 0; image < p.n; ++image) {
+        a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
+        a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
+        if (p.depthwise()) {
+            parallel_for(pool, p.oc, [&](std::int64_t channel) { k.depthwise(a, channel); });
+            continue;
+        }
+        parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { k.gather(a, lane); });
+        std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
+        parallel_for(pool, tiles * ((blocks + a.blocks_a_task - 1) / a.blocks_a_task), [&](std::int64_t task) { conv(a, task); });
+    }
+}
+
+GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
+    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+        kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
+                                    static_cast<std::uint8_t*>(y) + first, count);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif

@@ -1,0 +1,75 @@
+// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
+#pragma once
+
+#include "../config.hpp"
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
+/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+struct quantized_conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    bool bytes = false;  ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+
+    bool depthwise() const noexcept { return groups != 1; }
+    /// Channels that one 32-bit lane holds.
+    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+};
+
+constexpr int quantized_rows = 8;     ///< output channels of a tile
+constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
+
+/// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
+/// neighbouring pixels are neighbours for every tap.
+struct quantized_gather {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]: how far each tap's pixel is from the output's
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
+};
+
+/// One run of a convolution, as its tasks read it: one image.
+struct quantized_conv_args {
+    quantized_conv_problem p;
+    quantized_gather from;
+    const std::uint8_t* x = nullptr;
+    std::uint8_t* y = nullptr;
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8]; depthwise: floats [oc][taps]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
+    std::int32_t* gathered = nullptr;       // [lanes][planes]
+    std::int64_t blocks_a_task = 1;         // of 8 output channels
+};
+
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+};
+
+/// `gather` takes tasks of one lane of channels each, `conv` of a tile of pixels and some blocks of channels, `depthwise` of a channel.
+struct quantized_kernels {
+    void (*gather)(const quantized_conv_args&, std::int64_t task);
+    void (*conv)(const quantized_conv_args&, std::int64_t task);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t task);
+    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+};
+
+/// A tile of sums, [8][48], of pixels from `x` on: `steps` lanes of channels lie `step` apart.
+using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE

@@ -1,0 +1,205 @@
+// Convolutions and sums of 8-bit images against plain loops over int32, on every instruction set of this machine, code for code.
+#include "random_source.hpp"
+#include "sets.hpp"
+
+#include <doctest/doctest.h>
+
+#include <graft/core/buffer.hpp>
+#include <graft/core/executor.hpp>
+#include <graft/cpu/quantized.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+using namespace graft;
+using namespace graft::cpu;
+
+namespace {
+
+using kernel_test::random_source;
+
+struct example {
+    quantized_conv_problem p;
+    std::vector<std::uint8_t> x;
+    std::vector<std::int16_t> weights;
+    std::vector<float> scale;
+    std::vector<std::int32_t> bias;
+};
+
+int code_of(std::uint8_t byte, bool is_signed) { return is_signed ? static_cast<std::int8_t>(byte) : byte; }
+
+// A half goes to the even number of steps from the zero point, which is added behind.
+int requantised(std::int64_t sum, float scale, const quantized_conv_problem& p) {
+    const double steps = std::nearbyint(static_cast<double>(static_cast<float>(sum) * scale)) + p.y_zero;
+    return static_cast<int>(std::min<double>(p.high, std::max<double>(p.low, steps)));
+}
+
+std::vector<std::uint8_t> wanted_codes(const example& e) {
+    const quantized_conv_problem& p = e.p;
+    std::vector<std::uint8_t> y;
+    const std::int64_t inner = p.depthwise() ? 1 : p.ic;
+    for (std::int64_t n = 0; n < p.n; ++n)
+        for (std::int64_t m = 0; m < p.oc; ++m)
+            for (std::int64_t oy = 0; oy < p.oh; ++oy)
+                for (std::int64_t ox = 0; ox < p.ow; ++ox) {
+                    std::int32_t sum = e.bias[static_cast<std::size_t>(m)];
+                    for (std::int64_t c = 0; c < inner; ++c)
+                        for (int ky = 0; ky < p.kh; ++ky)
+                            for (int kx = 0; kx < p.kw; ++kx) {
+                                const std::int64_t iy = oy * p.sh - p.pt + ky * p.dh, ix = ox * p.sw - p.pl + kx * p.dw;
+                                if (iy < 0 || iy >= p.ih || ix < 0 || ix >= p.iw) continue;
+                                const std::int64_t channel = p.depthwise() ? m : c;
+                                const std::uint8_t byte = e.x[static_cast<std::size_t>(((n * p.ic + channel) * p.ih + iy) * p.iw + ix)];
+                                sum += (code_of(byte, p.x_signed) - p.x_zero) * e.weights[static_cast<std::size_t>(((m * inner + c) * p.kh + ky) * p.kw + kx)];
+                            }
+                    y.push_back(static_cast<std::uint8_t>(requantised(sum, e.scale[static_cast<std::size_t>(m)], p)));
+                }
+    return y;
+}
+
+std::vector<std::uint8_t> computed_codes(isa set, const example& e, executor& pool) {
+    const quantized_conv_problem& p = e.p;
+    buffer packed = buffer::allocate(static_cast<std::size_t>(packed_quantized_bytes(p))).value(),
+           memory = buffer::allocate(static_cast<std::size_t>(quantized_conv_workspace(p))).value();
+    pack_quantized_conv(p, e.weights.data(), packed.data());
+    std::vector<std::int32_t> bias;
+    const std::size_t inner = e.weights.size() / e.bias.size();
+    for (std::size_t m = 0; m < e.bias.size(); ++m) bias.push_back(quantized_bias(p, e.weights.data() + m * inner, e.bias[m]));
+    std::vector<std::uint8_t> y(static_cast<std::size_t>(p.n * p.oc * p.oh * p.ow), 77);
+    run_quantized_conv(set, p, e.x.data(), packed.data(), e.scale.data(), bias.data(), y.data(), memory.data(), pool);
+    return y;
+}
+
+// Full-range codes; scales such that sums reach from one bound to the other, powers of two among them, which make exact halves.
+example draw(random_source& random, bool depthwise) {
+    example e;
+    quantized_conv_problem& p = e.p;
+    p.n = random.between(1, 2);
+    p.ic = random.between(1, 21);
+    p.oc = depthwise ? p.ic : random.between(1, 21);
+    p.groups = depthwise ? static_cast<int>(p.ic) : 1;
+    if (depthwise && p.ic == 1) p.ic = p.oc = p.groups = 2;
+    p.ih = random.between(1, 17), p.iw = random.between(1, 70);
+    for (int* size : {&p.kh, &p.kw}) *size = static_cast<int>(random.between(1, 5));
+    for (int* size : {&p.sh, &p.sw, &p.dh, &p.dw}) *size = static_cast<int>(random.between(1, 3));
+    p.pt = static_cast<int>(random.between(0, 4)), p.pl = static_cast<int>(random.between(0, 4));
+    p.oh = (p.ih + p.pt + random.between(0, 4) - (p.kh - 1) * p.dh - 1) / p.sh + 1;
+    p.ow = (p.iw + p.pl + random.between(0, 4) - (p.kw - 1) * p.dw - 1) / p.sw + 1;
+    p.oh = std::max<std::int64_t>(p.oh, 1), p.ow = std::max<std::int64_t>(p.ow, 1);
+    p.x_signed = random.between(0, 1) != 0, p.y_signed = random.between(0, 1) != 0;
+    p.low = p.y_signed ? -128 : 0, p.high = p.low + 255;
+    p.x_zero = static_cast<int>(random.between(0, 255)) - (p.x_signed ? 128 : 0);
+    p.y_zero = static_cast<int>(random.between(p.low, p.high));
+    if (random.between(0, 2) == 0) p.low = p.y_zero;
+    e.x.resize(static_cast<std::size_t>(p.n * p.ic * p.ih * p.iw));
+    for (std::uint8_t& byte : e.x) byte = static_cast<std::uint8_t>(random.next() >> 20);
+    const bool wide = random.between(0, 2) == 0, extreme = random.between(0, 3) == 0;
+    e.weights.resize(static_cast<std::size_t>(p.oc * (depthwise ? 1 : p.ic) * p.kh * p.kw));
+    for (std::int16_t& w : e.weights)
+        w = static_cast<std::int16_t>(wide ? random.between(-255, 255) : extreme ? (random.between(0, 1) ? 127 : -128) : random.between(-128, 127));
+    p.bytes = !wide && !depthwise;
+    for (std::int64_t m = 0; m < p.oc; ++m) {
+        const bool halves = random.between(0, 1) != 0;
+        e.scale.push_back(halves ? 1.0f / static_cast<float>(1 << random.between(1, 12)) : 0.0005f + 0.01f * std::fabs(random.real()));
+        e.bias.push_back(static_cast<std::int32_t>(random.between(-3000, 3000)));
+    }
+    return e;
+}
+
+}  // namespace
+
+TEST_CASE("cpu quantized: convolutions give the codes of a loop over int32, on every set and any number of threads") {
+    random_source random;
+    pool_executor three(3);
+    executor alone;
+    int bytes = 0, checked = 0;
+    for (int round = 0; round < 160; ++round) {
+        const example e = draw(random, round % 3 == 0);
+        INFO("round " << round << ", " << e.p.ic << " to " << e.p.oc << " channels, " << e.p.ih << "x" << e.p.iw << " to " << e.p.oh << "x" << e.p.ow
+                      << ", kernel " << e.p.kh << "x" << e.p.kw << ", strides " << e.p.sh << "x" << e.p.sw << ", dilations " << e.p.dh << "x" << e.p.dw
+                      << ", pads " << e.p.pt << "," << e.p.pl);
+        REQUIRE(takes_quantized_conv(e.p));
+        const std::vector<std::uint8_t> wanted = wanted_codes(e);
+        kernel_test::on_every_isa([&](isa set) {
+            example pairs = e;
+            pairs.p.bytes = false;
+            CHECK(computed_codes(set, pairs, alone) == wanted);
+            CHECK(computed_codes(set, pairs, three) == wanted);
+            if (e.p.bytes && multiplies_bytes(set)) {
+                CHECK(computed_codes(set, e, alone) == wanted);
+                CHECK(computed_codes(set, e, three) == wanted);
+                ++bytes;
+            }
+            ++checked;
+        });
+    }
+    CHECK(checked >= 160);
+    if (has_byte_products()) CHECK(bytes > 40);
+}
+
+TEST_CASE("cpu quantized: many channels and pixels, so that tasks share an image") {
+    random_source random;
+    pool_executor three(3);
+    example e;
+    quantized_conv_problem& p = e.p;
+    p.ic = 70, p.oc = 130, p.ih = p.iw = p.oh = p.ow = 19, p.kh = p.kw = 3, p.pt = p.pl = 1, p.x_zero = 131, p.y_zero = 9;
+    for (std::int64_t i = 0; i < p.ic * p.ih * p.iw; ++i) e.x.push_back(static_cast<std::uint8_t>(random.between(0, 255)));
+    for (std::int64_t i = 0; i < p.oc * p.ic * 9; ++i) e.weights.push_back(static_cast<std::int16_t>(random.between(-128, 127)));
+    e.scale.assign(130, 0.0003f);
+    e.bias.assign(130, -700);
+    const std::vector<std::uint8_t> wanted = wanted_codes(e);
+    kernel_test::on_every_isa([&](isa set) {
+        for (const bool bytes : {false, true}) {
+            if (bytes && !multiplies_bytes(set)) continue;
+            p.bytes = bytes;
+            CHECK(computed_codes(set, e, three) == wanted);
+        }
+    });
+}
+
+TEST_CASE("cpu quantized: what the kernels do not count is refused") {
+    quantized_conv_problem p;
+    CHECK(takes_quantized_conv(p));
+    const auto refuses = [&](void (*change)(quantized_conv_problem&)) {
+        quantized_conv_problem changed = p;
+        change(changed);
+        return !takes_quantized_conv(changed);
+    };
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = q.oc = 4, q.groups = 2; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.kh = 17, q.kw = 16; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = 16385; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = 2000, q.kh = q.kw = 3; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.sw = 65; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ic = q.oc = q.groups = 2, q.iw = q.ow = 9000; }));
+    CHECK(refuses([](quantized_conv_problem& q) { q.ih = q.iw = q.oh = q.ow = 0; }));
+}
+
+TEST_CASE("cpu quantized: sums give the codes of a loop, on every set") {
+    random_source random;
+    pool_executor three(3);
+    for (int round = 0; round < 24; ++round) {
+        quantized_sum_problem p;
+        p.a_signed = round & 1, p.b_signed = round & 2, p.y_signed = round & 4;
+        p.low = p.y_signed ? -128 : 0, p.high = p.low + 255;
+        p.a_zero = static_cast<int>(random.between(0, 127)), p.b_zero = static_cast<int>(random.between(0, 127)),
+        p.y_zero = static_cast<int>(random.between(0, 127));
+        p.a_scale = 0.25f, p.b_scale = round % 3 ? 0.01f + std::fabs(random.real()) : 0.5f, p.y_scale = round % 3 ? 0.7f : 1.0f;
+        const std::size_t n = static_cast<std::size_t>(random.between(1, 40000));
+        std::vector<std::uint8_t> a(n), b(n), wanted(n);
+        for (std::size_t i = 0; i < n; ++i) {
+            a[i] = static_cast<std::uint8_t>(random.next() >> 13), b[i] = static_cast<std::uint8_t>(random.next() >> 17);
+            const float left = static_cast<float>(code_of(a[i], p.a_signed) - p.a_zero) * p.a_scale,
+                        right = static_cast<float>(code_of(b[i], p.b_signed) - p.b_zero) * p.b_scale;
+            volatile float first = left, second = right;  // rounded, each by itself
+            const float total = first + second;
+            const double steps = std::nearbyint(static_cast<double>(total / p.y_scale)) + p.y_zero;
+            wanted[i] = static_cast<std::uint8_t>(static_cast<int>(std::min<double>(p.high, std::max<double>(p.low, steps))));
+        }
+        kernel_test::on_every_isa([&](isa set) {
+            std::vector<std::uint8_t> y(n);
+            run_quantized_sum(set, p, a.data(), b.data(), y.data(), static_cast<std::int64_t>(n), three);
+            CHECK(y == wanted);
+        });
+    }
+}

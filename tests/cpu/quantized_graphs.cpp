@@ -1,0 +1,151 @@
+// Quantised networks that the CPU computes in integers, against the reference kernels, which go through reals.
+#include <doctest/doctest.h>
+
+#include <graft/graft.hpp>
+
+#include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+using graft::dtype;
+using graft::tensor;
+using graft::value_id;
+
+double number(std::int64_t i) { return static_cast<double>((i * 7919 + 13) % 1009) / 504.5 - 1; }
+tensor made(dtype type, const graft::shape& extents, double scale, double shift = 0) {
+    tensor t = tensor::make(type, extents).value();
+    for (std::int64_t i = 0; i < t.elements(); ++i) {
+        const double v = number(i) * scale + shift, whole = graft::is_float(type) ? v : std::nearbyint(v);
+        graft::store_from_double(type, t.raw(), i, 1, &whole);
+    }
+    return t;
+}
+
+struct net {
+    graft::builder b{"net", 1};
+    int names = 0;
+    value_id constant(tensor t) { return b.constant("c" + std::to_string(++names), std::move(t)); }
+    value_id scalar(dtype type, double v) {
+        tensor t = tensor::make(type, graft::shape{}).value();
+        graft::store_from_double(type, t.raw(), 0, 1, &v);
+        return constant(std::move(t));
+    }
+    value_id quantize(value_id x, double scale, double zero, dtype type = dtype::uint8) {
+        return b.apply("QuantizeLinear", {x, scalar(dtype::float32, scale), scalar(type, zero)});
+    }
+    value_id dequantize(value_id x, double scale, double zero, dtype type = dtype::uint8) {
+        return b.apply("DequantizeLinear", {x, scalar(dtype::float32, scale), scalar(type, zero)});
+    }
+    // A weight with a scale for each output channel.
+    value_id weight(const graft::shape& extents) {
+        return b.apply("DequantizeLinear",
+                       {constant(made(dtype::int8, extents, 120)), constant(made(dtype::float32, {extents[0]}, 0.002, 0.006)),
+                        constant(made(dtype::int8, {extents[0]}, 0))},
+                       {graft::integer_attribute("axis", 0)});
+    }
+    value_id bias(std::int64_t channels) { return dequantize(constant(made(dtype::int32, {channels}, 9000)), 0.0001, 0, dtype::int32); }
+};
+
+struct answers {
+    tensor y;
+    int integers = 0;  // steps in integers
+};
+answers run(const graft::graph& g, const tensor& x, void (*change)(graft::load_options&) = nullptr) {
+    graft::load_options options;
+    options.device = "cpu";
+    if (change) change(options);
+    auto m = graft::load(g, options);
+    REQUIRE_MESSAGE(m.ok(), std::string(m.ok() ? "" : m.error().what()));
+    graft::session s(*m);
+    auto y = s.run(x);
+    REQUIRE_MESSAGE(y.ok(), std::string(y.ok() ? "" : y.error().what()));
+    answers a{*y, 0};
+    auto places = m->placements({});
+    REQUIRE(places.ok());
+    for (const graft::placement& p : *places) a.integers += p.op_type == "graft.QuantizedConv" || p.op_type == "graft.QuantizedSum";
+    return a;
+}
+// Codes may differ by a step where sums of reals round over a half; not often.
+void check_against_reference(graft::builder& b, value_id y, const tensor& x, int integers, bool same = false) {
+    b.output(y, "y");
+    auto g = b.finish();
+    REQUIRE_MESSAGE(g.ok(), std::string(g.ok() ? "" : g.error().what()));
+    const answers fast = run(*g, x), reference = run(*g, x, [](graft::load_options&o) { o.reference = true; });
+    const answers exact = run(*g, x, [](graft::load_options& o) { o.exact = true; });
+    CHECK(fast.integers == integers);
+    CHECK(reference.integers == 0);
+    CHECK(exact.integers == 0);
+    REQUIRE(fast.y.shape() == reference.y.shape());
+    std::int64_t differ = 0, values = fast.y.elements();
+    double low = 1e9, high = -1e9;
+    for (std::int64_t i = 0; i < values; ++i) {
+        const double a = graft::element_as_double(fast.y.type(), fast.y.raw(), i), r = graft::element_as_double(reference.y.type(), reference.y.raw(), i);
+        REQUIRE(std::fabs(a - r) <= (same ? 0 : 1));
+        differ += a != r;
+        low = std::min(low, r), high = std::max(high, r);
+    }
+    CHECK(high - low > 20);  // codes of many values, not one bound
+    CHECK(differ * 100 <= values);
+}
+
+}  // namespace
+
+TEST_CASE("cpu quantized graphs: convolutions, bounds and sums between pairs are steps in integers") {
+    for (const dtype type : {dtype::uint8, dtype::int8}) {
+        const double zero = type == dtype::int8 ? -3 : 120;
+        net n;
+        const value_id x = n.b.input("x", dtype::float32, {2, 3, 14, 15});
+        const value_id a = n.dequantize(n.quantize(x, 0.01, zero, type), 0.01, zero, type);
+        const value_id c = n.b.apply("Conv", {a, n.weight({8, 3, 3, 3}), n.bias(8)}, {graft::integers_attribute("pads", {1, 1, 1, 1})});
+        const value_id first = n.dequantize(n.quantize(n.b.apply("Relu", {c}), 0.03, zero, type), 0.03, zero, type);
+        const value_id d =
+            n.b.apply("Conv", {first, n.weight({8, 1, 3, 3})}, {graft::integers_attribute("pads", {1, 1, 1, 1}), graft::integer_attribute("group", 8)});
+        const value_id bounded = n.b.apply("Clip", {d, n.scalar(dtype::float32, -2), n.scalar(dtype::float32, 2.5)});
+        const value_id second = n.dequantize(n.quantize(bounded, 0.04, zero, type), 0.04, zero, type);
+        check_against_reference(n.b, n.quantize(n.b.apply("Add", {first, second}), 0.06, zero, type), made(dtype::float32, {2, 3, 14, 15}, 1.1), 3);
+    }
+}
+
+TEST_CASE("cpu quantized graphs: QLinearConv gives the reference's codes") {
+    for (const bool zero_points : {false, true}) {
+        net n;
+        const value_id x = n.b.input("x", dtype::uint8, {1, 5, 11, 9});
+        const value_id y =
+            n.b.apply("QLinearConv",
+                      {x, n.scalar(dtype::float32, 1.0 / 128), n.scalar(dtype::uint8, 131), n.constant(made(dtype::uint8, {7, 5, 3, 3}, 120, 126)),
+                       n.scalar(dtype::float32, 0.01), n.scalar(dtype::uint8, zero_points ? 3 : 128), n.scalar(dtype::float32, zero_points ? 0.4 : 0.1),
+                       n.scalar(dtype::uint8, 90), n.constant(made(dtype::int32, {7}, 3000))},
+                      {graft::integers_attribute("strides", {2, 1}), graft::integers_attribute("pads", {0, 2, 1, 1})});
+        check_against_reference(n.b, y, made(dtype::uint8, {1, 5, 11, 9}, 120, 128), 1, true);
+    }
+}
+
+TEST_CASE("cpu quantized graphs: reals that somebody else reads, and scales that a run gives, stay reals") {
+    SUBCASE("an output of the graph") {
+        net n;
+        const value_id x = n.b.input("x", dtype::float32, {1, 3, 8, 8});
+        const value_id c = n.b.apply("Conv", {n.dequantize(n.quantize(x, 0.01, 128), 0.01, 128), n.weight({4, 3, 3, 3})});
+        const value_id y = n.quantize(c, 0.05, 100);
+        n.b.output(y, "y");
+        n.b.output(c, "c");
+        auto g = n.b.finish();
+        REQUIRE(g.ok());
+        CHECK(run(*g, made(dtype::float32, {1, 3, 8, 8}, 1)).integers == 0);
+    }
+    SUBCASE("a convolution of reals") {
+        net n;
+        const value_id x = n.b.input("x", dtype::float32, {1, 3, 8, 8});
+        const value_id y = n.quantize(n.b.apply("Conv", {x, n.weight({4, 3, 3, 3})}), 0.05, 100);
+        check_against_reference(n.b, y, made(dtype::float32, {1, 3, 8, 8}, 1), 0);
+    }
+    SUBCASE("weights of reals") {
+        net n;
+        const value_id x = n.b.input("x", dtype::float32, {1, 3, 8, 8});
+        const value_id a = n.dequantize(n.quantize(x, 0.01, 128), 0.01, 128);
+        const value_id y = n.quantize(n.b.apply("Conv", {a, n.constant(made(dtype::float32, {4, 3, 3, 3}, 1))}), 0.05, 100);
+        check_against_reference(n.b, y, made(dtype::float32, {1, 3, 8, 8}, 1), 0);
+    }
+}
