@@ -34,6 +34,7 @@ class dedicated_executor;
 
 // Graphs and operators.
 struct attribute;
+struct dequantized;
 struct capture;
 struct graph;
 struct node;

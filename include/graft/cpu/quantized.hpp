@@ -39,7 +39,7 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-constexpr int most_quantized_taps = 256, most_quantized_products = 1 << 14, most_quantized_stride = 64;
+constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
 
 // Remainders of the strides that taps have, in order; returns how many.
 inline std::int64_t quantized_phases(int kernel, int dilation, int stride, std::int64_t* out) {
@@ -73,7 +73,7 @@ GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
     for (const std::int64_t size :
          {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
         if (size > most) return false;
-    if (std::int64_t(p.kh) * p.kw > detail::most_quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
+    if (std::int64_t(p.kh) * p.kw > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
     if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
     const quantized_gather g = detail::gather_of(p);
     if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;

@@ -24,6 +24,7 @@ struct quantized_conv_problem {
 };
 
 constexpr int quantized_rows = 8;     ///< output channels of a tile
+constexpr int quantized_taps = 256;   ///< at most, of a window: a float holds the sum of as many products exactly
 constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
 
 /// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that

@@ -36,6 +36,11 @@ GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
                     if (p.sw == 1)
                         for (std::int64_t i = first; i < last; ++i)
                             to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
+                    else if (p.sw == 2)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] =
+                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
+                                flips;
                     else
                         for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
                             to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
@@ -120,6 +125,25 @@ GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps,
 }
 inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
 
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        std::uint8_t some[V::W] = {};
+        const std::uint8_t* at = some;
+        const std::int64_t rest = limit - (from + i * stride);
+        if (stride == 1 && rest >= V::W)
+            at = from + i;
+        else if (stride == 2 && rest >= 2 * V::W)
+            for (int k = 0; k < V::W; ++k) some[k] = from[2 * (i + k)];
+        else
+            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (load_codes(at, is_signed) - zero).store(to + i);
+    }
+}
+
 // One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
 inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
     const quantized_conv_problem& p = a.p;
@@ -130,12 +154,13 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
     std::int64_t band = room / (phases * g.pitch) - below;
     band = band < p.oh ? band : p.oh;
-    const std::int32_t flip = p.x_signed ? 0x80 : 0;
-    const float zero = static_cast<float>(p.x_zero + (p.x_signed ? 128 : 0));
+    const V zero = V::set1(static_cast<float>(p.x_zero));
     const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
-    const std::uint8_t* x = a.x + channel * p.ih * p.iw;
+    const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
     for (std::int64_t oy = 0; oy < p.oh; oy += band) {
         const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        std::int64_t offset[quantized_taps];
+        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
             for (std::int64_t px = 0; px < g.column_phases; ++px)
@@ -146,29 +171,36 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
                     last = last < g.pitch ? last : g.pitch;
                     first = first < last ? first : last;
                     for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    const std::uint8_t* from = x + (last ? iy * p.iw + ix : 0);
-                    if (p.sw == 1)
-                        for (std::int64_t i = first; i < last; ++i) to[i] = static_cast<float>(std::int32_t(from[i]) ^ flip) - zero;
-                    else
-                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
-                            to[i] = static_cast<float>(std::int32_t(from[j]) ^ flip) - zero;
+                    widen_codes(x + (last ? iy * p.iw + ix + first * p.sw : 0), p.sw, last - first, limit, p.x_signed, zero, to + first);
                     for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
                 }
         // What the tiles of the last pixels read beyond the planes.
         for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
         for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
+            // Two running sums, as one waits for itself.
             constexpr int vectors = quantized_pixels / V::W;
-            V total[vectors];
+            V total[vectors], other[vectors];
             GRAFT_UNROLL
-            for (int i = 0; i < vectors; ++i) total[i] = V::zero();
-            for (std::int64_t t = 0; t < taps; ++t) {
-                const std::int64_t phase = g.taps[t] / g.plane(), within = g.taps[t] % g.plane();
-                const float* at = image + phase * rows * g.pitch + within + first;
+            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
+            std::int64_t t = 0;
+            for (; t + 2 <= taps; t += 2) {
+                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
+                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) {
+                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
+                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                }
+            }
+            if (t < taps) {
+                const float* at = image + offset[t] + first;
                 const V by = V::set1(weight[t]);
                 GRAFT_UNROLL
                 for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
             }
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
             alignas(64) std::int32_t sums[quantized_pixels];
             GRAFT_UNROLL
             for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
@@ -178,9 +210,6 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
     }
 }
 
-GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
-    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
-}
 GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
     const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
     const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);

@@ -162,6 +162,9 @@ GRAFT_VECTOR V as_float(I a) {
         for (int i = 0; i < 4; ++i) c.r[i] = expression; \
         return c; \
     }
+GRAFT_LANES(I, multiply_pairs, I,
+            static_cast<std::int16_t>(a.r[i]) * static_cast<std::int16_t>(b.r[i]) +
+                static_cast<std::int16_t>(a.r[i] >> 16) * static_cast<std::int16_t>(b.r[i] >> 16))
 GRAFT_LANES(V, operator+, V, a.r[i] + b.r[i])
 GRAFT_LANES(V, operator-, V, a.r[i] - b.r[i])
 GRAFT_LANES(V, operator*, V, a.r[i] * b.r[i])
