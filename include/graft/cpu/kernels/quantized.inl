@@ -136,9 +136,12 @@ GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std
         const std::int64_t rest = limit - (from + i * stride);
         if (stride == 1 && rest >= V::W)
             at = from + i;
-        else if (stride == 2 && rest >= 2 * V::W)
-            for (int k = 0; k < V::W; ++k) some[k] = from[2 * (i + k)];
-        else
+        else if (stride == 2 && rest >= 2 * V::W) {
+            // The low bytes of 16-bit words, which compilers narrow by one instruction.
+            std::uint16_t words[V::W];
+            std::memcpy(words, from + 2 * i, sizeof words);
+            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
+        } else
             for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
         (load_codes(at, is_signed) - zero).store(to + i);
     }
@@ -163,17 +166,21 @@ inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t chann
         for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
         float* to = image;
         for (std::int64_t py = 0; py < g.row_phases; ++py)
-            for (std::int64_t px = 0; px < g.column_phases; ++px)
+            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+                // Columns [first, last) of the image's rows are pixels.
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
                 for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
-                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
-                    std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
-                    if (iy < 0 || iy >= p.ih) last = 0;
-                    last = last < g.pitch ? last : g.pitch;
-                    first = first < last ? first : last;
+                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    if (iy < 0 || iy >= p.ih || first == last) {
+                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        continue;
+                    }
                     for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
-                    widen_codes(x + (last ? iy * p.iw + ix + first * p.sw : 0), p.sw, last - first, limit, p.x_signed, zero, to + first);
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
                     for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
                 }
+            }
         // What the tiles of the last pixels read beyond the planes.
         for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
         const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
