@@ -7,7 +7,7 @@
     scripts/amalgamate.py --inner FILE...
                                          prints those of the files that include what declarations alone (GRAFT_SPLIT) do not bring
 
-graft.hpp comes first; train.hpp, gpu.hpp and profile.hpp hold what graft.hpp does not, and begin by including it. What several need is in each of them.
+graft.hpp comes first; train.hpp, gpu.hpp, quantize.hpp and profile.hpp hold what graft.hpp does not, and begin by including it. What several need is in each of them.
 dist.hpp holds what train.hpp does not.
 
 Rules, each enforced: a header is written once, at its first include; where that first include stands under a condition that a later
@@ -28,11 +28,12 @@ LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 NAMED = re.compile(r'^#define (\w+) ("[^"]+\.inl")$')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 STANDARD = re.compile(r"^\s*#\s*include\s+<")
-REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|NAMESPACE)\b")
+REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|(?:KERNEL_)?NAMESPACE)\b")
 UMBRELLAS = {  # the first is what the others include
     "graft.hpp": "runs ONNX image models. One header; C++17; MIT licence (LICENSE in the project).",
     "train.hpp": "fine-tunes ONNX image models. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
     "gpu.hpp": "runs ONNX image models on NVIDIA GPUs. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
+    "quantize.hpp": "quantises ONNX image models after training. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
     "profile.hpp": "tells where the time of ONNX image models goes. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
     "dist.hpp": "spreads training over replicas and devices. Goes beside train.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",
 }

@@ -330,6 +330,9 @@
     X(dist_mismatch, "dist.mismatch", "the members of a run on several devices or machines were not told the same") \
     X(dist_address_in_use, "dist.address_in_use", "the port at which the processes of a run are to meet is taken") \
     X(dist_no_mpi, "dist.no_mpi", "this build has no MPI, and was started as one of several processes") \
+    X(quantize_accuracy, "quantize.accuracy", "a quantised network answers worse than is allowed") \
+    X(quantize_nothing, "quantize.nothing", "a network has no operator to quantise, or is quantised already") \
+    X(quantize_range, "quantize.range", "values of a network that is to be quantised are not finite, or were not seen") \
     X(internal, "internal", "a defect of graft itself: please report it")
 
 GRAFT_BEGIN_NAMESPACE
@@ -4964,16 +4967,24 @@ struct node {
     const attribute* find(const char* attribute_name) const noexcept;
 };
 
+/// The integers that a constant of floats was dequantised from: (integers - zero_point) * scale, by DequantizeLinear.
+struct dequantized {
+    graft::tensor integers, scale, zero_point;  ///< no zero point: 0
+    int axis = 0;                               ///< along which scales run where there are several
+    const void* floats = nullptr;               ///< the memory of the constant that this tells of, and of no other
+};
+
 /// A value: an input, a constant, or what a node makes.
 struct value {
     std::string name;
     dtype type = dtype::undefined;
-    bool has_shape = false;               ///< whether `extents` says anything; the rank is known then
-    graft::shape extents;                 ///< open extents are shape::unknown
-    std::vector<std::string> dimensions;  ///< names of open extents, as the file gives them ("" where it has a number or nothing)
-    graft::tensor constant;               ///< set for initializers and for what folding made
-    graft::layout layout;                 ///< lowered graphs only
-    place_id place = 0;                   ///< lowered graphs only: in whose memory it lies
+    bool has_shape = false;                       ///< whether `extents` says anything; the rank is known then
+    graft::shape extents;                         ///< open extents are shape::unknown
+    std::vector<std::string> dimensions;          ///< names of open extents, as the file gives them ("" where it has a number or nothing)
+    graft::tensor constant;                       ///< set for initializers and for what folding made
+    std::shared_ptr<const dequantized> integers;  ///< of a folded constant, where DequantizeLinear made it
+    graft::layout layout;                         ///< lowered graphs only
+    place_id place = 0;                           ///< lowered graphs only: in whose memory it lies
 };
 
 /// A version of an operator set.
@@ -20860,6 +20871,8 @@ inline status call_run(run_context& c) {
 ///   Activation(X)                      by the attributes activation, alpha, beta
 ///   Reorder(X)                         between row-major and the blocked layout
 ///   Concat(X...)                       along the channels, blocked
+///   QuantizedConv(X, packed W, scale, bias)  of 8-bit images, requantised; its parameters are the integers "problem"
+///   QuantizedSum(A, B)                 of 8-bit tensors of equal shapes, requantised; likewise
 inline op_table lowered_ops() {
     static constexpr op_row rows[] = {
         own("Conv").inputs_from(0).outputs_from(0).takes_activation().residual(3),
@@ -20870,6 +20883,8 @@ inline op_table lowered_ops() {
         own("Activation").inputs_from(0).outputs_from(0).elementwise().activates(reads_lowered_activation),
         own("Reorder").inputs_from(0).outputs_from(0),
         own("Concat").inputs_from(0).outputs_from(0),
+        own("QuantizedConv").inputs_from(0).outputs_from(0),
+        own("QuantizedSum").inputs_from(0).outputs_from(0),
         own("Call").inputs(0).outputs_from(0).functions(call_infer, call_run).bodies().allocates().attributes("body:g"),
     };
     return rows;
@@ -24281,9 +24296,23 @@ private:
             v.extents = made[i].shape();
             v.has_shape = true;
             v.constant = std::move(made[i]);
+            if (n.op->traits.role == op_role::dequantize) remember_integers(n, v);
         }
         keep = false;
         return {};
+    }
+
+    // What was 8 bits can be computed with as such.
+    void remember_integers(const node& n, value& v) {
+        auto from = std::make_shared<dequantized>();
+        const attribute *axis = n.find("axis"), *block = n.find("block_size");
+        if ((block && block->integer) || n.inputs.size() < 2 || v.type != dtype::float32) return;
+        from->integers = at(n.inputs[0]).constant;
+        from->scale = at(n.inputs[1]).constant;
+        if (n.inputs.size() > 2 && n.inputs[2] != no_value) from->zero_point = at(n.inputs[2]).constant;
+        from->axis = static_cast<int>(axis ? axis->integer : 1);
+        from->floats = v.constant.raw();
+        v.integers = std::move(from);
     }
 
     // If with a condition that is known: its branch takes its place.
@@ -30702,6 +30731,8 @@ const char* name(isa set) noexcept;
 int vector_width(isa set) noexcept;
 /// Whether this machine (and its operating system, which must save the registers) can run the set. Thread-safe.
 bool available(isa set) noexcept;
+/// Whether this machine multiplies bytes four a lane (AVX-512 VNNI), which kernels of avx512 use where it is there. Thread-safe.
+bool has_byte_products() noexcept;
 /// The names of the available sets, separated by ", ", from the slowest to the fastest.
 std::string available_isas();
 /// The set to run: the one that the environment variable GRAFT_ISA names, else the fastest available.
@@ -30793,13 +30824,14 @@ GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 namespace detail {
 
-// One bit for each set, found once; 1u << 31 marks that it was.
+// One bit for each set and for what only some machines of a set have, found once; 1u << 31 marks that it was.
+constexpr std::uint32_t byte_products_bit = 1u << 30;
 inline std::uint32_t detect() noexcept {
     std::uint32_t found = 1u << static_cast<int>(isa::baseline);
     if (GRAFT_ARCH_ARM64) found |= 1u << static_cast<int>(isa::neon);
     if (GRAFT_ARCH_WASM) found |= 1u << static_cast<int>(isa::wasm);
 #if GRAFT_ARCH_X86_64
-    unsigned leaf1_c = 0, leaf7_b = 0, highest = 0;
+    unsigned leaf1_c = 0, leaf7_b = 0, leaf7_c = 0, highest = 0;
     std::uint64_t saved = 0;
 #if defined(_MSC_VER)
     int r[4];
@@ -30810,13 +30842,14 @@ inline std::uint32_t detect() noexcept {
     if (highest >= 7) {
         __cpuidex(r, 7, 0);
         leaf7_b = static_cast<unsigned>(r[1]);
+        leaf7_c = static_cast<unsigned>(r[2]);
     }
     if (leaf1_c >> 27 & 1) saved = _xgetbv(0);
 #else
     unsigned a = 0, b = 0, c = 0, d = 0;
     highest = static_cast<unsigned>(__get_cpuid_max(0, nullptr));
     if (__get_cpuid(1, &a, &b, &c, &d)) leaf1_c = c;
-    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b;
+    if (highest >= 7 && __get_cpuid_count(7, 0, &a, &b, &c, &d)) leaf7_b = b, leaf7_c = c;
     if (leaf1_c >> 27 & 1) {
         unsigned low = 0, high = 0;
         __asm__ __volatile__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -30827,7 +30860,10 @@ inline std::uint32_t detect() noexcept {
     const bool f = leaf7_b >> 16 & 1, dq = leaf7_b >> 17 & 1, bw = leaf7_b >> 30 & 1, vl = leaf7_b >> 31 & 1;
     if (avx && avx2 && fma && f16c && (saved & 0x6) == 0x6) {
         found |= 1u << static_cast<int>(isa::avx2);
-        if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) found |= 1u << static_cast<int>(isa::avx512);
+        if (f && dq && bw && vl && (saved & 0xe6) == 0xe6) {
+            found |= 1u << static_cast<int>(isa::avx512);
+            if (leaf7_c >> 11 & 1) found |= byte_products_bit;
+        }
     }
 #endif
     return found | 1u << 31;
@@ -30862,6 +30898,8 @@ GRAFT_INLINE int vector_width(isa set) noexcept {
 }
 
 GRAFT_INLINE bool available(isa set) noexcept { return detail::detected() >> static_cast<int>(set) & 1; }
+
+GRAFT_INLINE bool has_byte_products() noexcept { return (detail::detected() & detail::byte_products_bit) != 0; }
 
 GRAFT_INLINE std::string available_isas() {
     std::string out;
@@ -32319,6 +32357,8 @@ struct kernel_set {
     void (*fuse)(graph&, place_id on);
     /// Blocks of channels, and packed weights.
     status (*lay_out)(graph&, const lowering&, isa level);
+    /// Operators between DequantizeLinear and QuantizeLinear, in integers; may be null.
+    status (*to_integers)(graph&, const lowering&, isa level) = nullptr;
 };
 
 /// A kernel of an instruction set, with what it decided about its node.
@@ -32366,6 +32406,7 @@ public:
         return node.n.op && node.n.op->run ? nullptr : "the operator is not compiled into this build (GRAFT_OPS)";
     }
     inline status lower(graph& g, const lowering& with) override {
+        if (kernels_.to_integers && !with.exact) GRAFT_TRY(kernels_.to_integers(g, with, level_));
         GRAFT_TRY(graft::detail::widener(g, with).run());
         GRAFT_TRY(graft::detail::fuser(g, with).run());
         if (kernels_.fuse) kernels_.fuse(g, with.on);
@@ -32556,6 +32597,8 @@ struct gemm_kernels;
 struct elementwise_kernels;
 struct rows_kernels;
 struct move_kernels;
+struct quantized_kernels;
+struct quantized_conv_args;
 
 /// The kernels of one instruction set. A null function means that GRAFT_OPS left its operators out.
 struct kernel_table {
@@ -32566,17 +32609,25 @@ struct kernel_table {
     const elementwise_kernels* elementwise;
     const rows_kernels* rows;
     const move_kernels* move;
+    const quantized_kernels* quantized;
 };
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
 
+#include <cstdint>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
 /// The kernels of an available instruction set; those of baseline for one of another architecture.
 const kernel_table& kernels(isa set) noexcept;
+/// A kernel of convolutions of 8-bit images, for one task.
+using quantized_task = void (*)(const quantized_conv_args&, std::int64_t);
+/// The convolution that multiplies four bytes a lane, of a set and a machine that have the instruction (AVX-512 VNNI); else null. Its
+/// arguments and tasks are those of the table's `quantized->conv`.
+quantized_task byte_products(isa set) noexcept;
 
 }  // namespace cpu
 GRAFT_END_NAMESPACE
@@ -32763,6 +32814,84 @@ struct pool_kernels {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+// ---- graft/cpu/quantized_kernels.hpp
+// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
+/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+struct quantized_conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    bool bytes = false;  ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+
+    bool depthwise() const noexcept { return groups != 1; }
+    /// Channels that one 32-bit lane holds.
+    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+};
+
+constexpr int quantized_rows = 8;     ///< output channels of a tile
+constexpr int quantized_taps = 256;   ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
+
+/// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
+/// neighbouring pixels are neighbours for every tap.
+struct quantized_gather {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]: how far each tap's pixel is from the output's
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
+};
+
+/// One run of a convolution, as its tasks read it: one image.
+struct quantized_conv_args {
+    quantized_conv_problem p;
+    quantized_gather from;
+    const std::uint8_t* x = nullptr;
+    std::uint8_t* y = nullptr;
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8]; depthwise: floats [oc][taps]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
+    std::int32_t* gathered = nullptr;       // [lanes][planes]
+    std::int64_t blocks_a_task = 1;         // of 8 output channels
+};
+
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+};
+
+/// `gather` takes tasks of one lane of channels each, `conv` of a tile of pixels and some blocks of channels, `depthwise` of a channel.
+struct quantized_kernels {
+    void (*gather)(const quantized_conv_args&, std::int64_t task);
+    void (*conv)(const quantized_conv_args&, std::int64_t task);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t task);
+    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+};
+
+/// A tile of sums, [8][48], of pixels from `x` on: `steps` lanes of channels lie `step` apart.
+using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_REORDER_KERNELS_HPP
 // ---- graft/cpu/reorder_kernels.hpp
@@ -32857,6 +32986,7 @@ namespace baseline {
 //   + - * / & | ^ on V (the last three on the bits), fma(a, b, c) = a*b + c and fnma = c - a*b (rounded once where the set has
 //   FMA, twice in baseline and wasm), sqrt floor ceil trunc round_even; + - & | ^ shift_left<n> shift_right<n>
 //   shift_right_arithmetic<n> max min > == on I; to_int (half to even; needs |x| < 2^31) to_float as_int as_float;
+//   multiply_pairs(a, b): of int16 in the halves of each lane, the sum of the two products;
 //   < <= == is_nan on V; any, & | ~ on M; select(m, a, b) is m ? a : b
 //   max(a, b) is a > b ? a : b and min(a, b) is a < b ? a : b, so where one is NaN the SECOND comes out: max(zero, x) keeps the
 //   NaN of x. zip_low / zip_high interleave two vectors; permute(a, at) is a[at[lane]].
@@ -32907,6 +33037,7 @@ GRAFT_VECTOR V min(V a, V b) { return {_mm_min_ps(a.r, b.r)}; }
 GRAFT_VECTOR V sqrt(V a) { return {_mm_sqrt_ps(a.r)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {_mm_madd_epi16(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm_and_si128(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm_or_si128(a.r, b.r)}; }
@@ -33008,6 +33139,9 @@ GRAFT_VECTOR V as_float(I a) {
         for (int i = 0; i < 4; ++i) c.r[i] = expression; \
         return c; \
     }
+GRAFT_LANES(I, multiply_pairs, I,
+            static_cast<std::int16_t>(a.r[i]) * static_cast<std::int16_t>(b.r[i]) +
+                static_cast<std::int16_t>(a.r[i] >> 16) * static_cast<std::int16_t>(b.r[i] >> 16))
 GRAFT_LANES(V, operator+, V, a.r[i] + b.r[i])
 GRAFT_LANES(V, operator-, V, a.r[i] - b.r[i])
 GRAFT_LANES(V, operator*, V, a.r[i] * b.r[i])
@@ -35136,9 +35270,258 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
+// ---- graft/cpu/kernels/quantized.inl
+// Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
+// reals behind them are computed one by one, in the same steps on every set.
+
+// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
+template <bool Bytes>
+GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr int width = Bytes ? 4 : 2;
+    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
+    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
+    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
+    std::uint32_t empty = 0;
+    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
+    const std::uint8_t* plane[width];
+    for (int c = 0; c < width; ++c) {
+        const std::int64_t channel = lane * width + c;
+        // Channels that are not there meet weights of zero.
+        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px)
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
+                // Columns [first, last) are pixels of the image.
+                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < g.pitch ? last : g.pitch;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
+                const std::int64_t offset = last ? iy * p.iw + ix : 0;
+                if (Bytes) {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
+                    const std::uint32_t flips = flip * 0x01010101u;
+                    if (p.sw == 1)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
+                    else if (p.sw == 2)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] =
+                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
+                                flips;
+                    else
+                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
+                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
+                } else {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
+                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
+                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
+                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
+                    }
+                }
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+            }
+}
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
+    if (a.p.bytes)
+        gather_lane<true>(a, task);
+    else
+        gather_lane<false>(a, task);
+}
+
+// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
+    std::uint8_t codes[quantized_pixels];
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    GRAFT_UNROLL
+    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
+    std::uint8_t* y = a.y + channel * p.oh * p.ow;
+    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        i += here;
+    }
+}
+
+// The tasks of a convolution, with the tile that multiplies.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
+}
+
+// Two 16-bit products a lane.
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums) {
+    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
+    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
+        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
+            I total[rows][columns];
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
+            const std::int32_t* weight = w + r0;
+            for (std::int64_t s = 0; s < steps; ++s)
+                for (int t = 0; t < count; ++t, weight += quantized_rows) {
+                    const std::int32_t* at = x + s * step + taps[t] + c0;
+                    I pixels[columns];
+                    GRAFT_UNROLL
+                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
+                    GRAFT_UNROLL
+                    for (int r = 0; r < rows; ++r) {
+                        const I by = I::set1(weight[r]);
+                        GRAFT_UNROLL
+                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+                    }
+                }
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
+        }
+}
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        std::uint8_t some[V::W] = {};
+        const std::uint8_t* at = some;
+        const std::int64_t rest = limit - (from + i * stride);
+        if (stride == 1 && rest >= V::W)
+            at = from + i;
+        else if (stride == 2 && rest >= 2 * V::W) {
+            // The low bytes of 16-bit words, which compilers narrow by one instruction.
+            std::uint16_t words[V::W];
+            std::memcpy(words, from + 2 * i, sizeof words);
+            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
+        } else
+            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (load_codes(at, is_signed) - zero).store(to + i);
+    }
+}
+
+// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr std::int64_t room = 8192;
+    float image[room + quantized_pixels];
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
+    std::int64_t band = room / (phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        std::int64_t offset[quantized_taps];
+        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
+        float* to = image;
+        for (std::int64_t py = 0; py < g.row_phases; ++py)
+            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+                // Columns [first, last) of the image's rows are pixels.
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    if (iy < 0 || iy >= p.ih || first == last) {
+                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        continue;
+                    }
+                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                }
+            }
+        // What the tiles of the last pixels read beyond the planes.
+        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
+        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
+            // Two running sums, as one waits for itself.
+            constexpr int vectors = quantized_pixels / V::W;
+            V total[vectors], other[vectors];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
+            std::int64_t t = 0;
+            for (; t + 2 <= taps; t += 2) {
+                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
+                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) {
+                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
+                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                }
+            }
+            if (t < taps) {
+                const float* at = image + offset[t] + first;
+                const V by = V::set1(weight[t]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
+            alignas(64) std::int32_t sums[quantized_pixels];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
+            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+            store_quantized(a, channel, oy * g.pitch + first, count, sums);
+        }
+    }
+}
+
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
+    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
+    const V steps = (left + right) / V::set1(p.y_scale);
+    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+}
+inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    if (i == n) return;
+    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
+    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
+    sum_codes(p, rest_a, rest_b, rest_y);
+    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+inline const quantized_kernels* quantized_table() {
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    static constexpr quantized_kernels all = {
+        conv ? &gather_quantized : nullptr,
+        conv ? &conv_quantized : nullptr,
+        conv ? &depthwise_quantized : nullptr,
+        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+    };
+    return &all;
+}
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table(),    quantized_table()};
     return all;
 }
 }  // namespace baseline
@@ -35192,6 +35575,10 @@ struct M {
 GRAFT_VECTOR I as_int(V a) { return {vreinterpretq_s32_f32(a.r)}; }
 GRAFT_VECTOR V as_float(I a) { return {vreinterpretq_f32_s32(a.r)}; }
 GRAFT_VECTOR I operator+(I a, I b) { return {vaddq_s32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) {
+    const int16x8_t x = vreinterpretq_s16_s32(a.r), y = vreinterpretq_s16_s32(b.r);
+    return {vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y))};
+}
 GRAFT_VECTOR I operator-(I a, I b) { return {vsubq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {vandq_s32(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {vorrq_s32(a.r, b.r)}; }
@@ -37285,9 +37672,258 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
+// ---- graft/cpu/kernels/quantized.inl
+// Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
+// reals behind them are computed one by one, in the same steps on every set.
+
+// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
+template <bool Bytes>
+GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr int width = Bytes ? 4 : 2;
+    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
+    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
+    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
+    std::uint32_t empty = 0;
+    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
+    const std::uint8_t* plane[width];
+    for (int c = 0; c < width; ++c) {
+        const std::int64_t channel = lane * width + c;
+        // Channels that are not there meet weights of zero.
+        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px)
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
+                // Columns [first, last) are pixels of the image.
+                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < g.pitch ? last : g.pitch;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
+                const std::int64_t offset = last ? iy * p.iw + ix : 0;
+                if (Bytes) {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
+                    const std::uint32_t flips = flip * 0x01010101u;
+                    if (p.sw == 1)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
+                    else if (p.sw == 2)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] =
+                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
+                                flips;
+                    else
+                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
+                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
+                } else {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
+                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
+                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
+                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
+                    }
+                }
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+            }
+}
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
+    if (a.p.bytes)
+        gather_lane<true>(a, task);
+    else
+        gather_lane<false>(a, task);
+}
+
+// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
+    std::uint8_t codes[quantized_pixels];
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    GRAFT_UNROLL
+    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
+    std::uint8_t* y = a.y + channel * p.oh * p.ow;
+    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        i += here;
+    }
+}
+
+// The tasks of a convolution, with the tile that multiplies.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
+}
+
+// Two 16-bit products a lane.
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums) {
+    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
+    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
+        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
+            I total[rows][columns];
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
+            const std::int32_t* weight = w + r0;
+            for (std::int64_t s = 0; s < steps; ++s)
+                for (int t = 0; t < count; ++t, weight += quantized_rows) {
+                    const std::int32_t* at = x + s * step + taps[t] + c0;
+                    I pixels[columns];
+                    GRAFT_UNROLL
+                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
+                    GRAFT_UNROLL
+                    for (int r = 0; r < rows; ++r) {
+                        const I by = I::set1(weight[r]);
+                        GRAFT_UNROLL
+                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+                    }
+                }
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
+        }
+}
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        std::uint8_t some[V::W] = {};
+        const std::uint8_t* at = some;
+        const std::int64_t rest = limit - (from + i * stride);
+        if (stride == 1 && rest >= V::W)
+            at = from + i;
+        else if (stride == 2 && rest >= 2 * V::W) {
+            // The low bytes of 16-bit words, which compilers narrow by one instruction.
+            std::uint16_t words[V::W];
+            std::memcpy(words, from + 2 * i, sizeof words);
+            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
+        } else
+            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (load_codes(at, is_signed) - zero).store(to + i);
+    }
+}
+
+// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr std::int64_t room = 8192;
+    float image[room + quantized_pixels];
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
+    std::int64_t band = room / (phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        std::int64_t offset[quantized_taps];
+        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
+        float* to = image;
+        for (std::int64_t py = 0; py < g.row_phases; ++py)
+            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+                // Columns [first, last) of the image's rows are pixels.
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    if (iy < 0 || iy >= p.ih || first == last) {
+                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        continue;
+                    }
+                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                }
+            }
+        // What the tiles of the last pixels read beyond the planes.
+        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
+        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
+            // Two running sums, as one waits for itself.
+            constexpr int vectors = quantized_pixels / V::W;
+            V total[vectors], other[vectors];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
+            std::int64_t t = 0;
+            for (; t + 2 <= taps; t += 2) {
+                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
+                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) {
+                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
+                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                }
+            }
+            if (t < taps) {
+                const float* at = image + offset[t] + first;
+                const V by = V::set1(weight[t]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
+            alignas(64) std::int32_t sums[quantized_pixels];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
+            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+            store_quantized(a, channel, oy * g.pitch + first, count, sums);
+        }
+    }
+}
+
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
+    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
+    const V steps = (left + right) / V::set1(p.y_scale);
+    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+}
+inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    if (i == n) return;
+    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
+    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
+    sum_codes(p, rest_a, rest_b, rest_y);
+    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+inline const quantized_kernels* quantized_table() {
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    static constexpr quantized_kernels all = {
+        conv ? &gather_quantized : nullptr,
+        conv ? &conv_quantized : nullptr,
+        conv ? &depthwise_quantized : nullptr,
+        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+    };
+    return &all;
+}
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table(),    quantized_table()};
     return all;
 }
 }  // namespace neon
@@ -37353,6 +37989,7 @@ GRAFT_VECTOR V trunc(V a) { return {wasm_f32x4_trunc(a.r)}; }
 GRAFT_VECTOR V round_even(V a) { return {wasm_f32x4_nearest(a.r)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {wasm_i32x4_add(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {wasm_i32x4_dot_i16x8(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {wasm_i32x4_sub(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {wasm_v128_and(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {wasm_v128_or(a.r, b.r)}; }
@@ -39457,9 +40094,258 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
+// ---- graft/cpu/kernels/quantized.inl
+// Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
+// reals behind them are computed one by one, in the same steps on every set.
+
+// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
+template <bool Bytes>
+GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr int width = Bytes ? 4 : 2;
+    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
+    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
+    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
+    std::uint32_t empty = 0;
+    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
+    const std::uint8_t* plane[width];
+    for (int c = 0; c < width; ++c) {
+        const std::int64_t channel = lane * width + c;
+        // Channels that are not there meet weights of zero.
+        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px)
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
+                // Columns [first, last) are pixels of the image.
+                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < g.pitch ? last : g.pitch;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
+                const std::int64_t offset = last ? iy * p.iw + ix : 0;
+                if (Bytes) {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
+                    const std::uint32_t flips = flip * 0x01010101u;
+                    if (p.sw == 1)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
+                    else if (p.sw == 2)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] =
+                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
+                                flips;
+                    else
+                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
+                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
+                } else {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
+                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
+                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
+                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
+                    }
+                }
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+            }
+}
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
+    if (a.p.bytes)
+        gather_lane<true>(a, task);
+    else
+        gather_lane<false>(a, task);
+}
+
+// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
+    std::uint8_t codes[quantized_pixels];
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    GRAFT_UNROLL
+    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
+    std::uint8_t* y = a.y + channel * p.oh * p.ow;
+    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        i += here;
+    }
+}
+
+// The tasks of a convolution, with the tile that multiplies.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
+}
+
+// Two 16-bit products a lane.
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums) {
+    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
+    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
+        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
+            I total[rows][columns];
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
+            const std::int32_t* weight = w + r0;
+            for (std::int64_t s = 0; s < steps; ++s)
+                for (int t = 0; t < count; ++t, weight += quantized_rows) {
+                    const std::int32_t* at = x + s * step + taps[t] + c0;
+                    I pixels[columns];
+                    GRAFT_UNROLL
+                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
+                    GRAFT_UNROLL
+                    for (int r = 0; r < rows; ++r) {
+                        const I by = I::set1(weight[r]);
+                        GRAFT_UNROLL
+                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+                    }
+                }
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
+        }
+}
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        std::uint8_t some[V::W] = {};
+        const std::uint8_t* at = some;
+        const std::int64_t rest = limit - (from + i * stride);
+        if (stride == 1 && rest >= V::W)
+            at = from + i;
+        else if (stride == 2 && rest >= 2 * V::W) {
+            // The low bytes of 16-bit words, which compilers narrow by one instruction.
+            std::uint16_t words[V::W];
+            std::memcpy(words, from + 2 * i, sizeof words);
+            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
+        } else
+            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (load_codes(at, is_signed) - zero).store(to + i);
+    }
+}
+
+// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr std::int64_t room = 8192;
+    float image[room + quantized_pixels];
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
+    std::int64_t band = room / (phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        std::int64_t offset[quantized_taps];
+        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
+        float* to = image;
+        for (std::int64_t py = 0; py < g.row_phases; ++py)
+            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+                // Columns [first, last) of the image's rows are pixels.
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    if (iy < 0 || iy >= p.ih || first == last) {
+                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        continue;
+                    }
+                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                }
+            }
+        // What the tiles of the last pixels read beyond the planes.
+        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
+        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
+            // Two running sums, as one waits for itself.
+            constexpr int vectors = quantized_pixels / V::W;
+            V total[vectors], other[vectors];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
+            std::int64_t t = 0;
+            for (; t + 2 <= taps; t += 2) {
+                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
+                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) {
+                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
+                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                }
+            }
+            if (t < taps) {
+                const float* at = image + offset[t] + first;
+                const V by = V::set1(weight[t]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
+            alignas(64) std::int32_t sums[quantized_pixels];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
+            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+            store_quantized(a, channel, oy * g.pitch + first, count, sums);
+        }
+    }
+}
+
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
+    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
+    const V steps = (left + right) / V::set1(p.y_scale);
+    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+}
+inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    if (i == n) return;
+    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
+    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
+    sum_codes(p, rest_a, rest_b, rest_y);
+    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+inline const quantized_kernels* quantized_table() {
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    static constexpr quantized_kernels all = {
+        conv ? &gather_quantized : nullptr,
+        conv ? &conv_quantized : nullptr,
+        conv ? &depthwise_quantized : nullptr,
+        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+    };
+    return &all;
+}
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table(),    quantized_table()};
     return all;
 }
 }  // namespace wasm
@@ -39520,6 +40406,7 @@ GRAFT_VECTOR V trunc(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_ZERO | _M
 GRAFT_VECTOR V round_even(V a) { return {_mm256_round_ps(a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm256_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {_mm256_madd_epi16(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm256_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm256_and_si256(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm256_or_si256(a.r, b.r)}; }
@@ -41593,9 +42480,258 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
+// ---- graft/cpu/kernels/quantized.inl
+// Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
+// reals behind them are computed one by one, in the same steps on every set.
+
+// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
+template <bool Bytes>
+GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr int width = Bytes ? 4 : 2;
+    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
+    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
+    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
+    std::uint32_t empty = 0;
+    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
+    const std::uint8_t* plane[width];
+    for (int c = 0; c < width; ++c) {
+        const std::int64_t channel = lane * width + c;
+        // Channels that are not there meet weights of zero.
+        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px)
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
+                // Columns [first, last) are pixels of the image.
+                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < g.pitch ? last : g.pitch;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
+                const std::int64_t offset = last ? iy * p.iw + ix : 0;
+                if (Bytes) {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
+                    const std::uint32_t flips = flip * 0x01010101u;
+                    if (p.sw == 1)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
+                    else if (p.sw == 2)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] =
+                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
+                                flips;
+                    else
+                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
+                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
+                } else {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
+                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
+                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
+                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
+                    }
+                }
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+            }
+}
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
+    if (a.p.bytes)
+        gather_lane<true>(a, task);
+    else
+        gather_lane<false>(a, task);
+}
+
+// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
+    std::uint8_t codes[quantized_pixels];
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    GRAFT_UNROLL
+    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
+    std::uint8_t* y = a.y + channel * p.oh * p.ow;
+    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        i += here;
+    }
+}
+
+// The tasks of a convolution, with the tile that multiplies.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
+}
+
+// Two 16-bit products a lane.
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums) {
+    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
+    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
+        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
+            I total[rows][columns];
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
+            const std::int32_t* weight = w + r0;
+            for (std::int64_t s = 0; s < steps; ++s)
+                for (int t = 0; t < count; ++t, weight += quantized_rows) {
+                    const std::int32_t* at = x + s * step + taps[t] + c0;
+                    I pixels[columns];
+                    GRAFT_UNROLL
+                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
+                    GRAFT_UNROLL
+                    for (int r = 0; r < rows; ++r) {
+                        const I by = I::set1(weight[r]);
+                        GRAFT_UNROLL
+                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+                    }
+                }
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
+        }
+}
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        std::uint8_t some[V::W] = {};
+        const std::uint8_t* at = some;
+        const std::int64_t rest = limit - (from + i * stride);
+        if (stride == 1 && rest >= V::W)
+            at = from + i;
+        else if (stride == 2 && rest >= 2 * V::W) {
+            // The low bytes of 16-bit words, which compilers narrow by one instruction.
+            std::uint16_t words[V::W];
+            std::memcpy(words, from + 2 * i, sizeof words);
+            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
+        } else
+            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (load_codes(at, is_signed) - zero).store(to + i);
+    }
+}
+
+// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr std::int64_t room = 8192;
+    float image[room + quantized_pixels];
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
+    std::int64_t band = room / (phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        std::int64_t offset[quantized_taps];
+        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
+        float* to = image;
+        for (std::int64_t py = 0; py < g.row_phases; ++py)
+            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+                // Columns [first, last) of the image's rows are pixels.
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    if (iy < 0 || iy >= p.ih || first == last) {
+                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        continue;
+                    }
+                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                }
+            }
+        // What the tiles of the last pixels read beyond the planes.
+        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
+        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
+            // Two running sums, as one waits for itself.
+            constexpr int vectors = quantized_pixels / V::W;
+            V total[vectors], other[vectors];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
+            std::int64_t t = 0;
+            for (; t + 2 <= taps; t += 2) {
+                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
+                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) {
+                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
+                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                }
+            }
+            if (t < taps) {
+                const float* at = image + offset[t] + first;
+                const V by = V::set1(weight[t]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
+            alignas(64) std::int32_t sums[quantized_pixels];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
+            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+            store_quantized(a, channel, oy * g.pitch + first, count, sums);
+        }
+    }
+}
+
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
+    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
+    const V steps = (left + right) / V::set1(p.y_scale);
+    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+}
+inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    if (i == n) return;
+    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
+    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
+    sum_codes(p, rest_a, rest_b, rest_y);
+    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+inline const quantized_kernels* quantized_table() {
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    static constexpr quantized_kernels all = {
+        conv ? &gather_quantized : nullptr,
+        conv ? &conv_quantized : nullptr,
+        conv ? &depthwise_quantized : nullptr,
+        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+    };
+    return &all;
+}
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table(),    quantized_table()};
     return all;
 }
 }  // namespace avx2
@@ -41652,6 +42788,7 @@ GRAFT_VECTOR V trunc(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_
 GRAFT_VECTOR V round_even(V a) { return {_mm512_maskz_roundscale_ps(0xffff, a.r, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 
 GRAFT_VECTOR I operator+(I a, I b) { return {_mm512_add_epi32(a.r, b.r)}; }
+GRAFT_VECTOR I multiply_pairs(I a, I b) { return {_mm512_madd_epi16(a.r, b.r)}; }
 GRAFT_VECTOR I operator-(I a, I b) { return {_mm512_sub_epi32(a.r, b.r)}; }
 GRAFT_VECTOR I operator&(I a, I b) { return {_mm512_and_si512(a.r, b.r)}; }
 GRAFT_VECTOR I operator|(I a, I b) { return {_mm512_or_si512(a.r, b.r)}; }
@@ -43718,9 +44855,258 @@ inline const conv_kernels* conv_table() {
     };
     return &all;
 }
+// ---- graft/cpu/kernels/quantized.inl
+// Convolutions and sums of 8-bit images: text, included once for each instruction set. Sums are integers, so their order changes nothing;
+// reals behind them are computed one by one, in the same steps on every set.
+
+// 32-bit lanes of a channel pair or four channels: what the taps of a tile read.
+template <bool Bytes>
+GRAFT_VECTOR void gather_lane(const quantized_conv_args& a, std::int64_t lane) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr int width = Bytes ? 4 : 2;
+    // As unsigned bytes, which the instruction multiplies; as differences from the zero point in 16 bits.
+    const std::uint32_t flip = p.x_signed ? 0x80u : 0u;
+    const std::int32_t zero = p.x_zero + (p.x_signed ? 128 : 0);
+    std::uint32_t* to = reinterpret_cast<std::uint32_t*>(a.gathered) + lane * g.planes();
+    std::uint32_t empty = 0;
+    if (Bytes) empty = static_cast<std::uint32_t>(zero) * 0x01010101u;
+    const std::uint8_t* plane[width];
+    for (int c = 0; c < width; ++c) {
+        const std::int64_t channel = lane * width + c;
+        // Channels that are not there meet weights of zero.
+        plane[c] = a.x + (channel < p.ic ? channel : p.ic - 1) * p.ih * p.iw;
+    }
+    for (std::int64_t py = 0; py < g.row_phases; ++py)
+        for (std::int64_t px = 0; px < g.column_phases; ++px)
+            for (std::int64_t row = 0; row < g.rows; ++row, to += g.pitch) {
+                const std::int64_t iy = row * p.sh + g.row_phase[py] - p.pt, ix = g.column_phase[px] - p.pl;
+                // Columns [first, last) are pixels of the image.
+                std::int64_t first = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, last = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0;
+                if (iy < 0 || iy >= p.ih) last = 0;
+                last = last < g.pitch ? last : g.pitch;
+                first = first < last ? first : last;
+                for (std::int64_t i = 0; i < first; ++i) to[i] = empty;
+                const std::int64_t offset = last ? iy * p.iw + ix : 0;
+                if (Bytes) {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset, *x2 = plane[width - 2] + offset, *x3 = plane[width - 1] + offset;
+                    const std::uint32_t flips = flip * 0x01010101u;
+                    if (p.sw == 1)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] = (std::uint32_t(x0[i]) | std::uint32_t(x1[i]) << 8 | std::uint32_t(x2[i]) << 16 | std::uint32_t(x3[i]) << 24) ^ flips;
+                    else if (p.sw == 2)
+                        for (std::int64_t i = first; i < last; ++i)
+                            to[i] =
+                                (std::uint32_t(x0[2 * i]) | std::uint32_t(x1[2 * i]) << 8 | std::uint32_t(x2[2 * i]) << 16 | std::uint32_t(x3[2 * i]) << 24) ^
+                                flips;
+                    else
+                        for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw)
+                            to[i] = (std::uint32_t(x0[j]) | std::uint32_t(x1[j]) << 8 | std::uint32_t(x2[j]) << 16 | std::uint32_t(x3[j]) << 24) ^ flips;
+                } else {
+                    const std::uint8_t *x0 = plane[0] + offset, *x1 = plane[1] + offset;
+                    for (std::int64_t i = first, j = first * p.sw; i < last; ++i, j += p.sw) {
+                        const std::int32_t low = std::int32_t(x0[j] ^ flip) - zero, high = std::int32_t(x1[j] ^ flip) - zero;
+                        to[i] = (std::uint32_t(low) & 0xffffu) | std::uint32_t(high) << 16;
+                    }
+                }
+                for (std::int64_t i = last; i < g.pitch; ++i) to[i] = empty;
+            }
+}
+inline void gather_quantized(const quantized_conv_args& a, std::int64_t task) {
+    if (a.p.bytes)
+        gather_lane<true>(a, task);
+    else
+        gather_lane<false>(a, task);
+}
+
+// Sums of consecutive pixels of the padded image become bytes, and those that are outputs go to their rows.
+GRAFT_VECTOR void store_quantized(const quantized_conv_args& a, std::int64_t channel, std::int64_t first, std::int64_t count, const std::int32_t* sums) {
+    const quantized_conv_problem& p = a.p;
+    const V scale = V::set1(a.scale[channel]), low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    const I bias = I::set1(a.bias[channel]), zero = I::set1(p.y_zero);
+    std::uint8_t codes[quantized_pixels];
+    // The zero point is added behind the rounding: halves go to the even number of steps from it.
+    GRAFT_UNROLL
+    for (int i = 0; i < quantized_pixels; i += V::W) store_8(to_int(min(max(to_float(I::load(sums + i) + bias) * scale, low), high)) + zero, codes + i);
+    std::uint8_t* y = a.y + channel * p.oh * p.ow;
+    std::int64_t row = first / a.from.pitch, column = first % a.from.pitch;
+    for (std::int64_t i = 0; i < count; ++row, column = 0) {
+        const std::int64_t whole = a.from.pitch - column, here = whole < count - i ? whole : count - i, used = p.ow - column < here ? p.ow - column : here;
+        if (used > 0) std::memcpy(y + row * p.ow + column, codes + i, static_cast<std::size_t>(used));
+        i += here;
+    }
+}
+
+// The tasks of a convolution, with the tile that multiplies.
+GRAFT_VECTOR void conv_quantized_by(const quantized_conv_args& a, std::int64_t task, quantized_tile tile) {
+    const quantized_conv_problem& p = a.p;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows, steps = p.lanes_of_channels(), taps = std::int64_t(p.kh) * p.kw;
+    const std::int64_t first = task % tiles * quantized_pixels, count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+    const std::int64_t begin = task / tiles * a.blocks_a_task, end = begin + a.blocks_a_task < blocks ? begin + a.blocks_a_task : blocks;
+    alignas(64) std::int32_t sums[quantized_rows * quantized_pixels];
+    for (std::int64_t block = begin; block < end; ++block) {
+        tile(a.gathered + first, a.from.taps, static_cast<int>(taps), steps, a.from.planes(), a.weights + block * steps * taps * quantized_rows, sums);
+        for (int r = 0; r < quantized_rows && block * quantized_rows + r < p.oc; ++r)
+            store_quantized(a, block * quantized_rows + r, first, count, sums + r * quantized_pixels);
+    }
+}
+
+// Two 16-bit products a lane.
+GRAFT_VECTOR void tile_of_pairs(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums) {
+    constexpr int columns = 3, rows = V::W == 16 ? 8 : 4;
+    for (int r0 = 0; r0 < quantized_rows; r0 += rows)
+        for (int c0 = 0; c0 < quantized_pixels; c0 += columns * V::W) {
+            I total[rows][columns];
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c] = I::set1(0);
+            const std::int32_t* weight = w + r0;
+            for (std::int64_t s = 0; s < steps; ++s)
+                for (int t = 0; t < count; ++t, weight += quantized_rows) {
+                    const std::int32_t* at = x + s * step + taps[t] + c0;
+                    I pixels[columns];
+                    GRAFT_UNROLL
+                    for (int c = 0; c < columns; ++c) pixels[c] = I::load(at + c * V::W);
+                    GRAFT_UNROLL
+                    for (int r = 0; r < rows; ++r) {
+                        const I by = I::set1(weight[r]);
+                        GRAFT_UNROLL
+                        for (int c = 0; c < columns; ++c) total[r][c] = total[r][c] + multiply_pairs(pixels[c], by);
+                    }
+                }
+            GRAFT_UNROLL
+            for (int r = 0; r < rows; ++r) GRAFT_UNROLL
+            for (int c = 0; c < columns; ++c) total[r][c].store(sums + (r0 + r) * quantized_pixels + c0 + c * V::W);
+        }
+}
+inline void conv_quantized(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_pairs); }
+
+GRAFT_VECTOR V load_codes(const std::uint8_t* from, bool is_signed) {
+    return to_float(is_signed ? load_s8(reinterpret_cast<const std::int8_t*>(from)) : load_u8(from));
+}
+// Codes `stride` apart, as differences from the zero point. Whole vectors are written, and up to `limit` read.
+GRAFT_VECTOR void widen_codes(const std::uint8_t* from, std::int64_t stride, std::int64_t count, const std::uint8_t* limit, bool is_signed, V zero, float* to) {
+    for (std::int64_t i = 0; i < count; i += V::W) {
+        std::uint8_t some[V::W] = {};
+        const std::uint8_t* at = some;
+        const std::int64_t rest = limit - (from + i * stride);
+        if (stride == 1 && rest >= V::W)
+            at = from + i;
+        else if (stride == 2 && rest >= 2 * V::W) {
+            // The low bytes of 16-bit words, which compilers narrow by one instruction.
+            std::uint16_t words[V::W];
+            std::memcpy(words, from + 2 * i, sizeof words);
+            for (int k = 0; k < V::W; ++k) some[k] = static_cast<std::uint8_t>(words[k]);
+        } else
+            for (std::int64_t k = 0; k < V::W && i + k < count; ++k) some[k] = from[(i + k) * stride];
+        (load_codes(at, is_signed) - zero).store(to + i);
+    }
+}
+
+// One channel. Its sums are small enough for a float to hold them exactly, so that every set multiplies and adds floats.
+inline void depthwise_quantized(const quantized_conv_args& a, std::int64_t channel) {
+    const quantized_conv_problem& p = a.p;
+    const quantized_gather& g = a.from;
+    constexpr std::int64_t room = 8192;
+    float image[room + quantized_pixels];
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw, phases = g.row_phases * g.column_phases, below = g.rows - p.oh;
+    // Bands of output rows whose input fits; the planes of a band stand as far apart as the taps say for a whole image, less what is left out.
+    std::int64_t band = room / (phases * g.pitch) - below;
+    band = band < p.oh ? band : p.oh;
+    const V zero = V::set1(static_cast<float>(p.x_zero));
+    const float* weight = reinterpret_cast<const float*>(a.weights) + channel * taps;
+    const std::uint8_t *x = a.x + channel * p.ih * p.iw, *limit = a.x + p.ic * p.ih * p.iw;
+    for (std::int64_t oy = 0; oy < p.oh; oy += band) {
+        const std::int64_t height = p.oh - oy < band ? p.oh - oy : band, rows = height + below;
+        std::int64_t offset[quantized_taps];
+        for (std::int64_t t = 0; t < taps; ++t) offset[t] = g.taps[t] / g.plane() * rows * g.pitch + g.taps[t] % g.plane();
+        float* to = image;
+        for (std::int64_t py = 0; py < g.row_phases; ++py)
+            for (std::int64_t px = 0; px < g.column_phases; ++px) {
+                // Columns [first, last) of the image's rows are pixels.
+                const std::int64_t ix = g.column_phase[px] - p.pl, end = p.iw > ix ? (p.iw - ix + p.sw - 1) / p.sw : 0, last = end < g.pitch ? end : g.pitch;
+                const std::int64_t start = ix < 0 ? (-ix + p.sw - 1) / p.sw : 0, first = start < last ? start : last;
+                for (std::int64_t row = 0; row < rows; ++row, to += g.pitch) {
+                    const std::int64_t iy = (oy + row) * p.sh + g.row_phase[py] - p.pt;
+                    if (iy < 0 || iy >= p.ih || first == last) {
+                        for (std::int64_t i = 0; i < g.pitch; ++i) to[i] = 0;
+                        continue;
+                    }
+                    for (std::int64_t i = 0; i < first; ++i) to[i] = 0;
+                    widen_codes(x + iy * p.iw + ix + first * p.sw, p.sw, last - first, limit, p.x_signed, zero, to + first);
+                    for (std::int64_t i = last; i < g.pitch; ++i) to[i] = 0;
+                }
+            }
+        // What the tiles of the last pixels read beyond the planes.
+        for (int i = 0; i < quantized_pixels; ++i) to[i] = 0;
+        const std::int64_t pixels = (height - 1) * g.pitch + p.ow;
+        for (std::int64_t first = 0; first < pixels; first += quantized_pixels) {
+            // Two running sums, as one waits for itself.
+            constexpr int vectors = quantized_pixels / V::W;
+            V total[vectors], other[vectors];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = other[i] = V::zero();
+            std::int64_t t = 0;
+            for (; t + 2 <= taps; t += 2) {
+                const float *at = image + offset[t] + first, *beside = image + offset[t + 1] + first;
+                const V by = V::set1(weight[t]), next = V::set1(weight[t + 1]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) {
+                    total[i] = fma(V::load(at + i * V::W), by, total[i]);
+                    other[i] = fma(V::load(beside + i * V::W), next, other[i]);
+                }
+            }
+            if (t < taps) {
+                const float* at = image + offset[t] + first;
+                const V by = V::set1(weight[t]);
+                GRAFT_UNROLL
+                for (int i = 0; i < vectors; ++i) total[i] = fma(V::load(at + i * V::W), by, total[i]);
+            }
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) total[i] = total[i] + other[i];
+            alignas(64) std::int32_t sums[quantized_pixels];
+            GRAFT_UNROLL
+            for (int i = 0; i < vectors; ++i) to_int(total[i]).store(sums + i * V::W);
+            const std::int64_t count = pixels - first < quantized_pixels ? pixels - first : quantized_pixels;
+            store_quantized(a, channel, oy * g.pitch + first, count, sums);
+        }
+    }
+}
+
+GRAFT_VECTOR void sum_codes(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y) {
+    const V left = (load_codes(a, p.a_signed) - V::set1(static_cast<float>(p.a_zero))) * V::set1(p.a_scale);
+    const V right = (load_codes(b, p.b_signed) - V::set1(static_cast<float>(p.b_zero))) * V::set1(p.b_scale);
+    const V steps = (left + right) / V::set1(p.y_scale);
+    const V low = V::set1(static_cast<float>(p.low - p.y_zero)), high = V::set1(static_cast<float>(p.high - p.y_zero));
+    store_8(to_int(min(max(steps, low), high)) + I::set1(p.y_zero), y);
+}
+inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n) {
+    std::int64_t i = 0;
+    for (; i + V::W <= n; i += V::W) sum_codes(p, a + i, b + i, y + i);
+    if (i == n) return;
+    std::uint8_t rest_a[V::W] = {}, rest_b[V::W] = {}, rest_y[V::W];
+    std::memcpy(rest_a, a + i, static_cast<std::size_t>(n - i));
+    std::memcpy(rest_b, b + i, static_cast<std::size_t>(n - i));
+    sum_codes(p, rest_a, rest_b, rest_y);
+    std::memcpy(y + i, rest_y, static_cast<std::size_t>(n - i));
+}
+
+inline const quantized_kernels* quantized_table() {
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    static constexpr quantized_kernels all = {
+        conv ? &gather_quantized : nullptr,
+        conv ? &conv_quantized : nullptr,
+        conv ? &depthwise_quantized : nullptr,
+        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+    };
+    return &all;
+}
 
 inline const kernel_table& table() {
-    static const kernel_table all = {conv_table(), pool_table(), reorder_table(), gemm_table(), elementwise_table(), rows_table(), move_table()};
+    static const kernel_table all = {conv_table(),        pool_table(), reorder_table(), gemm_table(),
+                                     elementwise_table(), rows_table(), move_table(),    quantized_table()};
     return all;
 }
 }  // namespace avx512
@@ -43730,6 +45116,45 @@ GRAFT_END_TARGET
 #endif
 #undef GRAFT_KERNEL_TEXTS
 
+#if GRAFT_ARCH_X86_64
+GRAFT_BEGIN_TARGET("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")
+GRAFT_BEGIN_KERNEL_NAMESPACE
+namespace cpu {
+namespace avx512 {
+// ---- graft/cpu/kernels/quantized_vnni.inl
+// The convolution of bytes by AVX-512 VNNI: unsigned pixels by signed weights, four products a lane, summed without saturation. Text of
+// namespace avx512, in a region of its own, since only some machines of that set have the instruction.
+
+inline void tile_of_bytes(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                          std::int32_t* sums) {
+    static_assert(quantized_rows == 8 && quantized_pixels == 48, "24 sums, 3 vectors of pixels and a weight fill the registers");
+    __m512i total[8][3];
+    GRAFT_UNROLL
+    for (int r = 0; r < 8; ++r) GRAFT_UNROLL
+    for (int c = 0; c < 3; ++c) total[r][c] = _mm512_setzero_si512();
+    for (std::int64_t s = 0; s < steps; ++s)
+        for (int t = 0; t < count; ++t, w += 8) {
+            const std::int32_t* at = x + s * step + taps[t];
+            const __m512i p0 = _mm512_loadu_si512(at), p1 = _mm512_loadu_si512(at + 16), p2 = _mm512_loadu_si512(at + 32);
+            GRAFT_UNROLL
+            for (int r = 0; r < 8; ++r) {
+                const __m512i by = _mm512_set1_epi32(w[r]);
+                total[r][0] = _mm512_dpbusd_epi32(total[r][0], p0, by);
+                total[r][1] = _mm512_dpbusd_epi32(total[r][1], p1, by);
+                total[r][2] = _mm512_dpbusd_epi32(total[r][2], p2, by);
+            }
+        }
+    GRAFT_UNROLL
+    for (int r = 0; r < 8; ++r) GRAFT_UNROLL
+    for (int c = 0; c < 3; ++c) _mm512_storeu_si512(sums + r * 48 + c * 16, total[r][c]);
+}
+inline void conv_quantized_bytes(const quantized_conv_args& a, std::int64_t task) { conv_quantized_by(a, task, tile_of_bytes); }
+}  // namespace avx512
+}  // namespace cpu
+GRAFT_END_KERNEL_NAMESPACE
+GRAFT_END_TARGET
+#endif
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -43738,6 +45163,15 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
     GRAFT_ISA_LIST(GRAFT_X)
 #undef GRAFT_X
     return baseline::table();
+}
+
+GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
+#if GRAFT_ARCH_X86_64
+    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    if (set == isa::avx512 && has_byte_products()) return conv ? &avx512::conv_quantized_bytes : nullptr;
+#endif
+    static_cast<void>(set);
+    return nullptr;
 }
 
 }  // namespace cpu
@@ -45783,6 +47217,349 @@ inline kernel_rows pool_kernel_rows() {
 }  // namespace cpu
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_QUANTIZED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_OPS_QUANTIZED_HPP
+// ---- graft/cpu/ops/quantized.hpp
+// Kernels of graft.QuantizedConv and graft.QuantizedSum.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_HPP
+// ---- graft/cpu/quantized.hpp
+// Convolutions and sums of 8-bit images in integers, requantised as ONNX has it. All sets and all numbers of threads give the same codes.
+
+#ifndef GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_QUANTIZED_KERNELS_HPP
+// ---- graft/cpu/quantized_kernels.hpp
+// Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
+
+
+#include <cstdint>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
+/// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
+struct quantized_conv_problem {
+    std::int64_t n = 1, ic = 1, ih = 1, iw = 1, oc = 1, oh = 1, ow = 1;
+    int groups = 1, kh = 1, kw = 1, sh = 1, sw = 1, dh = 1, dw = 1, pt = 0, pl = 0;
+    bool x_signed = false, y_signed = false;
+    int x_zero = 0, y_zero = 0, low = 0, high = 255;
+    bool bytes = false;  ///< four 8-bit products a sum; else two of 16 bits. The integers are the same
+
+    bool depthwise() const noexcept { return groups != 1; }
+    /// Channels that one 32-bit lane holds.
+    int channels_a_lane() const noexcept { return bytes ? 4 : 2; }
+    std::int64_t lanes_of_channels() const noexcept { return (ic + channels_a_lane() - 1) / channels_a_lane(); }
+};
+
+constexpr int quantized_rows = 8;     ///< output channels of a tile
+constexpr int quantized_taps = 256;   ///< at most, of a window: a float holds the sum of as many products exactly
+constexpr int quantized_pixels = 48;  ///< pixels of a tile, which are neighbours in the padded image
+
+/// The image as it is gathered for a convolution: padded, and with a plane for each remainder of the strides that a tap needs, so that
+/// neighbouring pixels are neighbours for every tap.
+struct quantized_gather {
+    std::int64_t pitch = 0, rows = 0;  // of a plane, in pixels
+    std::int64_t row_phases = 0, column_phases = 0;
+    const std::int64_t* row_phase = nullptr;     // the remainders, [row_phases]
+    const std::int64_t* column_phase = nullptr;  // [column_phases]
+    const std::int64_t* taps = nullptr;          // [kh * kw]: how far each tap's pixel is from the output's
+
+    std::int64_t plane() const noexcept { return pitch * rows; }
+    std::int64_t planes() const noexcept { return plane() * row_phases * column_phases; }
+};
+
+/// One run of a convolution, as its tasks read it: one image.
+struct quantized_conv_args {
+    quantized_conv_problem p;
+    quantized_gather from;
+    const std::uint8_t* x = nullptr;
+    std::uint8_t* y = nullptr;
+    const std::int32_t* weights = nullptr;  // [oc / 8][lanes][taps][8]; depthwise: floats [oc][taps]
+    const float* scale = nullptr;           // [oc]
+    const std::int32_t* bias = nullptr;     // [oc]
+    std::int32_t* gathered = nullptr;       // [lanes][planes]
+    std::int64_t blocks_a_task = 1;         // of 8 output channels
+};
+
+/// A sum of two 8-bit tensors of equal shapes: y = clamp(rint(((a - a_zero) * a_scale + (b - b_zero) * b_scale) / y_scale) + y_zero, low, high).
+struct quantized_sum_problem {
+    bool a_signed = false, b_signed = false, y_signed = false;
+    int a_zero = 0, b_zero = 0, y_zero = 0, low = 0, high = 255;
+    float a_scale = 1, b_scale = 1, y_scale = 1;
+};
+
+/// `gather` takes tasks of one lane of channels each, `conv` of a tile of pixels and some blocks of channels, `depthwise` of a channel.
+struct quantized_kernels {
+    void (*gather)(const quantized_conv_args&, std::int64_t task);
+    void (*conv)(const quantized_conv_args&, std::int64_t task);
+    void (*depthwise)(const quantized_conv_args&, std::int64_t task);
+    void (*sum)(const quantized_sum_problem&, const std::uint8_t* a, const std::uint8_t* b, std::uint8_t* y, std::int64_t n);
+};
+
+/// A tile of sums, [8][48], of pixels from `x` on: `steps` lanes of channels lie `step` apart.
+using quantized_tile = void (*)(const std::int32_t* x, const std::int64_t* taps, int count, std::int64_t steps, std::int64_t step, const std::int32_t* w,
+                                std::int32_t* sums);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Whether the kernels take such a convolution: its window and its image are of a size that they count, and no sum can leave int32.
+/// Looks at the sizes alone.
+bool takes_quantized_conv(const quantized_conv_problem& problem);
+/// Whether the set and this machine multiply bytes four a lane, for weights whose differences from their zero points fit int8.
+bool multiplies_bytes(isa set) noexcept;
+/// Bytes of the packed weights, and of the memory that a run needs beside its tensors.
+std::int64_t packed_quantized_bytes(const quantized_conv_problem& problem);
+std::int64_t quantized_conv_workspace(const quantized_conv_problem& problem);
+/// Packs weights, given as differences from their zero points, [oc][ic / groups][kh][kw] of int16.
+void pack_quantized_conv(const quantized_conv_problem& problem, const std::int16_t* weights, void* packed);
+/// x is [n][ic][ih][iw] and y [n][oc][oh][ow], 8 bits each; scale and bias are [oc]. For `bytes`, the bias is less the sum of the channel's
+/// weights times the zero point of x as an unsigned byte, as `quantized_bias` has it. The memory of `workspace` is aligned to 64 bytes.
+void run_quantized_conv(isa set, const quantized_conv_problem& problem, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
+                        void* y, void* workspace, executor& pool);
+/// The bias of a channel as the run wants it: `weights` are the channel's differences, [ic / groups * kh * kw].
+std::int32_t quantized_bias(const quantized_conv_problem& problem, const std::int16_t* weights, std::int32_t bias);
+/// y = a + b, requantised; n codes each.
+void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool);
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+
+#include <cstring>
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+namespace detail {
+
+constexpr int most_quantized_products = 1 << 14, most_quantized_stride = 64;
+
+// Remainders of the strides that taps have, in order; returns how many.
+inline std::int64_t quantized_phases(int kernel, int dilation, int stride, std::int64_t* out) {
+    std::int64_t count = 0;
+    for (int r = 0; r < stride; ++r)
+        for (int k = 0; k < kernel; ++k)
+            if (std::int64_t(k) * dilation % stride == r) {
+                if (out) out[count] = r;
+                ++count;
+                break;
+            }
+    return count;
+}
+inline quantized_gather gather_of(const quantized_conv_problem& p) {
+    quantized_gather g;
+    g.pitch = p.ow + std::int64_t(p.kw - 1) * p.dw / p.sw;
+    g.rows = p.oh + std::int64_t(p.kh - 1) * p.dh / p.sh;
+    g.row_phases = quantized_phases(p.kh, p.dh, p.sh, nullptr);
+    g.column_phases = quantized_phases(p.kw, p.dw, p.sw, nullptr);
+    return g;
+}
+// The lists that the gather points to.
+inline std::int64_t quantized_list_bytes(const quantized_conv_problem& p) { return (8 * (std::int64_t(p.kh) * p.kw + p.kh + p.kw) + 63) / 64 * 64; }
+
+}  // namespace detail
+
+GRAFT_INLINE bool takes_quantized_conv(const quantized_conv_problem& p) {
+    if (p.groups != 1 && (p.groups != p.ic || p.groups != p.oc)) return false;
+    if (p.n < 1 || p.ic < 1 || p.oc < 1 || p.oh < 1 || p.ow < 1 || p.ih < 1 || p.iw < 1 || p.kh < 1 || p.kw < 1 || p.pt < 0 || p.pl < 0) return false;
+    constexpr std::int64_t most = 1 << 20;
+    for (const std::int64_t size :
+         {p.ic, p.oc, p.ih, p.iw, p.oh, p.ow, std::int64_t(p.pt), std::int64_t(p.pl), std::int64_t(p.dh) * p.kh, std::int64_t(p.dw) * p.kw})
+        if (size > most) return false;
+    if (std::int64_t(p.kh) * p.kw > quantized_taps || p.sh > detail::most_quantized_stride || p.sw > detail::most_quantized_stride) return false;
+    if ((p.depthwise() ? 1 : p.ic) * p.kh * p.kw > detail::most_quantized_products) return false;
+    const quantized_gather g = detail::gather_of(p);
+    if (!p.depthwise()) return g.planes() <= (std::int64_t(1) << 40) / p.ic;
+    return g.row_phases * g.column_phases * g.pitch * (g.rows - p.oh + 1) <= 8192;
+}
+
+GRAFT_INLINE bool multiplies_bytes(isa set) noexcept { return byte_products(set) != nullptr; }
+
+GRAFT_INLINE std::int64_t packed_quantized_bytes(const quantized_conv_problem& p) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    if (p.depthwise()) return 4 * p.oc * taps;
+    return 4 * ((p.oc + quantized_rows - 1) / quantized_rows) * quantized_rows * p.lanes_of_channels() * taps;
+}
+
+GRAFT_INLINE std::int64_t quantized_conv_workspace(const quantized_conv_problem& p) {
+    const std::int64_t lists = detail::quantized_list_bytes(p);
+    if (p.depthwise()) return lists;
+    // A tile of the last pixels reads beyond the last plane.
+    return lists + 4 * (p.lanes_of_channels() * detail::gather_of(p).planes() + quantized_pixels);
+}
+
+GRAFT_INLINE void pack_quantized_conv(const quantized_conv_problem& p, const std::int16_t* weights, void* packed) {
+    const std::int64_t taps = std::int64_t(p.kh) * p.kw;
+    if (p.depthwise()) {
+        float* to = static_cast<float*>(packed);
+        for (std::int64_t i = 0; i < p.oc * taps; ++i) to[i] = static_cast<float>(weights[i]);
+        return;
+    }
+    const int width = p.channels_a_lane();
+    std::uint32_t* to = static_cast<std::uint32_t*>(packed);
+    for (std::int64_t first = 0; first < p.oc; first += quantized_rows)
+        for (std::int64_t lane = 0; lane < p.lanes_of_channels(); ++lane)
+            for (std::int64_t tap = 0; tap < taps; ++tap)
+                for (std::int64_t m = first; m < first + quantized_rows; ++m) {
+                    std::uint32_t all = 0;
+                    for (int c = 0; c < width; ++c) {
+                        const std::int64_t channel = lane * width + c;
+                        if (m >= p.oc || channel >= p.ic) continue;
+                        const std::uint32_t w = static_cast<std::uint32_t>(static_cast<std::int32_t>(weights[(m * p.ic + channel) * taps + tap]));
+                        all |= p.bytes ? (w & 0xffu) << 8 * c : (w & 0xffffu) << 16 * c;
+                    }
+                    *to++ = all;
+                }
+}
+
+GRAFT_INLINE std::int32_t quantized_bias(const quantized_conv_problem& p, const std::int16_t* weights, std::int32_t bias) {
+    if (!p.bytes || p.depthwise()) return bias;
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0, n = p.ic * p.kh * p.kw; i < n; ++i) sum += weights[i];
+    return static_cast<std::int32_t>(bias - sum * (p.x_zero + (p.x_signed ? 128 : 0)));
+}
+
+GRAFT_INLINE void run_quantized_conv(isa set, const quantized_conv_problem& p, const void* x, const void* packed, const float* scale, const std::int32_t* bias,
+                                     void* y, void* workspace, executor& pool) {
+    quantized_conv_args a;
+    a.p = p;
+    a.from = detail::gather_of(p);
+    std::int64_t *taps = static_cast<std::int64_t*>(workspace), *row_phase = taps + std::int64_t(p.kh) * p.kw, *column_phase = row_phase + p.kh;
+    detail::quantized_phases(p.kh, p.dh, p.sh, row_phase);
+    detail::quantized_phases(p.kw, p.dw, p.sw, column_phase);
+    for (int ky = 0; ky < p.kh; ++ky)
+        for (int kx = 0; kx < p.kw; ++kx) {
+            const std::int64_t below = std::int64_t(ky) * p.dh, beside = std::int64_t(kx) * p.dw;
+            std::int64_t py = 0, px = 0;
+            while (row_phase[py] != below % p.sh) ++py;
+            while (column_phase[px] != beside % p.sw) ++px;
+            taps[ky * p.kw + kx] = (py * a.from.column_phases + px) * a.from.plane() + below / p.sh * a.from.pitch + beside / p.sw;
+        }
+    a.from.taps = taps;
+    a.from.row_phase = row_phase;
+    a.from.column_phase = column_phase;
+    a.weights = static_cast<const std::int32_t*>(packed);
+    a.scale = scale;
+    a.bias = bias;
+    a.gathered = reinterpret_cast<std::int32_t*>(static_cast<char*>(workspace) + detail::quantized_list_bytes(p));
+    const quantized_kernels& k = *kernels(set).quantized;
+    const std::int64_t pixels = (p.oh - 1) * a.from.pitch + p.ow, tiles = (pixels + quantized_pixels - 1) / quantized_pixels;
+    const std::int64_t blocks = (p.oc + quantized_rows - 1) / quantized_rows;
+    // About a million products a task, whatever the number of threads.
+    const std::int64_t products = quantized_rows * quantized_pixels * p.ic * p.kh * p.kw;
+    a.blocks_a_task = products ? (std::int64_t(1) << 20) / products + 1 : 1;
+    a.blocks_a_task = a.blocks_a_task < blocks ? a.blocks_a_task : blocks;
+    const quantized_task conv = p.bytes ? byte_products(set) : k.conv;
+    for (std::int64_t image = 0; image < p.n; ++image) {
+        a.x = static_cast<const std::uint8_t*>(x) + image * p.ic * p.ih * p.iw;
+        a.y = static_cast<std::uint8_t*>(y) + image * p.oc * p.oh * p.ow;
+        if (p.depthwise()) {
+            parallel_for(pool, p.oc, [&](std::int64_t channel) { k.depthwise(a, channel); });
+            continue;
+        }
+        parallel_for(pool, p.lanes_of_channels(), [&](std::int64_t lane) { k.gather(a, lane); });
+        std::memset(a.gathered + p.lanes_of_channels() * a.from.planes(), 0, quantized_pixels * sizeof(std::int32_t));
+        parallel_for(pool, tiles * ((blocks + a.blocks_a_task - 1) / a.blocks_a_task), [&](std::int64_t task) { conv(a, task); });
+    }
+}
+
+GRAFT_INLINE void run_quantized_sum(isa set, const quantized_sum_problem& problem, const void* a, const void* b, void* y, std::int64_t n, executor& pool) {
+    parallel_for_pieces(pool, n, 16384, [&](std::int64_t first, std::int64_t count) {
+        kernels(set).quantized->sum(problem, static_cast<const std::uint8_t*>(a) + first, static_cast<const std::uint8_t*>(b) + first,
+                                    static_cast<std::uint8_t*>(y) + first, count);
+    });
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+GRAFT_BEGIN_NAMESPACE
+namespace cpu {
+
+/// Keeps a problem of 8-bit images in a lowered node, as integers; of reals, the bits.
+inline void set_quantized_problem(node& n, const quantized_conv_problem& p) {
+    attribute a;
+    a.name = "problem";
+    a.kind = attribute_kind::integers;
+    a.integers = {p.n,  p.ic, p.ih, p.iw, p.oc,       p.oh,       p.ow,     p.groups, p.kh,  p.kw,   p.sh,   p.sw,
+                  p.dh, p.dw, p.pt, p.pl, p.x_signed, p.y_signed, p.x_zero, p.y_zero, p.low, p.high, p.bytes};
+    n.attributes.assign(1, a);
+}
+inline bool quantized_problem_in(const node& n, quantized_conv_problem& p) {
+    const attribute* a = n.find("problem");
+    if (!a || a->integers.size() != 23) return false;
+    const std::int64_t* next = a->integers.data();
+    for (std::int64_t* field : {&p.n, &p.ic, &p.ih, &p.iw, &p.oc, &p.oh, &p.ow}) *field = *next++;
+    for (int* field : {&p.groups, &p.kh, &p.kw, &p.sh, &p.sw, &p.dh, &p.dw, &p.pt, &p.pl}) *field = static_cast<int>(*next++);
+    p.x_signed = *next++ != 0;
+    p.y_signed = *next++ != 0;
+    for (int* field : {&p.x_zero, &p.y_zero, &p.low, &p.high}) *field = static_cast<int>(*next++);
+    p.bytes = *next++ != 0;
+    return true;
+}
+inline void set_quantized_problem(node& n, const quantized_sum_problem& p) {
+    attribute a;
+    a.name = "problem";
+    a.kind = attribute_kind::integers;
+    a.integers = {p.a_signed, p.b_signed, p.y_signed, p.a_zero, p.b_zero, p.y_zero, p.low, p.high};
+    for (const float scale : {p.a_scale, p.b_scale, p.y_scale}) a.integers.push_back(bit_cast<std::int32_t>(scale));
+    n.attributes.assign(1, a);
+}
+inline bool quantized_problem_in(const node& n, quantized_sum_problem& p) {
+    const attribute* a = n.find("problem");
+    if (!a || a->integers.size() != 11) return false;
+    const std::int64_t* next = a->integers.data();
+    for (bool* field : {&p.a_signed, &p.b_signed, &p.y_signed}) *field = *next++ != 0;
+    for (int* field : {&p.a_zero, &p.b_zero, &p.y_zero, &p.low, &p.high}) *field = static_cast<int>(*next++);
+    for (float* field : {&p.a_scale, &p.b_scale, &p.y_scale}) *field = bit_cast<float>(static_cast<std::int32_t>(*next++));
+    return true;
+}
+
+inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
+    quantized_conv_problem p;
+    if (!quantized_problem_in(q.n, p)) return "its parameters are missing";
+    choice.workspace_bytes = quantized_conv_workspace(p);
+    choice.note = p.depthwise() ? "8 bits, depthwise" : p.bytes ? "8 bits, four products a lane" : "8 bits, two products a lane";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_quantized_conv_kernel(const kernel_call& c) {
+    run_quantized_conv(c.level, c.parameters<quantized_conv_problem>(), c.in[0].data, c.in[1].data, c.input(2), c.in[3].as<const std::int32_t>(), c.out[0].data,
+                       c.workspace, c.pool);
+}
+inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
+    quantized_sum_problem p;
+    if (!quantized_problem_in(q.n, p)) return "its parameters are missing";
+    choice.note = "8 bits";
+    choice.set(p);
+    return nullptr;
+}
+inline void run_quantized_sum_kernel(const kernel_call& c) {
+    run_quantized_sum(c.level, c.parameters<quantized_sum_problem>(), c.in[0].data, c.in[1].data, c.out[0].data, c.out[0].elements(), c.pool);
+}
+
+inline kernel_rows quantized_kernel_rows() {
+    constexpr bool pairs = wanted("QuantizeLinear") && wanted("DequantizeLinear"), conv = wanted("QLinearConv") || (pairs && wanted("Conv"));
+    constexpr bool sum = pairs && wanted("Add");
+    static constexpr kernel_row rows[] = {
+        {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
+        {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
+    };
+    return rows;
+}
+
+}  // namespace cpu
+GRAFT_END_NAMESPACE
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_CPU_OPS_ROWS_HPP
 #define GRAFT_SINGLE_GRAFT_CPU_OPS_ROWS_HPP
 // ---- graft/cpu/ops/rows.hpp
@@ -46116,8 +47893,8 @@ namespace cpu {
 
 /// The first kernel that takes the node, or null: `refusal` says then what the last one asked had against it.
 inline const kernel_row* choose_kernel(const kernel_query& q, kernel_choice& choice, const char*& refusal) {
-    const kernel_rows tables[] = {conv_kernel_rows(), matmul_kernel_rows(), pool_kernel_rows(),          elementwise_kernel_rows(),
-                                  move_kernel_rows(), rows_kernel_rows(),   conv_transpose_kernel_rows()};
+    const kernel_rows tables[] = {conv_kernel_rows(), matmul_kernel_rows(), pool_kernel_rows(),           elementwise_kernel_rows(),
+                                  move_kernel_rows(), rows_kernel_rows(),   conv_transpose_kernel_rows(), quantized_kernel_rows()};
     refusal = "its first output is left out";
     if (!q.wants(0)) return nullptr;
     refusal = "no fast kernel for this operator";
@@ -46435,14 +48212,239 @@ protected:
 }  // namespace detail
 GRAFT_END_NAMESPACE
 #endif
+#ifndef GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_HPP
+#define GRAFT_SINGLE_GRAFT_CPU_LOWER_QUANTIZED_HPP
+// ---- graft/cpu/lower/quantized.hpp
+// Lowering of quantised networks: DequantizeLinear, an operator and QuantizeLinear become that operator on 8-bit integers.
+
+
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+//   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
+//   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
+//   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
+// where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes.
+class quantized_lowering : public rewriter {
+public:
+    quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
+
+    // Errors: memory.oom; the graph is of no use then.
+    status run() {
+        static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
+                                                               {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
+        sweep(*this, rows);
+        return std::move(failure_);
+    }
+
+private:
+    // One scale and one zero point: code = real / scale + zero.
+    struct codes {
+        float scale = 0;
+        int zero = 0;
+        bool is_signed = false;
+        int low() const { return is_signed ? -128 : 0; }
+        int high() const { return is_signed ? 127 : 255; }
+    };
+    static bool is_8_bits(dtype type) { return type == dtype::uint8 || type == dtype::int8; }
+    bool codes_of(dtype type, value_id scale, value_id zero, codes& out) {
+        if (!is_8_bits(type) || !is_float32(scale) || !scalar(scale, out.scale) || !std::isnormal(out.scale) || out.scale < 0) return false;
+        out.is_signed = type == dtype::int8;
+        if (zero == no_value) return true;
+        const value& z = at(zero);
+        if (!z.constant || z.type != type || z.constant.elements() != 1) return false;
+        out.zero = static_cast<int>(element_as_double(z.type, z.constant.raw(), 0));
+        return true;
+    }
+    static value_id input_of(const node& n, std::size_t i) { return i < n.inputs.size() ? n.inputs[i] : no_value; }
+    // The 8-bit value that a real one is dequantised from; no_value: it is from none.
+    value_id dequantized_from(value_id real, codes& out) {
+        const node* d = maker(real);
+        if (!d || !is(*d, "DequantizeLinear") || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
+        const value_id x = d->inputs[0];
+        return codes_of(at(x).type, input_of(*d, 1), input_of(*d, 2), out) ? x : no_value;
+    }
+
+    // The codes that Relu and Clip on the way back from `real` leave; `between` are their nodes. False: another value is met that takes no bounds.
+    bool bounds(value_id& real, const codes& y, int& low, int& high) {
+        low = y.low(), high = y.high();
+        for (node* n = maker(real); n && used_once(real) && is_float32(real); n = maker(real)) {
+            float least = 0, most = HUGE_VALF;
+            if (is(*n, "Clip")) {
+                least = -HUGE_VALF;
+                if (n->version < 11) least = rewriter::real(*n, "min", -HUGE_VALF), most = rewriter::real(*n, "max", HUGE_VALF);
+                const value_id min = input_of(*n, 1), max = input_of(*n, 2);
+                if ((min != no_value && !scalar(min, least)) || (max != no_value && !scalar(max, most))) return false;
+            } else if (!is(*n, "Relu"))
+                break;
+            if (!(least <= most)) return false;
+            // Rounding keeps the order, so that to cut reals off and round is to round and cut off.
+            low = std::max(low, code(least, y));
+            high = std::min(high, code(most, y));
+            if (low > high) return false;
+            real = n->inputs[0];
+        }
+        return true;
+    }
+    static int code(float real, const codes& y) {
+        const double steps = std::nearbyint(static_cast<double>(real / y.scale)) + y.zero;
+        return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
+    }
+
+    void pair(node& n) {
+        codes y;
+        if (integer(n, "block_size", 0) || integer(n, "precision", 0) || !codes_of(at(n.outputs[0]).type, n.inputs[1], input_of(n, 2), y)) return;
+        value_id real = n.inputs[0];
+        int low = 0, high = 0;
+        if (!is_float32(real) || !bounds(real, y, low, high) || !used_once(real)) return;
+        const node* m = maker(real);
+        if (!m) return;
+        if (is(*m, "Conv"))
+            conv(n, *m, y, low, high);
+        else if (is(*m, "Add"))
+            sum(n, *m, y, low, high);
+    }
+
+    void sum(node& n, const node& add, const codes& y, int low, int high) {
+        codes a, b;
+        const value_id from_a = dequantized_from(add.inputs[0], a), from_b = dequantized_from(add.inputs[1], b);
+        if (from_a == no_value || from_b == no_value) return;
+        const shape& s = at(n.outputs[0]).extents;
+        if (at(from_a).extents != s || at(from_b).extents != s || s.elements() == 0) return;
+        cpu::quantized_sum_problem p;
+        p.a_signed = a.is_signed, p.b_signed = b.is_signed, p.y_signed = y.is_signed;
+        p.a_zero = a.zero, p.b_zero = b.zero, p.y_zero = y.zero;
+        p.a_scale = a.scale, p.b_scale = b.scale, p.y_scale = y.scale;
+        p.low = low, p.high = high;
+        edit(n, [&] {
+            become(n, "QuantizedSum", "graft");
+            n.inputs = {from_a, from_b};
+            cpu::set_quantized_problem(n, p);
+        });
+    }
+
+    void conv(node& n, const node& from, const codes& y, int low, int high) {
+        codes x;
+        const value_id image = dequantized_from(from.inputs[0], x);
+        const value& weight = at(from.inputs[1]);
+        const value_id bias = input_of(from, 2);
+        if (image == no_value || !weight.constant || !weight.integers || weight.integers->floats != weight.constant.raw()) return;
+        const dequantized& w = *weight.integers;
+        if (w.axis != 0 && w.axis != -4 && w.scale.elements() != 1) return;
+        if (bias != no_value && (!is_constant(bias) || at(bias).type != dtype::float32)) return;
+        make_conv(n, from, image, x, y, {w.integers, w.scale, w.zero_point, bias == no_value ? tensor() : at(bias).constant}, low, high);
+    }
+    void qlinear_conv(node& n) {
+        codes x, y;
+        if (!codes_of(at(n.inputs[0]).type, n.inputs[1], n.inputs[2], x) || !codes_of(at(n.outputs[0]).type, n.inputs[6], n.inputs[7], y)) return;
+        const value_id bias = input_of(n, 8);
+        for (const std::size_t i : {3, 4, 5})
+            if (!is_constant(n.inputs[i])) return;
+        if (bias != no_value && !is_constant(bias)) return;
+        const node from = n;
+        make_conv(n, from, n.inputs[0], x, y,
+                  {at(n.inputs[3]).constant, at(n.inputs[4]).constant, at(n.inputs[5]).constant, bias == no_value ? tensor() : at(bias).constant}, y.low(),
+                  y.high());
+    }
+
+    struct constants {
+        tensor weight, scale, zero, bias;  // the bias in int32, or in reals
+    };
+    void make_conv(node& n, const node& from, value_id image, const codes& x, const codes& y, const constants& k, int low, int high) {
+        const shape &in = at(image).extents, w = k.weight.shape(), &out = at(n.outputs[0]).extents;
+        cpu::conv_problem window{};
+        if (in.rank() != 4 || w.rank() != 4 || out.elements() == 0 || !is_8_bits(k.weight.type()) || k.scale.type() != dtype::float32) return;
+        if (!cpu::conv_problem_of(from, in, w, out, window)) return;
+        cpu::quantized_conv_problem p;
+        p.n = window.n, p.ic = window.ic, p.ih = window.ih, p.iw = window.iw, p.oc = window.oc, p.oh = window.oh, p.ow = window.ow;
+        p.groups = window.groups, p.kh = window.kh, p.kw = window.kw, p.sh = window.sh, p.sw = window.sw;
+        p.dh = window.dh, p.dw = window.dw, p.pt = window.pt, p.pl = window.pl;
+        p.x_signed = x.is_signed, p.y_signed = y.is_signed, p.x_zero = x.zero, p.y_zero = y.zero, p.low = low, p.high = high;
+        if (!cpu::takes_quantized_conv(p)) return;
+        const std::int64_t per_channel = w.product(1, 4), channels = p.oc, scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
+        if ((scales != 1 && scales != channels) || (zeros > 1 && zeros != channels) || (k.bias && k.bias.elements() != channels)) return;
+        const std::int64_t multiply_adds = from.multiply_adds;
+        failure_ = pack(n, image, p, x, y, k, per_channel);
+        if (is(n, "QuantizedConv", "graft")) n.multiply_adds = multiply_adds;
+    }
+
+    status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {
+        const std::int64_t scales = k.scale.elements(), zeros = k.zero ? k.zero.elements() : 0;
+        tensor weight, scale, bias, made;
+        GRAFT_TRY_ASSIGN(weight, k.weight.to_read_once());
+        GRAFT_TRY_ASSIGN(scale, tensor::make(dtype::float32, {p.oc}, with_.budget));
+        GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::int32, {p.oc}, with_.budget));
+        GRAFT_TRY_ASSIGN(made, tensor::make(dtype::int16, {p.oc * per_channel}, with_.budget));
+        std::int16_t* const differences = made.data<std::int16_t>();
+        bool fits = true;
+        std::string zero_text;
+        for (std::int64_t m = 0; m < p.oc; ++m) {
+            const int zero = zeros ? static_cast<int>(element_as_double(k.zero.type(), k.zero.raw(), zeros == 1 ? 0 : m)) : 0;
+            if (m == 0 || zeros > 1) zero_text += " " + std::to_string(zero);
+            for (std::int64_t i = m * per_channel; i < (m + 1) * per_channel; ++i) {
+                const int code = k.weight.type() == dtype::int8 ? weight.data<std::int8_t>()[i] : weight.data<std::uint8_t>()[i];
+                differences[i] = static_cast<std::int16_t>(code - zero);
+                fits &= code - zero >= -128 && code - zero <= 127;
+            }
+        }
+        p.bytes = fits && !p.depthwise() && cpu::multiplies_bytes(level_);
+        for (std::int64_t m = 0; m < p.oc; ++m) {
+            const float of_weight = k.scale.data<float>()[scales == 1 ? 0 : m], of_sum = x.scale * of_weight;
+            double steps = 0;
+            if (k.bias) steps = element_as_double(k.bias.type(), k.bias.raw(), m);
+            if (k.bias && k.bias.type() == dtype::float32) steps = std::nearbyint(steps / (static_cast<double>(x.scale) * static_cast<double>(of_weight)));
+            scale.data<float>()[m] = of_sum / y.scale;
+            // What leaves int32, or has no scale, is the reals' to compute.
+            if (!std::isnormal(of_sum) || of_sum < 0 || !std::isnormal(scale.data<float>()[m]) || !(std::fabs(steps) <= 1 << 30)) return {};
+            bias.data<std::int32_t>()[m] = cpu::quantized_bias(p, differences + m * per_channel, static_cast<std::int32_t>(steps));
+        }
+        const std::string key = "quantized conv " + std::to_string(p.bytes) + " " + std::to_string(p.groups) + zero_text;
+        tensor packed = with_.packed ? with_.packed->find(k.weight, key) : tensor();
+        if (!packed) {
+            GRAFT_TRY_ASSIGN(packed, tensor::make(dtype::uint8, {cpu::packed_quantized_bytes(p)}, with_.budget));
+            cpu::pack_quantized_conv(p, differences, packed.raw());
+            if (with_.packed) with_.packed->add(k.weight, key, packed);
+        }
+        const value_id weights = g.add_constant(n.name + "_packed", std::move(packed)), scale_id = g.add_constant(n.name + "_scale", std::move(scale)),
+                       bias_id = g.add_constant(n.name + "_bias", std::move(bias));
+        edit(n, [&] {
+            become(n, "QuantizedConv", "graft");
+            n.inputs = {image, weights, scale_id, bias_id};
+            cpu::set_quantized_problem(n, p);
+        });
+        return {};
+    }
+
+    const lowering& with_;
+    cpu::isa level_;
+    status failure_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// Quantised networks in integers; what that leaves unread is dropped.
+inline status in_integers(graph& g, const lowering& with, isa level) {
+    GRAFT_TRY(graft::detail::quantized_lowering(g, with, level).run());
+    drop_unread(g);
+    return {};
+}
+
 /// What inference needs.
 inline const kernel_set& inference_set() noexcept {
+    constexpr bool quantized = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("DequantizeLinear") && (wanted("Conv") || wanted("Add")));
     static constexpr kernel_set self = {choose_kernel, nullptr,
-                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); }};
+                                        [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); },
+                                        quantized ? in_integers : nullptr};
     return self;
 }
 
