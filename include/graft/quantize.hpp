@@ -3,8 +3,7 @@
 
 #include "macros_begin.inl"
 
-#include "exec/session.hpp"
-#include "load.hpp"
+#include "graft.hpp"
 #include "passes/quantize_network.hpp"
 
 #include <vector>

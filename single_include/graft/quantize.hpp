@@ -43,6 +43,7 @@
 #undef GRAFT_MACROS_ASIDE
 #define GRAFT_MACROS_ASIDE
 
+#include "graft.hpp"
 // ---- graft/passes/quantize_network.hpp
 // A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as int8.
 
