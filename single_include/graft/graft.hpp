@@ -48229,13 +48229,15 @@ namespace detail {
 //   QuantizeLinear(act?(Conv(DequantizeLinear(x), DequantizeLinear(W), B?)))    graft.QuantizedConv(x)
 //   QLinearConv(x, ...)                                                         graft.QuantizedConv(x)
 //   QuantizeLinear(act?(Add(DequantizeLinear(a), DequantizeLinear(b))))         graft.QuantizedSum(a, b)
-// where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes.
+// where scales, zero points and weights are constants and nobody else reads the reals between. act is Relu or Clip: what it cuts off are codes. Pairs are
+// left to reals where integers are no faster.
 class quantized_lowering : public rewriter {
 public:
     quantized_lowering(graph& target, const lowering& with, cpu::isa level) : rewriter(target, with.on), with_(with), level_(level) {}
 
     // Errors: memory.oom; the graph is of no use then.
     status run() {
+        pairs_pay_ = cpu::multiplies_bytes(level_) && most_fit_bytes();
         static constexpr rewrite<quantized_lowering> rows[] = {{"QuantizeLinear", "", &quantized_lowering::pair},
                                                                {"QLinearConv", "", &quantized_lowering::qlinear_conv}};
         sweep(*this, rows);
@@ -48296,7 +48298,28 @@ private:
         return steps <= y.low() ? y.low() : steps >= y.high() ? y.high() : static_cast<int>(steps);
     }
 
+    // Whether three quarters of what the convolutions multiply are products of bytes. By 16 bits, as other weights and other machines have it, integers
+    // are slower than reals; and where both stand side by side, every change costs a pass over the image.
+    bool most_fit_bytes() {
+        double all = 0, bytes = 0;
+        for (const node& n : g.nodes) {
+            if (!is(n, "Conv") || n.inputs.size() < 2) continue;
+            const value& w = at(n.inputs[1]);
+            const double products = static_cast<double>(n.multiply_adds);
+            all += products;
+            if (!w.constant || !w.integers || w.integers->floats != w.constant.raw()) continue;
+            const dequantized& d = *w.integers;
+            const std::int64_t fits = d.integers.type() == dtype::uint8 ? 128 : 0;
+            bool all_fit = is_8_bits(d.integers.type()) && (d.zero_point || fits == 0);
+            for (std::int64_t i = 0; d.zero_point && i < d.zero_point.elements(); ++i)
+                all_fit = all_fit && element_as_int64(d.zero_point.type(), d.zero_point.raw(), i) == fits;
+            if (all_fit) bytes += products;
+        }
+        return bytes > 0 && bytes >= 0.75 * all;
+    }
+
     void pair(node& n) {
+        if (!pairs_pay_) return;
         codes y;
         if (integer(n, "block_size", 0) || integer(n, "precision", 0) || !codes_of(at(n.outputs[0]).type, n.inputs[1], input_of(n, 2), y)) return;
         value_id real = n.inputs[0];
@@ -48422,6 +48445,7 @@ private:
 
     const lowering& with_;
     cpu::isa level_;
+    bool pairs_pay_ = false;
     status failure_;
 };
 
