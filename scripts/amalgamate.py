@@ -28,7 +28,7 @@ LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 NAMED = re.compile(r'^#define (\w+) ("[^"]+\.inl")$')
 CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 STANDARD = re.compile(r"^\s*#\s*include\s+<")
-REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|(?:KERNEL_)?NAMESPACE)\b")
+REGION = re.compile(r"^\s*GRAFT_(BEGIN|END)_(TARGET|BASELINE|NAMESPACE)\b")
 UMBRELLAS = {  # the first is what the others include
     "graft.hpp": "runs ONNX image models. One header; C++17; MIT licence (LICENSE in the project).",
     "train.hpp": "fine-tunes ONNX image models. Goes beside graft.hpp, which it includes; C++17; MIT licence (LICENSE in the project).",

@@ -1,6 +1,7 @@
 // Gives every value its shape for one set of input shapes, and folds whatever is constant then.
 #pragma once
 
+#include "../core/wanted.hpp"
 #include "../graph/captures.hpp"
 #include "count.hpp"
 #include "run_reference.hpp"
@@ -172,14 +173,14 @@ private:
             v.extents = made[i].shape();
             v.has_shape = true;
             v.constant = std::move(made[i]);
-            if (n.op->traits.role == op_role::dequantize) remember_integers(n, v);
+            if (wanted("DequantizeLinear") && n.op->traits.role == op_role::dequantize) remember_integers(n, v);
         }
         keep = false;
         return {};
     }
 
     // What was 8 bits can be computed with as such.
-    void remember_integers(const node& n, value& v) {
+    GRAFT_COLD void remember_integers(const node& n, value& v) {
         auto from = std::make_shared<dequantized>();
         const attribute *axis = n.find("axis"), *block = n.find("block_size");
         if ((block && block->integer) || n.inputs.size() < 2 || v.type != dtype::float32) return;
