@@ -32825,6 +32825,11 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; and sums of them.
+constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
+constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
+constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
 struct quantized_conv_problem {
@@ -35509,12 +35514,12 @@ inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a,
 }
 
 inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
         conv ? &conv_quantized : nullptr,
         conv ? &depthwise_quantized : nullptr,
-        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
     };
     return &all;
 }
@@ -37911,12 +37916,12 @@ inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a,
 }
 
 inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
         conv ? &conv_quantized : nullptr,
         conv ? &depthwise_quantized : nullptr,
-        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
     };
     return &all;
 }
@@ -40333,12 +40338,12 @@ inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a,
 }
 
 inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
         conv ? &conv_quantized : nullptr,
         conv ? &depthwise_quantized : nullptr,
-        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
     };
     return &all;
 }
@@ -42719,12 +42724,12 @@ inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a,
 }
 
 inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
         conv ? &conv_quantized : nullptr,
         conv ? &depthwise_quantized : nullptr,
-        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
     };
     return &all;
 }
@@ -45094,12 +45099,12 @@ inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a,
 }
 
 inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
         conv ? &conv_quantized : nullptr,
         conv ? &depthwise_quantized : nullptr,
-        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
     };
     return &all;
 }
@@ -45167,8 +45172,7 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
 
 GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
 #if GRAFT_ARCH_X86_64
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
-    if (set == isa::avx512 && has_byte_products()) return conv ? &avx512::conv_quantized_bytes : nullptr;
+    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? &avx512::conv_quantized_bytes : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;
@@ -45478,6 +45482,8 @@ GRAFT_END_NAMESPACE
 // What kernels read from lowered nodes: the epilogue, and integers and numbers by name.
 
 
+#include <type_traits>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -45500,6 +45506,48 @@ inline epilogue epilogue_of(const node& n) {
     e.residual = residual != 0;
     e.residual_after_activation = residual == 2;
     return e;
+}
+
+/// What a lowered node keeps of a kernel's problem: visit(p, field) calls `field` with everything that it holds, in the order in which that is kept. A
+/// specialisation that forgets a field does not compile.
+template <class Problem>
+struct problem_fields;
+
+/// Keeps a problem in a lowered node's attribute "problem", as integers; of reals, the bits.
+template <class Problem>
+inline void set_problem(node& n, const Problem& p) {
+    attribute* a = nullptr;
+    for (attribute& known : n.attributes)
+        if (known.name == "problem") a = &known;
+    if (!a) {
+        n.attributes.emplace_back();
+        a = &n.attributes.back();
+        a->name = "problem";
+    }
+    a->kind = attribute_kind::integers;
+    a->integers.clear();
+    problem_fields<Problem>::visit(p, [&](const auto& field) {
+        if constexpr (std::is_same_v<decltype(field), const float&>)
+            a->integers.push_back(bit_cast<std::int32_t>(field));
+        else
+            a->integers.push_back(static_cast<std::int64_t>(field));
+    });
+}
+/// Reads it back; false where the node has none.
+template <class Problem>
+inline bool problem_in(const node& n, Problem& p) {
+    const attribute* a = n.find("problem");
+    std::size_t fields = 0;
+    problem_fields<Problem>::visit(p, [&](const auto&) { ++fields; });
+    if (!a || a->integers.size() != fields) return false;
+    const std::int64_t* next = a->integers.data();
+    problem_fields<Problem>::visit(p, [&](auto& field) {
+        if constexpr (std::is_same_v<decltype(field), float&>)
+            field = bit_cast<float>(static_cast<std::int32_t>(*next++));
+        else
+            field = static_cast<std::decay_t<decltype(field)>>(*next++);
+    });
+    return true;
 }
 
 /// A list attribute; null where it is not there or has no entries, which means the same.
@@ -45569,7 +45617,6 @@ GRAFT_END_NAMESPACE
 
 #include <cstdio>
 #include <string>
-#include <type_traits>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -45588,48 +45635,16 @@ inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const
     return groups >= 1 && groups <= INT32_MAX && narrow_window(p, kernel, stride, dilation, begin);
 }
 
-// Calls `field` with everything that a problem holds, in the order in which a lowered node keeps it. A field that is not here does not compile.
-template <class Problem, class Field>
-void for_fields(Problem& p, const Field& field) {
-    auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact] = p;
-    auto& [act, alpha, beta, residual, late] = ep;
-    const auto each = [&](auto&... fields) { (field(fields), ...); };
-    each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, act, alpha, beta, residual, late);
-}
-
-/// Keeps a problem in a lowered node, as integers; of reals, the bits.
-inline void set_conv_problem(node& n, const conv_problem& p) {
-    attribute* a = nullptr;
-    for (attribute& known : n.attributes)
-        if (known.name == "problem") a = &known;
-    if (!a) {
-        n.attributes.emplace_back();
-        a = &n.attributes.back();
-        a->name = "problem";
+template <>
+struct problem_fields<conv_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact] = p;
+        auto& [act, alpha, beta, residual, late] = ep;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, act, alpha, beta, residual, late);
     }
-    a->kind = attribute_kind::integers;
-    a->integers.clear();
-    for_fields(p, [&](const auto& field) {
-        if constexpr (std::is_same_v<decltype(field), const float&>)
-            a->integers.push_back(bit_cast<std::int32_t>(field));
-        else
-            a->integers.push_back(static_cast<std::int64_t>(field));
-    });
-}
-inline bool conv_problem_in(const node& n, conv_problem& p) {
-    const attribute* a = n.find("problem");
-    std::size_t fields = 0;
-    for_fields(p, [&](const auto&) { ++fields; });
-    if (!a || a->integers.size() != fields) return false;
-    const std::int64_t* next = a->integers.data();
-    for_fields(p, [&](auto& field) {
-        if constexpr (std::is_same_v<decltype(field), float&>)
-            field = bit_cast<float>(static_cast<std::int32_t>(*next++));
-        else
-            field = static_cast<std::decay_t<decltype(field)>>(*next++);
-    });
-    return true;
-}
+};
 
 /// What tells two packings of the same weights apart. The sizes of the image are left out where the form does not depend on them:
 /// the algorithm says that already.
@@ -45647,7 +45662,7 @@ struct conv_parameters {
 
 inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_parameters p;
-    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv(q.level, p.problem);
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
@@ -47238,6 +47253,11 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; and sums of them.
+constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
+constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
+constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
+
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).
 struct quantized_conv_problem {
@@ -47485,48 +47505,28 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
-/// Keeps a problem of 8-bit images in a lowered node, as integers; of reals, the bits.
-inline void set_quantized_problem(node& n, const quantized_conv_problem& p) {
-    attribute a;
-    a.name = "problem";
-    a.kind = attribute_kind::integers;
-    a.integers = {p.n,  p.ic, p.ih, p.iw, p.oc,       p.oh,       p.ow,     p.groups, p.kh,  p.kw,   p.sh,   p.sw,
-                  p.dh, p.dw, p.pt, p.pl, p.x_signed, p.y_signed, p.x_zero, p.y_zero, p.low, p.high, p.bytes};
-    n.attributes.assign(1, a);
-}
-inline bool quantized_problem_in(const node& n, quantized_conv_problem& p) {
-    const attribute* a = n.find("problem");
-    if (!a || a->integers.size() != 23) return false;
-    const std::int64_t* next = a->integers.data();
-    for (std::int64_t* field : {&p.n, &p.ic, &p.ih, &p.iw, &p.oc, &p.oh, &p.ow}) *field = *next++;
-    for (int* field : {&p.groups, &p.kh, &p.kw, &p.sh, &p.sw, &p.dh, &p.dw, &p.pt, &p.pl}) *field = static_cast<int>(*next++);
-    p.x_signed = *next++ != 0;
-    p.y_signed = *next++ != 0;
-    for (int* field : {&p.x_zero, &p.y_zero, &p.low, &p.high}) *field = static_cast<int>(*next++);
-    p.bytes = *next++ != 0;
-    return true;
-}
-inline void set_quantized_problem(node& n, const quantized_sum_problem& p) {
-    attribute a;
-    a.name = "problem";
-    a.kind = attribute_kind::integers;
-    a.integers = {p.a_signed, p.b_signed, p.y_signed, p.a_zero, p.b_zero, p.y_zero, p.low, p.high};
-    for (const float scale : {p.a_scale, p.b_scale, p.y_scale}) a.integers.push_back(bit_cast<std::int32_t>(scale));
-    n.attributes.assign(1, a);
-}
-inline bool quantized_problem_in(const node& n, quantized_sum_problem& p) {
-    const attribute* a = n.find("problem");
-    if (!a || a->integers.size() != 11) return false;
-    const std::int64_t* next = a->integers.data();
-    for (bool* field : {&p.a_signed, &p.b_signed, &p.y_signed}) *field = *next++ != 0;
-    for (int* field : {&p.a_zero, &p.b_zero, &p.y_zero, &p.low, &p.high}) *field = static_cast<int>(*next++);
-    for (float* field : {&p.a_scale, &p.b_scale, &p.y_scale}) *field = bit_cast<float>(static_cast<std::int32_t>(*next++));
-    return true;
-}
+template <>
+struct problem_fields<quantized_conv_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, x_signed, y_signed, x_zero, y_zero, low, high, bytes);
+    }
+};
+template <>
+struct problem_fields<quantized_sum_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale] = p;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(a_signed, b_signed, y_signed, a_zero, b_zero, y_zero, low, high, a_scale, b_scale, y_scale);
+    }
+};
 
 inline const char* choose_quantized_conv(const kernel_query& q, kernel_choice& choice) {
     quantized_conv_problem p;
-    if (!quantized_problem_in(q.n, p)) return "its parameters are missing";
+    if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.workspace_bytes = quantized_conv_workspace(p);
     choice.note = p.depthwise() ? "8 bits, depthwise" : p.bytes ? "8 bits, four products a lane" : "8 bits, two products a lane";
     choice.set(p);
@@ -47538,7 +47538,7 @@ inline void run_quantized_conv_kernel(const kernel_call& c) {
 }
 inline const char* choose_quantized_sum(const kernel_query& q, kernel_choice& choice) {
     quantized_sum_problem p;
-    if (!quantized_problem_in(q.n, p)) return "its parameters are missing";
+    if (!problem_in(q.n, p)) return "its parameters are missing";
     choice.note = "8 bits";
     choice.set(p);
     return nullptr;
@@ -47548,8 +47548,7 @@ inline void run_quantized_sum_kernel(const kernel_call& c) {
 }
 
 inline kernel_rows quantized_kernel_rows() {
-    constexpr bool pairs = wanted("QuantizeLinear") && wanted("DequantizeLinear"), conv = wanted("QLinearConv") || (pairs && wanted("Conv"));
-    constexpr bool sum = pairs && wanted("Add");
+    constexpr bool conv = quantized_conv_wanted(), sum = quantized_sum_wanted();
     static constexpr kernel_row rows[] = {
         {"QuantizedConv", "graft", conv ? choose_quantized_conv : nullptr, conv ? run_quantized_conv_kernel : nullptr, false},
         {"QuantizedSum", "graft", sum ? choose_quantized_sum : nullptr, sum ? run_quantized_sum_kernel : nullptr, false},
@@ -48119,7 +48118,7 @@ protected:
         n.inputs[0] = as(n.inputs[0], lies(choice.in));
         n.inputs[3] = as(n.inputs[3], lies(choice.out));
         if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], {});
-        cpu::set_conv_problem(n, problem);
+        cpu::set_problem(n, problem);
         GRAFT_TRY(pack_conv(n, problem, choice));
         at(n.outputs[0]).layout = lies(choice.out);
         g.nodes.push_back(std::move(n));
@@ -48135,7 +48134,7 @@ protected:
         node pack;
         pack.name = n.name;
         become(pack, "PackConvWeights", "graft");
-        cpu::set_conv_problem(pack, problem);
+        cpu::set_problem(pack, problem);
         pack.inputs = {weight};
         pack.outputs = {packed};
         n.inputs[1] = packed;
@@ -48347,7 +48346,8 @@ private:
         edit(n, [&] {
             become(n, "QuantizedSum", "graft");
             n.inputs = {from_a, from_b};
-            cpu::set_quantized_problem(n, p);
+            n.attributes.clear();
+            cpu::set_problem(n, p);
         });
     }
 
@@ -48438,7 +48438,8 @@ private:
         edit(n, [&] {
             become(n, "QuantizedConv", "graft");
             n.inputs = {image, weights, scale_id, bias_id};
-            cpu::set_quantized_problem(n, p);
+            n.attributes.clear();
+            cpu::set_problem(n, p);
         });
         return {};
     }
@@ -48465,7 +48466,7 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 
 /// What inference needs.
 inline const kernel_set& inference_set() noexcept {
-    constexpr bool quantized = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("DequantizeLinear") && (wanted("Conv") || wanted("Add")));
+    constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); },
                                         quantized ? in_integers : nullptr};

@@ -17149,7 +17149,7 @@ struct conv_grad_weight_parameters {
 // dW (output 0) and, where it is wanted, dB (output 1) from X and dY.
 inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_weight_parameters p;
-    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     if (!q.all_float32()) return "it is not float32";
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
@@ -17173,7 +17173,7 @@ struct conv_grad_input_parameters {
 // dX from dY, packed weights and, where there is one, a residual of dX's shape.
 inline const char* choose_conv_grad_input_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_input_parameters p;
-    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv_grad_input(q.level, p.problem);
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
@@ -17305,7 +17305,7 @@ private:
         p.in = choice.in;
         n.inputs[0] = as(n.inputs[0], lies(choice.in));
         n.inputs[1] = as(n.inputs[1], blocks_);
-        cpu::set_conv_problem(n, p);
+        cpu::set_problem(n, p);
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -17319,7 +17319,7 @@ private:
         const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
         n.inputs[0] = as(n.inputs[0], blocks_);
         if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
-        cpu::set_conv_problem(n, p);
+        cpu::set_problem(n, p);
         GRAFT_TRY(pack_grad_input(n, p, choice));
         at(n.outputs[0]).layout = blocks_;
         g.nodes.push_back(std::move(n));
@@ -17351,7 +17351,7 @@ private:
         node pack;
         pack.name = at(packed).name;
         become_training(pack, "PackConvGradInputWeights", on_);
-        cpu::set_conv_problem(pack, p);
+        cpu::set_problem(pack, p);
         pack.inputs = {weight};
         pack.outputs = {packed};
         g.nodes.push_back(std::move(pack));

@@ -32,7 +32,7 @@ inline status in_integers(graph& g, const lowering& with, isa level) {
 
 /// What inference needs.
 inline const kernel_set& inference_set() noexcept {
-    constexpr bool quantized = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("DequantizeLinear") && (wanted("Conv") || wanted("Add")));
+    constexpr bool quantized = quantized_conv_wanted() || quantized_sum_wanted();
     static constexpr kernel_set self = {choose_kernel, nullptr,
                                         [](graph& g, const lowering& with, isa level) { return graft::detail::layouter(g, with, level).run(); },
                                         quantized ? in_integers : nullptr};

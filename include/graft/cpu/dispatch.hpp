@@ -68,8 +68,7 @@ GRAFT_INLINE const kernel_table& kernels(isa set) noexcept {
 
 GRAFT_INLINE quantized_task byte_products(isa set) noexcept {
 #if GRAFT_ARCH_X86_64
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
-    if (set == isa::avx512 && has_byte_products()) return conv ? &avx512::conv_quantized_bytes : nullptr;
+    if (set == isa::avx512 && has_byte_products()) return quantized_conv_wanted() ? &avx512::conv_quantized_bytes : nullptr;
 #endif
     static_cast<void>(set);
     return nullptr;

@@ -1,12 +1,17 @@
 // Arithmetic on 8-bit images as kernels see it: the problems, one run's arguments, and the table that each instruction set fills.
 #pragma once
 
-#include "../config.hpp"
+#include "../core/wanted.hpp"
 
 #include <cstdint>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
+
+/// Whether this program has convolutions of 8-bit images: QLinearConv, or what pairs round Conv are made of; and sums of them.
+constexpr bool quantized_pairs_wanted() noexcept { return wanted("QuantizeLinear") && wanted("DequantizeLinear"); }
+constexpr bool quantized_conv_wanted() noexcept { return wanted("QLinearConv") || (quantized_pairs_wanted() && wanted("Conv")); }
+constexpr bool quantized_sum_wanted() noexcept { return quantized_pairs_wanted() && wanted("Add"); }
 
 /// A two-dimensional convolution of 8-bit images, row-major, whose sums are requantised: y = clamp(rint(sum * scale) + y_zero, low, high), the sum
 /// of (x - x_zero) * w over the window plus the bias, in int32. Groups: 1, or one for each channel (depthwise).

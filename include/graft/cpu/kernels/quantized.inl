@@ -236,12 +236,12 @@ inline void sum_quantized(const quantized_sum_problem& p, const std::uint8_t* a,
 }
 
 inline const quantized_kernels* quantized_table() {
-    constexpr bool conv = wanted("QLinearConv") || (wanted("QuantizeLinear") && wanted("Conv"));
+    constexpr bool conv = quantized_conv_wanted();
     static constexpr quantized_kernels all = {
         conv ? &gather_quantized : nullptr,
         conv ? &conv_quantized : nullptr,
         conv ? &depthwise_quantized : nullptr,
-        wanted("QuantizeLinear") && wanted("Add") ? &sum_quantized : nullptr,
+        quantized_sum_wanted() ? &sum_quantized : nullptr,
     };
     return &all;
 }

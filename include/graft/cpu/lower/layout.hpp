@@ -215,7 +215,7 @@ protected:
         n.inputs[0] = as(n.inputs[0], lies(choice.in));
         n.inputs[3] = as(n.inputs[3], lies(choice.out));
         if (n.inputs[2] != no_value) n.inputs[2] = as(n.inputs[2], {});
-        cpu::set_conv_problem(n, problem);
+        cpu::set_problem(n, problem);
         GRAFT_TRY(pack_conv(n, problem, choice));
         at(n.outputs[0]).layout = lies(choice.out);
         g.nodes.push_back(std::move(n));
@@ -231,7 +231,7 @@ protected:
         node pack;
         pack.name = n.name;
         become(pack, "PackConvWeights", "graft");
-        cpu::set_conv_problem(pack, problem);
+        cpu::set_problem(pack, problem);
         pack.inputs = {weight};
         pack.outputs = {packed};
         n.inputs[1] = packed;

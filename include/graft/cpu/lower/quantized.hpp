@@ -134,7 +134,8 @@ private:
         edit(n, [&] {
             become(n, "QuantizedSum", "graft");
             n.inputs = {from_a, from_b};
-            cpu::set_quantized_problem(n, p);
+            n.attributes.clear();
+            cpu::set_problem(n, p);
         });
     }
 
@@ -225,7 +226,8 @@ private:
         edit(n, [&] {
             become(n, "QuantizedConv", "graft");
             n.inputs = {image, weights, scale_id, bias_id};
-            cpu::set_quantized_problem(n, p);
+            n.attributes.clear();
+            cpu::set_problem(n, p);
         });
         return {};
     }

@@ -69,7 +69,7 @@ private:
         p.in = choice.in;
         n.inputs[0] = as(n.inputs[0], lies(choice.in));
         n.inputs[1] = as(n.inputs[1], blocks_);
-        cpu::set_conv_problem(n, p);
+        cpu::set_problem(n, p);
         g.nodes.push_back(std::move(n));
         return {};
     }
@@ -83,7 +83,7 @@ private:
         const cpu::conv_grad_input_choice choice = cpu::choose_conv_grad_input(level_, p);
         n.inputs[0] = as(n.inputs[0], blocks_);
         if (n.inputs.size() > 2) n.inputs[2] = as(n.inputs[2], blocks_);
-        cpu::set_conv_problem(n, p);
+        cpu::set_problem(n, p);
         GRAFT_TRY(pack_grad_input(n, p, choice));
         at(n.outputs[0]).layout = blocks_;
         g.nodes.push_back(std::move(n));
@@ -115,7 +115,7 @@ private:
         node pack;
         pack.name = at(packed).name;
         become_training(pack, "PackConvGradInputWeights", on_);
-        cpu::set_conv_problem(pack, p);
+        cpu::set_problem(pack, p);
         pack.inputs = {weight};
         pack.outputs = {packed};
         g.nodes.push_back(std::move(pack));

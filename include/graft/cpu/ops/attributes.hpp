@@ -4,6 +4,8 @@
 #include "../../graph/activation.hpp"
 #include "../kernel.hpp"
 
+#include <type_traits>
+
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
 
@@ -26,6 +28,48 @@ inline epilogue epilogue_of(const node& n) {
     e.residual = residual != 0;
     e.residual_after_activation = residual == 2;
     return e;
+}
+
+/// What a lowered node keeps of a kernel's problem: visit(p, field) calls `field` with everything that it holds, in the order in which that is kept. A
+/// specialisation that forgets a field does not compile.
+template <class Problem>
+struct problem_fields;
+
+/// Keeps a problem in a lowered node's attribute "problem", as integers; of reals, the bits.
+template <class Problem>
+inline void set_problem(node& n, const Problem& p) {
+    attribute* a = nullptr;
+    for (attribute& known : n.attributes)
+        if (known.name == "problem") a = &known;
+    if (!a) {
+        n.attributes.emplace_back();
+        a = &n.attributes.back();
+        a->name = "problem";
+    }
+    a->kind = attribute_kind::integers;
+    a->integers.clear();
+    problem_fields<Problem>::visit(p, [&](const auto& field) {
+        if constexpr (std::is_same_v<decltype(field), const float&>)
+            a->integers.push_back(bit_cast<std::int32_t>(field));
+        else
+            a->integers.push_back(static_cast<std::int64_t>(field));
+    });
+}
+/// Reads it back; false where the node has none.
+template <class Problem>
+inline bool problem_in(const node& n, Problem& p) {
+    const attribute* a = n.find("problem");
+    std::size_t fields = 0;
+    problem_fields<Problem>::visit(p, [&](const auto&) { ++fields; });
+    if (!a || a->integers.size() != fields) return false;
+    const std::int64_t* next = a->integers.data();
+    problem_fields<Problem>::visit(p, [&](auto& field) {
+        if constexpr (std::is_same_v<decltype(field), float&>)
+            field = bit_cast<float>(static_cast<std::int32_t>(*next++));
+        else
+            field = static_cast<std::decay_t<decltype(field)>>(*next++);
+    });
+    return true;
 }
 
 /// A list attribute; null where it is not there or has no entries, which means the same.

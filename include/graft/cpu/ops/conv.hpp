@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <string>
-#include <type_traits>
 
 GRAFT_BEGIN_NAMESPACE
 namespace cpu {
@@ -25,48 +24,16 @@ inline bool conv_problem_of(const node& n, const shape& x, const shape& w, const
     return groups >= 1 && groups <= INT32_MAX && narrow_window(p, kernel, stride, dilation, begin);
 }
 
-// Calls `field` with everything that a problem holds, in the order in which a lowered node keeps it. A field that is not here does not compile.
-template <class Problem, class Field>
-void for_fields(Problem& p, const Field& field) {
-    auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact] = p;
-    auto& [act, alpha, beta, residual, late] = ep;
-    const auto each = [&](auto&... fields) { (field(fields), ...); };
-    each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, act, alpha, beta, residual, late);
-}
-
-/// Keeps a problem in a lowered node, as integers; of reals, the bits.
-inline void set_conv_problem(node& n, const conv_problem& p) {
-    attribute* a = nullptr;
-    for (attribute& known : n.attributes)
-        if (known.name == "problem") a = &known;
-    if (!a) {
-        n.attributes.emplace_back();
-        a = &n.attributes.back();
-        a->name = "problem";
+template <>
+struct problem_fields<conv_problem> {
+    template <class Problem, class Field>
+    static void visit(Problem& p, const Field& field) {
+        auto& [n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, ep, exact] = p;
+        auto& [act, alpha, beta, residual, late] = ep;
+        const auto each = [&](auto&... fields) { (field(fields), ...); };
+        each(n, ic, ih, iw, oc, oh, ow, groups, kh, kw, sh, sw, dh, dw, pt, pl, in, out, exact, act, alpha, beta, residual, late);
     }
-    a->kind = attribute_kind::integers;
-    a->integers.clear();
-    for_fields(p, [&](const auto& field) {
-        if constexpr (std::is_same_v<decltype(field), const float&>)
-            a->integers.push_back(bit_cast<std::int32_t>(field));
-        else
-            a->integers.push_back(static_cast<std::int64_t>(field));
-    });
-}
-inline bool conv_problem_in(const node& n, conv_problem& p) {
-    const attribute* a = n.find("problem");
-    std::size_t fields = 0;
-    for_fields(p, [&](const auto&) { ++fields; });
-    if (!a || a->integers.size() != fields) return false;
-    const std::int64_t* next = a->integers.data();
-    for_fields(p, [&](auto& field) {
-        if constexpr (std::is_same_v<decltype(field), float&>)
-            field = bit_cast<float>(static_cast<std::int32_t>(*next++));
-        else
-            field = static_cast<std::decay_t<decltype(field)>>(*next++);
-    });
-    return true;
-}
+};
 
 /// What tells two packings of the same weights apart. The sizes of the image are left out where the form does not depend on them:
 /// the algorithm says that already.
@@ -84,7 +51,7 @@ struct conv_parameters {
 
 inline const char* choose_conv_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_parameters p;
-    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv(q.level, p.problem);
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;

@@ -21,7 +21,7 @@ struct conv_grad_weight_parameters {
 // dW (output 0) and, where it is wanted, dB (output 1) from X and dY.
 inline const char* choose_conv_grad_weight_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_weight_parameters p;
-    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     if (!q.all_float32()) return "it is not float32";
     const std::int64_t shards = integer_of(q.n, "shards", 8);
     if (!shards::legal(shards)) return "its number of shards is not a power of two";
@@ -45,7 +45,7 @@ struct conv_grad_input_parameters {
 // dX from dY, packed weights and, where there is one, a residual of dX's shape.
 inline const char* choose_conv_grad_input_kernel(const kernel_query& q, kernel_choice& choice) {
     conv_grad_input_parameters p;
-    if (!conv_problem_in(q.n, p.problem)) return "its parameters are missing";
+    if (!problem_in(q.n, p.problem)) return "its parameters are missing";
     p.choice = choose_conv_grad_input(q.level, p.problem);
     choice.workspace_bytes = p.choice.workspace_bytes;
     choice.note = p.choice.reason;
