@@ -69,12 +69,11 @@ std::vector<std::int64_t> chosen(const picture_source& from, std::int64_t count,
         const graft::random_stream random(seed, c);
         for (std::size_t i = by_class[c].size(); i > 1; --i) std::swap(by_class[c][i - 1], by_class[c][random.below(i, i)]);
     }
+    const auto wanted = static_cast<std::size_t>(std::min(count, from.size()));
     std::vector<std::int64_t> taken;
-    for (std::size_t turn = 0, before = 1; before != taken.size() + 1 || turn == 0; ++turn) {
-        before = taken.size() + 1;
+    for (std::size_t turn = 0; taken.size() < wanted; ++turn)
         for (const std::vector<std::int64_t>& some : by_class)
-            if (turn < some.size() && static_cast<std::int64_t>(taken.size()) < count) taken.push_back(some[turn]);
-    }
+            if (turn < some.size() && taken.size() < wanted) taken.push_back(some[turn]);
     return taken;
 }
 
@@ -139,7 +138,7 @@ public:
             for (std::int64_t i : seen) {
                 auto picture = pictures_.read(i);
                 if (!picture.ok())
-                    GRAFT_TRY(bad(picture.error(), i));
+                    warn(common_, pictures_.name(i) + ": left out: " + picture.error().detail());
                 else {
                     graft::tensor batch;
                     GRAFT_TRY_ASSIGN(batch, batch_of(*picture, by));
@@ -190,10 +189,6 @@ private:
             output_of_.push_back(static_cast<std::size_t>(at - names.begin()));
         }
         if (!labelled_) warn(common_, o_.data + ": its classes are not the model's: agreement with the float network is measured in place of top-1");
-        return {};
-    }
-    graft::status bad(const graft::error& e, std::int64_t i) {
-        warn(common_, pictures_.name(i) + ": left out: " + e.detail());
         return {};
     }
     // A row for each picture that can be read, of the first `count`; empty for the others.

@@ -58,7 +58,7 @@ GRAFT_END_NAMESPACE
 GRAFT_BEGIN_NAMESPACE
 
 GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& options) GRAFT_MEMORY_TRY {
-    GRAFT_TRY_ASSIGN(g, prepare_to_quantize(std::move(g), options.load.limits));
+    GRAFT_TRY_ASSIGN(g, prepare_to_quantize(std::move(g)));
     std::vector<value_id> wanted;
     GRAFT_TRY_ASSIGN(wanted, values_to_observe(g));
     graph watched = g;

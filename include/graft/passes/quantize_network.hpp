@@ -1,7 +1,6 @@
 // A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as int8.
 #pragma once
 
-#include "../core/limits.hpp"
 #include "../graph/graph.hpp"
 #include "range_observer.hpp"
 
@@ -16,7 +15,7 @@ constexpr int quantized_opset = 13;
 /// Makes a float32 network ready: raised to operator set 13 where it is older, batch normalisation folded into the convolutions before it, a name for every
 /// node. Nodes have to be bound (`verify_graph`), and stay so. Errors: quantize.nothing (it is quantised already, or has nothing to quantise),
 /// model.version (an operator means something else in operator set 13), op.type (other floating types), memory.oom.
-result<graph> prepare_to_quantize(graph g, const limits& limit);
+result<graph> prepare_to_quantize(graph g);
 
 /// The nodes of a prepared network that can be quantised, by name, in their order.
 std::vector<std::string> quantizable_nodes(const graph& g);

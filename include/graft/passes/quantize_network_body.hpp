@@ -261,13 +261,7 @@ private:
         return any;
     }
     void pair_up(value_id id) {
-        if (std::find(g_.outputs.begin(), g_.outputs.end(), id) != g_.outputs.end()) return;
-        note(id);
-        if (stands_for_[id] != no_value) return;
-        const numbers with = numbers_of(id);
-        const std::string stem = g_.at(id).name;
-        const value_id integers = write_.add("QuantizeLinear", stem, {id, with.scale, with.zero_point}, {}, dtype::uint8);
-        stands_for_[id] = write_.add("DequantizeLinear", stem, {integers, with.scale, with.zero_point}, {}, dtype::float32);
+        if (std::find(g_.outputs.begin(), g_.outputs.end(), id) == g_.outputs.end()) put_pair(id);
     }
     void note(value_id id) {
         if (!ranges_ && std::find(noted_.begin(), noted_.end(), id) == noted_.end()) noted_.push_back(id);
@@ -299,16 +293,15 @@ private:
         for (std::size_t i = 0; i < count; ++i) {
             if (is_weight(g_, n.inputs[i]))
                 n.inputs[i] = whole_constant(n.inputs[i]);
-            else {
-                const value_id id = n.inputs[i];
-                if (stands_for_of(id) == no_value && static_cast<std::size_t>(id) < stands_for_.size()) pair_input(id);
-            }
+            else if (stands_for_of(n.inputs[i]) == no_value && static_cast<std::size_t>(n.inputs[i]) < stands_for_.size())
+                put_pair(n.inputs[i]);
         }
         if (weighted) quantize_weight(n, activation);
     }
-    // An input of the graph, or what a node in float makes.
-    void pair_input(value_id id) {
+    // Behind a value, whoever makes it, once.
+    void put_pair(value_id id) {
         note(id);
+        if (stands_for_[id] != no_value) return;
         const numbers with = numbers_of(id);
         const std::string stem = g_.at(id).name;
         const value_id integers = write_.add("QuantizeLinear", stem, {id, with.scale, with.zero_point}, {}, dtype::uint8);
@@ -399,7 +392,7 @@ inline void drop_unread_constants(graph& g) {
 
 }  // namespace detail
 
-GRAFT_INLINE result<graph> prepare_to_quantize(graph g, const limits&) GRAFT_MEMORY_TRY {
+GRAFT_INLINE result<graph> prepare_to_quantize(graph g) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
         if (detail::is_quantized_already(n))
             return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
