@@ -25244,7 +25244,7 @@ private:
     }
 
     void finish_updates(const std::vector<running_statistic>& running) {
-        const std::size_t first_update = first_late_ ? first_late_ : g_.nodes.size();
+        const std::size_t first_update = first_late_ ? first_late_ : g_.nodes.size(), behind_all = o_.group && first_late_ ? g_.nodes.size() : no_node;
         emit_.prefix = "update";
         value_id decides = loss_, scaled_norm = no_value;  // an update is left out where this is not finite
         if (o_.loss_scaling) {
@@ -25274,7 +25274,7 @@ private:
         if (!emit_.failure.ok()) return;
         keep_states(updated);
         if (scaled_norm != no_value) g_.outputs.push_back(scaled_norm);
-        schedule(first_update);
+        schedule(first_update, behind_all);
     }
 
     // By state: its new value; none where it stays as it is.
@@ -25293,8 +25293,9 @@ private:
         }
     }
 
-    // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up.
-    void schedule(std::size_t first_update) {
+    // Each update runs as soon as its gradient is there and nobody needs the weight as it was, so that gradients do not pile up. Where members exchange
+    // them, all updates stand behind the last exchange: one that fails leaves every weight as it was.
+    void schedule(std::size_t first_update, std::size_t behind_all) {
         std::vector<std::size_t> ready(g_.values.size(), 0);
         std::vector<value_id> root(g_.values.size());  // whose memory it is: a view may be read long after it was made
         for (std::size_t i = 0; i < root.size(); ++i) root[i] = static_cast<value_id>(i);
@@ -25314,7 +25315,10 @@ private:
                 for (value_id id : g_.nodes[i].inputs)
                     if (id != no_value) key = std::max(key, 2 * ready[id] + 1);
                 // Waited for behind the whole backward part, in the order in which they were started.
-                if (std::find(ends_.begin(), ends_.end(), g_.nodes[i].outputs[0]) != ends_.end()) key += 2 * first_update;
+                if (std::find(ends_.begin(), ends_.end(), g_.nodes[i].outputs[0]) != ends_.end())
+                    key += 2 * first_update;
+                else if (i >= behind_all)
+                    key = 4 * first_update + 2 * i;
                 for (value_id id : g_.nodes[i].outputs)
                     if (id != no_value) ready[id] = key / 2;
             }
@@ -25325,6 +25329,8 @@ private:
         for (const auto& entry : order) ordered.push_back(std::move(g_.nodes[entry.second]));
         g_.nodes = std::move(ordered);
     }
+
+    static constexpr std::size_t no_node = static_cast<std::size_t>(-1);
 
     graph g_;
     value_id logits_;
