@@ -70,11 +70,22 @@ enum class linearity : std::uint8_t {
 /// The part that an operator plays in a network.
 enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
+/// What becomes of an operator where a float network is brought into eight bits.
+enum class eight_bits : std::uint8_t {
+    stays_float,
+    multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
+    computes,     ///< on values of uint8
+    keeps_scale,  ///< what it makes has the numbers of its input, and so their scale
+    cuts_range,   ///< of what stands before it, which is of eight bits behind it
+    is_integer,   ///< it is of a network in eight bits already
+};
+
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
 struct op_traits {
     motion moves = motion::none;
     linearity linear = linearity::none;
     op_role role = op_role::other;
+    eight_bits integers = eight_bits::stays_float;
     std::uint8_t residual_input = 0;        ///< the input that its kernels add to what they made; 0: none
     std::uint8_t weights = 0;               ///< inputs that learn where they are constants
     std::uint8_t statistics = 0;            ///< inputs that are running statistics: a mean, then a variance
@@ -169,6 +180,7 @@ public:
     constexpr make_op& converts() { return flag(op_flag::converts).moves(motion::same).linear(linearity::none); }
     constexpr make_op& linear(linearity how) { return row_.traits.linear = how, *this; }
     constexpr make_op& plays(op_role role) { return row_.traits.role = role, *this; }
+    constexpr make_op& in_eight_bits(eight_bits how) { return row_.traits.integers = how, *this; }
     constexpr make_op& residual(int input) { return row_.traits.residual_input = static_cast<std::uint8_t>(input), *this; }
     template <class... I>
     constexpr make_op& weights(I... inputs_that) {

@@ -394,6 +394,7 @@ constexpr make_op activation_op(const char* name) {
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
         onnx("Relu")
+            .in_eight_bits(eight_bits::cuts_range)
             .inputs(1)
             .functions(relu_infer, relu_run)
             .activates(reads_activation<activation::relu>)
@@ -456,6 +457,7 @@ inline op_table activation_ops() {
             .attributes("bias:f lambd:f")
             .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
         onnx("Clip")
+            .in_eight_bits(eight_bits::cuts_range)
             .opsets(1, 10)
             .inputs(1)
             .functions(clip_infer, clip_run)
@@ -465,6 +467,7 @@ inline op_table activation_ops() {
             .attributes("max:f min:f consumed_inputs:is")
             .problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
         onnx("Clip")
+            .in_eight_bits(eight_bits::cuts_range)
             .opsets(11)
             .inputs(1, 3)
             .functions(clip_infer, clip_run)

@@ -262,6 +262,7 @@ inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1);
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
         onnx("Conv")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2, 3)
             .functions(conv_infer, conv_run)
             .carries(carry_first_axis<1>)

@@ -216,6 +216,7 @@ inline std::int64_t conv_transpose_work(const op_context& c) {
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
         onnx("ConvTranspose")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2, 3)
             .functions(conv_transpose_infer, conv_transpose_run)
             .carries(carry_first_axis<1>)

@@ -221,6 +221,7 @@ inline status pow_gradient(gradient_context& c) {
 inline op_table elementwise_binary_ops() {
     static constexpr op_row rows[] = {
         onnx("Add")
+            .in_eight_bits(eight_bits::computes)
             .inputs(2)
             .functions(arithmetic_infer, add_run)
             .elementwise()
@@ -241,6 +242,7 @@ inline op_table elementwise_binary_ops() {
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
         onnx("Mul")
+            .in_eight_bits(eight_bits::computes)
             .inputs(2)
             .functions(arithmetic_infer, mul_run)
             .elementwise()

@@ -295,6 +295,7 @@ inline bool carry_gemm(batch_carrier& c) {
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
         onnx("MatMul")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2)
             .functions(matmul_infer, matmul_run)
             .carries(carry_matmul)
@@ -307,6 +308,7 @@ inline op_table matmul_ops() {
                       "f32[4,3]; f32[2,0] f32[0,3]; "
                       "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
         onnx("Gemm")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2, 3)
             .functions(gemm_infer, gemm_run)
             .carries(carry_gemm)

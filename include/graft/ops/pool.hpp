@@ -418,6 +418,7 @@ inline bool carry_pool(batch_carrier& c) {
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
         onnx("MaxPool")
+            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .outputs(1, 2)
             .functions(max_pool_infer, max_pool_run)
@@ -432,6 +433,7 @@ inline op_table pool_ops() {
                       "kernel_shape=2,3,2; "
                       "f32[0,3,5,5] kernel_shape=2,2"),
         onnx("AveragePool")
+            .in_eight_bits(eight_bits::computes)
             .inputs(1)
             .functions(average_pool_infer, average_pool_run)
             .carries(carry_pool)
@@ -462,6 +464,7 @@ inline op_table pool_ops() {
             .widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
         onnx("GlobalAveragePool")
+            .in_eight_bits(eight_bits::computes)
             .inputs(1)
             .functions(global_pool_infer, global_average_pool_run)
             .carries(carry_pool)

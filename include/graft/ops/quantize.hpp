@@ -296,6 +296,7 @@ inline bool carry_quantize(batch_carrier& c) {
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
         onnx("QuantizeLinear")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 3)
             .functions(quantize_infer, quantize_run)
@@ -307,6 +308,7 @@ inline op_table quantize_ops() {
                       "block_size=3 output_dtype=3; "
                       "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
         onnx("DequantizeLinear")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 3)
             .functions(dequantize_infer, dequantize_run)
@@ -316,6 +318,7 @@ inline op_table quantize_ops() {
             .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                       "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
         onnx("DynamicQuantizeLinear")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(11)
             .inputs(1)
             .outputs(3)

@@ -211,6 +211,7 @@ inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_p
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
         onnx("QLinearConv")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(8, 9)
             .functions(qlinear_conv_infer, qlinear_conv_run)
@@ -224,6 +225,7 @@ inline op_table quantized_ops() {
                       "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
                       "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
         onnx("ConvInteger")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 4)
             .functions(conv_integer_infer, conv_integer_run)
@@ -235,6 +237,7 @@ inline op_table quantized_ops() {
             .problems("u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
                       "i8[3]"),
         onnx("MatMulInteger")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 4)
             .functions(matmul_integer_infer, matmul_integer_run)
@@ -244,6 +247,7 @@ inline op_table quantized_ops() {
             .work(matmul_work)
             .problems("u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
         onnx("QLinearMatMul")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(8)
             .functions(qlinear_matmul_infer, qlinear_matmul_run)

@@ -258,6 +258,7 @@ inline bool carry_slice(batch_carrier& c) {
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
         onnx("Concat")
+            .in_eight_bits(eight_bits::computes)
             .inputs_from(1)
             .functions(concat_infer, concat_run)
             .carries(carry_concat)

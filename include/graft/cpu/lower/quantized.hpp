@@ -5,8 +5,10 @@
 #include "../ops/quantized.hpp"
 #include "../../lower/rewriter.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -54,7 +56,7 @@ private:
     // The 8-bit value that a real one is dequantised from; no_value: it is from none.
     value_id dequantized_from(value_id real, codes& out) {
         const node* d = maker(real);
-        if (!d || !is(*d, "DequantizeLinear") || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
+        if (!d || ops::row_of(*d).traits.role != op_role::dequantize || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
         const value_id x = d->inputs[0];
         return codes_of(at(x).type, input_of(*d, 1), input_of(*d, 2), out) ? x : no_value;
     }
@@ -63,14 +65,19 @@ private:
     bool bounds(value_id& real, const codes& y, int& low, int& high) {
         low = y.low(), high = y.high();
         for (node* n = maker(real); n && used_once(real) && is_float32(real); n = maker(real)) {
-            float least = 0, most = HUGE_VALF;
-            if (is(*n, "Clip")) {
-                least = -HUGE_VALF;
+            static constexpr struct {
+                const char* op;
+                float least;
+                bool is_told;  // its bounds
+            } cuts[] = {{"Relu", 0, false}, {"Clip", -HUGE_VALF, true}};
+            const auto* cut = std::find_if(std::begin(cuts), std::end(cuts), [&](const auto& c) { return is(*n, c.op); });
+            if (cut == std::end(cuts)) break;
+            float least = cut->least, most = HUGE_VALF;
+            if (cut->is_told) {
                 if (n->version < 11) least = rewriter::real(*n, "min", -HUGE_VALF), most = rewriter::real(*n, "max", HUGE_VALF);
                 const value_id min = input_of(*n, 1), max = input_of(*n, 2);
                 if ((min != no_value && !scalar(min, least)) || (max != no_value && !scalar(max, most))) return false;
-            } else if (!is(*n, "Relu"))
-                break;
+            }
             if (!(least <= most)) return false;
             // Rounding keeps the order, so that to cut reals off and round is to round and cut off.
             low = std::max(low, code(least, y));
@@ -114,10 +121,12 @@ private:
         if (!is_float32(real) || !bounds(real, y, low, high) || !used_once(real)) return;
         const node* m = maker(real);
         if (!m) return;
-        if (is(*m, "Conv"))
-            conv(n, *m, y, low, high);
-        else if (is(*m, "Add"))
-            sum(n, *m, y, low, high);
+        static constexpr struct {
+            const char* op;
+            void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
+        } operators[] = {{"Conv", &quantized_lowering::conv}, {"Add", &quantized_lowering::sum}};
+        for (const auto& one : operators)
+            if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
     }
 
     void sum(node& n, const node& add, const codes& y, int low, int high) {
@@ -181,7 +190,7 @@ private:
         if ((scales != 1 && scales != channels) || (zeros > 1 && zeros != channels) || (k.bias && k.bias.elements() != channels)) return;
         const std::int64_t multiply_adds = from.multiply_adds;
         failure_ = pack(n, image, p, x, y, k, per_channel);
-        if (is(n, "QuantizedConv", "graft")) n.multiply_adds = multiply_adds;
+        if (n.domain == "graft") n.multiply_adds = multiply_adds;
     }
 
     status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {

@@ -136,7 +136,7 @@ inline void run_cast(const kernel_call& c) {
 
 // QuantizeLinear and DequantizeLinear of float32 and 8 bits, per tensor or along one axis.
 inline const char* choose_quantize(const kernel_query& q, kernel_choice& choice) {
-    const bool quantizes = q.n.op_type == "QuantizeLinear";
+    const bool quantizes = graft::ops::row_of(q.n).traits.role == op_role::quantize;
     const tensor_view &narrow = quantizes ? q.out[0] : q.in[0], &wide = quantizes ? q.in[0] : q.out[0];
     if (!q.all_row_major() || wide.type != dtype::float32 || q.in[1].type != dtype::float32) return "it is not float32";
     if (narrow.type != dtype::int8 && narrow.type != dtype::uint8) return "it is not 8 bits";

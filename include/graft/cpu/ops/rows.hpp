@@ -30,7 +30,7 @@ inline const char* choose_softmax(const kernel_query& q, kernel_choice& choice) 
     // Before opset 13 everything from the axis on is one row.
     const bool flat = q.version() < 13;
     if (const char* reason = read_rows(q, 0, flat ? 1 : -1, flat, p)) return reason;
-    p.option = q.n.op_type == "LogSoftmax";
+    p.option = graft::ops::row_of(q.n).traits.role == op_role::log_softmax;
     choice.set(p);
     choice.note = "rows";
     return nullptr;
