@@ -5313,11 +5313,22 @@ enum class linearity : std::uint8_t {
 /// The part that an operator plays in a network.
 enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
+/// What becomes of an operator where a float network is brought into eight bits.
+enum class eight_bits : std::uint8_t {
+    stays_float,
+    multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
+    computes,     ///< on values of uint8
+    keeps_scale,  ///< what it makes has the numbers of its input, and so their scale
+    cuts_range,   ///< of what stands before it, which is of eight bits behind it
+    is_integer,   ///< it is of a network in eight bits already
+};
+
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
 struct op_traits {
     motion moves = motion::none;
     linearity linear = linearity::none;
     op_role role = op_role::other;
+    eight_bits integers = eight_bits::stays_float;
     std::uint8_t residual_input = 0;        ///< the input that its kernels add to what they made; 0: none
     std::uint8_t weights = 0;               ///< inputs that learn where they are constants
     std::uint8_t statistics = 0;            ///< inputs that are running statistics: a mean, then a variance
@@ -5412,6 +5423,7 @@ public:
     constexpr make_op& converts() { return flag(op_flag::converts).moves(motion::same).linear(linearity::none); }
     constexpr make_op& linear(linearity how) { return row_.traits.linear = how, *this; }
     constexpr make_op& plays(op_role role) { return row_.traits.role = role, *this; }
+    constexpr make_op& in_eight_bits(eight_bits how) { return row_.traits.integers = how, *this; }
     constexpr make_op& residual(int input) { return row_.traits.residual_input = static_cast<std::uint8_t>(input), *this; }
     template <class... I>
     constexpr make_op& weights(I... inputs_that) {
@@ -8298,6 +8310,7 @@ constexpr make_op activation_op(const char* name) {
 inline op_table activation_ops() {
     static constexpr op_row rows[] = {
         onnx("Relu")
+            .in_eight_bits(eight_bits::cuts_range)
             .inputs(1)
             .functions(relu_infer, relu_run)
             .activates(reads_activation<activation::relu>)
@@ -8360,6 +8373,7 @@ inline op_table activation_ops() {
             .attributes("bias:f lambd:f")
             .problems("f32[3,17]; f32[5] bias=1.5 lambd=1.5; i32[5] bias=1; f16[0]"),
         onnx("Clip")
+            .in_eight_bits(eight_bits::cuts_range)
             .opsets(1, 10)
             .inputs(1)
             .functions(clip_infer, clip_run)
@@ -8369,6 +8383,7 @@ inline op_table activation_ops() {
             .attributes("max:f min:f consumed_inputs:is")
             .problems("f32[3,17] min=-1 max=1; f32[5] max=0; f64[]; f16[0]"),
         onnx("Clip")
+            .in_eight_bits(eight_bits::cuts_range)
             .opsets(11)
             .inputs(1, 3)
             .functions(clip_infer, clip_run)
@@ -10680,6 +10695,7 @@ inline std::int64_t conv_work(const op_context& c) { return filtered_work(c, 1);
 inline op_table conv_ops() {
     static constexpr op_row rows[] = {
         onnx("Conv")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2, 3)
             .functions(conv_infer, conv_run)
             .carries(carry_first_axis<1>)
@@ -10921,6 +10937,7 @@ inline std::int64_t conv_transpose_work(const op_context& c) {
 inline op_table conv_transpose_ops() {
     static constexpr op_row rows[] = {
         onnx("ConvTranspose")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2, 3)
             .functions(conv_transpose_infer, conv_transpose_run)
             .carries(carry_first_axis<1>)
@@ -13352,6 +13369,7 @@ inline status pow_gradient(gradient_context& c) {
 inline op_table elementwise_binary_ops() {
     static constexpr op_row rows[] = {
         onnx("Add")
+            .in_eight_bits(eight_bits::computes)
             .inputs(2)
             .functions(arithmetic_infer, add_run)
             .elementwise()
@@ -13372,6 +13390,7 @@ inline op_table elementwise_binary_ops() {
             .attributes("axis:i broadcast:i consumed_inputs:is")
             .problems("f32[2,3,17] f32[2,3,17]; f32[2,3,5] f32[3,1]; f32[5] f32[]; u64[9] u64[9]; f16[0,2] f16[2]"),
         onnx("Mul")
+            .in_eight_bits(eight_bits::computes)
             .inputs(2)
             .functions(arithmetic_infer, mul_run)
             .elementwise()
@@ -15593,6 +15612,7 @@ inline bool carry_gemm(batch_carrier& c) {
 inline op_table matmul_ops() {
     static constexpr op_row rows[] = {
         onnx("MatMul")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2)
             .functions(matmul_infer, matmul_run)
             .carries(carry_matmul)
@@ -15605,6 +15625,7 @@ inline op_table matmul_ops() {
                       "f32[4,3]; f32[2,0] f32[0,3]; "
                       "i32[3,4] i32[4,5]; f32[1,64] f32[64,100]"),
         onnx("Gemm")
+            .in_eight_bits(eight_bits::multiplies)
             .inputs(2, 3)
             .functions(gemm_infer, gemm_run)
             .carries(carry_gemm)
@@ -17074,6 +17095,7 @@ inline bool carry_pool(batch_carrier& c) {
 inline op_table pool_ops() {
     static constexpr op_row rows[] = {
         onnx("MaxPool")
+            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .outputs(1, 2)
             .functions(max_pool_infer, max_pool_run)
@@ -17088,6 +17110,7 @@ inline op_table pool_ops() {
                       "kernel_shape=2,3,2; "
                       "f32[0,3,5,5] kernel_shape=2,2"),
         onnx("AveragePool")
+            .in_eight_bits(eight_bits::computes)
             .inputs(1)
             .functions(average_pool_infer, average_pool_run)
             .carries(carry_pool)
@@ -17118,6 +17141,7 @@ inline op_table pool_ops() {
             .widens()
             .problems("f32[2,5,7,3]; f32[1,17,1,1]; f32[1,3,9]; f64[0,3,4,4]"),
         onnx("GlobalAveragePool")
+            .in_eight_bits(eight_bits::computes)
             .inputs(1)
             .functions(global_pool_infer, global_average_pool_run)
             .carries(carry_pool)
@@ -17436,6 +17460,7 @@ inline bool carry_quantize(batch_carrier& c) {
 inline op_table quantize_ops() {
     static constexpr op_row rows[] = {
         onnx("QuantizeLinear")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 3)
             .functions(quantize_infer, quantize_run)
@@ -17447,6 +17472,7 @@ inline op_table quantize_ops() {
                       "block_size=3 output_dtype=3; "
                       "f32[0,3] f32(0.5); f16[9] f16(0.1) i8(0); f32[5,7] f32[7]~0.01:0.1 u16[7] axis=-1; f32(1.5) f32(0.25)"),
         onnx("DequantizeLinear")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 3)
             .functions(dequantize_infer, dequantize_run)
@@ -17456,6 +17482,7 @@ inline op_table quantize_ops() {
             .problems("u8[3,17] f32(0.05) u8(7); i8[2,3,5] f32[3]~0.01:0.1 i8[3]; i8[2,6,3] f32[2,2,3]~0.01:0.1 axis=1 block_size=3; "
                       "i32[5] f32(0.5); u8[0,3] f32(0.5); i16[5,7] f32[7]~0.01:0.1 axis=-1"),
         onnx("DynamicQuantizeLinear")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(11)
             .inputs(1)
             .outputs(3)
@@ -17682,6 +17709,7 @@ inline bool carry_qlinear_matmul(batch_carrier& c) { return c.only(9) && carry_p
 inline op_table quantized_ops() {
     static constexpr op_row rows[] = {
         onnx("QLinearConv")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(8, 9)
             .functions(qlinear_conv_infer, qlinear_conv_run)
@@ -17695,6 +17723,7 @@ inline op_table quantized_ops() {
                       "i8[2,4,5,5] f32(0.02) i8(3) i8[4,1,3,3] f32(0.01) i8(0) f32(0.05) i8(0) group=4 strides=2,2; "
                       "u8[1,16,4,4] f32(0.02) u8(5) u8[8,16,1,1] f32(0.01) u8(9) f32(0.05) u8(0)"),
         onnx("ConvInteger")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 4)
             .functions(conv_integer_infer, conv_integer_run)
@@ -17706,6 +17735,7 @@ inline op_table quantized_ops() {
             .problems("u8[1,3,9,7] u8[5,3,3,3] u8(128) u8(7) pads=1,1,1,1; i8[2,4,5,5] i8[4,1,3,3] group=4; u8[1,2,6] i8[3,2,2] u8(1) "
                       "i8[3]"),
         onnx("MatMulInteger")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(2, 4)
             .functions(matmul_integer_infer, matmul_integer_run)
@@ -17715,6 +17745,7 @@ inline op_table quantized_ops() {
             .work(matmul_work)
             .problems("u8[7,13] u8[13,5] u8(12) u8(0); i8[2,3,4] i8[4,5] i8(1) i8[5]; u8[3,4] i8[4,2] u8[3]; u8[0,4] u8[4,3]"),
         onnx("QLinearMatMul")
+            .in_eight_bits(eight_bits::is_integer)
             .opsets(10)
             .inputs(8)
             .functions(qlinear_matmul_infer, qlinear_matmul_run)
@@ -18263,6 +18294,7 @@ inline bool carry_tile(batch_carrier& c) {
 inline op_table rearrange_ops() {
     static constexpr op_row rows[] = {
         onnx("Transpose")
+            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .functions(transpose_infer, transpose_run)
             .carries(carry_transpose)
@@ -19841,6 +19873,7 @@ inline bool carry_unsqueeze(batch_carrier& c) {
 inline op_table shape_ops() {
     static constexpr op_row rows[] = {
         onnx("Reshape")
+            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 4)
             .inputs(1)
             .functions(reshape_infer, view_run)
@@ -19850,6 +19883,7 @@ inline op_table shape_ops() {
             .attributes("shape:is consumed_inputs:is")
             .problems("f32[2,3] shape=3,-1 @4"),
         onnx("Reshape")
+            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(5)
             .inputs(2)
             .functions(reshape_infer, view_run)
@@ -19860,6 +19894,7 @@ inline op_table shape_ops() {
             .problems("f32[2,3,4] i64{0,-1}; i8[6] i64{2,3} @13; f32[0,3] i64{3,0} allowzero=1; f32[1] i64[0]; f64[] i64{1,1}; "
                       "f32[0,3,4] i64{0,-1}"),
         onnx("Flatten")
+            .in_eight_bits(eight_bits::keeps_scale)
             .inputs(1)
             .functions(flatten_infer, view_run)
             .carries(carry_flatten)
@@ -19868,6 +19903,7 @@ inline op_table shape_ops() {
             .attributes("axis:i")
             .problems("f32[2,3,4]; f32[2,3,4] axis=0; i64[2,3,4] axis=-1; f32[2,3,4] axis=3; f32[0,3,5]; f32[]"),
         onnx("Squeeze")
+            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 12)
             .inputs(1)
             .functions(squeeze_infer, view_run)
@@ -19877,6 +19913,7 @@ inline op_table shape_ops() {
             .attributes("axes:is")
             .problems("f32[1,3,1] axes=0 @11; f32[1,3,1] @11; f32[1,1] axes=-1 @12"),
         onnx("Squeeze")
+            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(13)
             .inputs(1, 2)
             .functions(squeeze_infer, view_run)
@@ -19885,6 +19922,7 @@ inline op_table shape_ops() {
             .widens()
             .problems("f32[1,3,1] i64{-1}; u8[1,3,1]; f32[1,0,1] i64{0,2}; f32[]"),
         onnx("Unsqueeze")
+            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(1, 12)
             .inputs(1)
             .functions(unsqueeze_infer, view_run)
@@ -19894,6 +19932,7 @@ inline op_table shape_ops() {
             .attributes("axes:is")
             .problems("f32[3,4] axes=0,3 @11; f32[] axes=0 @12"),
         onnx("Unsqueeze")
+            .in_eight_bits(eight_bits::keeps_scale)
             .opsets(13)
             .inputs(2)
             .functions(unsqueeze_infer, view_run)
@@ -20501,6 +20540,7 @@ inline bool carry_slice(batch_carrier& c) {
 inline op_table slice_ops() {
     static constexpr op_row rows[] = {
         onnx("Concat")
+            .in_eight_bits(eight_bits::computes)
             .inputs_from(1)
             .functions(concat_infer, concat_run)
             .carries(carry_concat)
@@ -22125,11 +22165,22 @@ enum class linearity : std::uint8_t {
 /// The part that an operator plays in a network.
 enum class op_role : std::uint8_t { other, constant, convolution, product, pool, softmax, log_softmax, quantize, dequantize, drop, update };
 
+/// What becomes of an operator where a float network is brought into eight bits.
+enum class eight_bits : std::uint8_t {
+    stays_float,
+    multiplies,   ///< its input 1, stored as int8 where that is constant, by its input 0
+    computes,     ///< on values of uint8
+    keeps_scale,  ///< what it makes has the numbers of its input, and so their scale
+    cuts_range,   ///< of what stands before it, which is of eight bits behind it
+    is_integer,   ///< it is of a network in eight bits already
+};
+
 /// What passes ask of an operator beyond its flags. Of masks bit i stands for input or output i.
 struct op_traits {
     motion moves = motion::none;
     linearity linear = linearity::none;
     op_role role = op_role::other;
+    eight_bits integers = eight_bits::stays_float;
     std::uint8_t residual_input = 0;        ///< the input that its kernels add to what they made; 0: none
     std::uint8_t weights = 0;               ///< inputs that learn where they are constants
     std::uint8_t statistics = 0;            ///< inputs that are running statistics: a mean, then a variance
@@ -22224,6 +22275,7 @@ public:
     constexpr make_op& converts() { return flag(op_flag::converts).moves(motion::same).linear(linearity::none); }
     constexpr make_op& linear(linearity how) { return row_.traits.linear = how, *this; }
     constexpr make_op& plays(op_role role) { return row_.traits.role = role, *this; }
+    constexpr make_op& in_eight_bits(eight_bits how) { return row_.traits.integers = how, *this; }
     constexpr make_op& residual(int input) { return row_.traits.residual_input = static_cast<std::uint8_t>(input), *this; }
     template <class... I>
     constexpr make_op& weights(I... inputs_that) {
@@ -46886,7 +46938,7 @@ inline void run_cast(const kernel_call& c) {
 
 // QuantizeLinear and DequantizeLinear of float32 and 8 bits, per tensor or along one axis.
 inline const char* choose_quantize(const kernel_query& q, kernel_choice& choice) {
-    const bool quantizes = q.n.op_type == "QuantizeLinear";
+    const bool quantizes = graft::ops::row_of(q.n).traits.role == op_role::quantize;
     const tensor_view &narrow = quantizes ? q.out[0] : q.in[0], &wide = quantizes ? q.in[0] : q.out[0];
     if (!q.all_row_major() || wide.type != dtype::float32 || q.in[1].type != dtype::float32) return "it is not float32";
     if (narrow.type != dtype::int8 && narrow.type != dtype::uint8) return "it is not 8 bits";
@@ -47779,7 +47831,7 @@ inline const char* choose_softmax(const kernel_query& q, kernel_choice& choice) 
     // Before opset 13 everything from the axis on is one row.
     const bool flat = q.version() < 13;
     if (const char* reason = read_rows(q, 0, flat ? 1 : -1, flat, p)) return reason;
-    p.option = q.n.op_type == "LogSoftmax";
+    p.option = graft::ops::row_of(q.n).traits.role == op_role::log_softmax;
     choice.set(p);
     choice.note = "rows";
     return nullptr;
@@ -48217,8 +48269,10 @@ GRAFT_END_NAMESPACE
 // Lowering of quantised networks: DequantizeLinear, an operator and QuantizeLinear become that operator on 8-bit integers.
 
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -48266,7 +48320,7 @@ private:
     // The 8-bit value that a real one is dequantised from; no_value: it is from none.
     value_id dequantized_from(value_id real, codes& out) {
         const node* d = maker(real);
-        if (!d || !is(*d, "DequantizeLinear") || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
+        if (!d || ops::row_of(*d).traits.role != op_role::dequantize || !is_float32(real) || integer(*d, "block_size", 0)) return no_value;
         const value_id x = d->inputs[0];
         return codes_of(at(x).type, input_of(*d, 1), input_of(*d, 2), out) ? x : no_value;
     }
@@ -48275,14 +48329,19 @@ private:
     bool bounds(value_id& real, const codes& y, int& low, int& high) {
         low = y.low(), high = y.high();
         for (node* n = maker(real); n && used_once(real) && is_float32(real); n = maker(real)) {
-            float least = 0, most = HUGE_VALF;
-            if (is(*n, "Clip")) {
-                least = -HUGE_VALF;
+            static constexpr struct {
+                const char* op;
+                float least;
+                bool is_told;  // its bounds
+            } cuts[] = {{"Relu", 0, false}, {"Clip", -HUGE_VALF, true}};
+            const auto* cut = std::find_if(std::begin(cuts), std::end(cuts), [&](const auto& c) { return is(*n, c.op); });
+            if (cut == std::end(cuts)) break;
+            float least = cut->least, most = HUGE_VALF;
+            if (cut->is_told) {
                 if (n->version < 11) least = rewriter::real(*n, "min", -HUGE_VALF), most = rewriter::real(*n, "max", HUGE_VALF);
                 const value_id min = input_of(*n, 1), max = input_of(*n, 2);
                 if ((min != no_value && !scalar(min, least)) || (max != no_value && !scalar(max, most))) return false;
-            } else if (!is(*n, "Relu"))
-                break;
+            }
             if (!(least <= most)) return false;
             // Rounding keeps the order, so that to cut reals off and round is to round and cut off.
             low = std::max(low, code(least, y));
@@ -48326,10 +48385,12 @@ private:
         if (!is_float32(real) || !bounds(real, y, low, high) || !used_once(real)) return;
         const node* m = maker(real);
         if (!m) return;
-        if (is(*m, "Conv"))
-            conv(n, *m, y, low, high);
-        else if (is(*m, "Add"))
-            sum(n, *m, y, low, high);
+        static constexpr struct {
+            const char* op;
+            void (quantized_lowering::*lower)(node&, const node&, const codes&, int, int);
+        } operators[] = {{"Conv", &quantized_lowering::conv}, {"Add", &quantized_lowering::sum}};
+        for (const auto& one : operators)
+            if (is(*m, one.op)) return (this->*one.lower)(n, *m, y, low, high);
     }
 
     void sum(node& n, const node& add, const codes& y, int low, int high) {
@@ -48393,7 +48454,7 @@ private:
         if ((scales != 1 && scales != channels) || (zeros > 1 && zeros != channels) || (k.bias && k.bias.elements() != channels)) return;
         const std::int64_t multiply_adds = from.multiply_adds;
         failure_ = pack(n, image, p, x, y, k, per_channel);
-        if (is(n, "QuantizedConv", "graft")) n.multiply_adds = multiply_adds;
+        if (n.domain == "graft") n.multiply_adds = multiply_adds;
     }
 
     status pack(node& n, value_id image, cpu::quantized_conv_problem p, const codes& x, const codes& y, const constants& k, std::int64_t per_channel) {

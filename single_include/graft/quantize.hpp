@@ -44,9 +44,18 @@
 #define GRAFT_MACROS_ASIDE
 
 #include "graft.hpp"
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_QUANTIZER_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_QUANTIZER_HPP
+// ---- graft/exec/quantizer.hpp
+// Runs a float network on pictures, observes what its values range over, and rewrites it for eight bits.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_HPP
 // ---- graft/passes/quantize_network.hpp
 // A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as int8.
 
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_RANGE_OBSERVER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_RANGE_OBSERVER_HPP
 // ---- graft/passes/range_observer.hpp
 // What values a tensor takes over many runs, and the range of them that eight bits should stand for.
 
@@ -227,6 +236,7 @@ GRAFT_INLINE value_range range_observer::by_entropy() const {
 
 GRAFT_END_NAMESPACE
 #endif
+#endif
 
 #include <string>
 #include <vector>
@@ -253,6 +263,14 @@ result<std::vector<value_id>> values_to_observe(const graph& g);
 /// input.name (`keep` names none that could be quantised), quantize.nothing (none is left), memory.oom.
 result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
 
+/// The same network with its weights and biases still in float32, the weights rounded by pairs behind them: it can learn (quantisation-aware training, Jacob
+/// et al., 2018), and `store_quantized` makes of it what `quantize_network` gives. Errors: those of `quantize_network`.
+result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+
+/// Stores constants that QuantizeLinear reads as the integers that it makes of them, and biases between quantised values and weights as int32. Errors:
+/// memory.oom.
+result<graph> store_quantized(graph g);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
@@ -260,30 +278,22 @@ GRAFT_END_NAMESPACE
 #define GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_BODY_HPP
 // ---- graft/passes/quantize_network_body.hpp
 // How a network is made ready for eight bits, and rewritten.
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_FOLD_BATCH_NORM_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_FOLD_BATCH_NORM_HPP
+// ---- graft/passes/fold_batch_norm.hpp
+// Folds batch normalisation into the convolutions before it.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
+// ---- graft/passes/graph_queries.hpp
+// What passes ask of a graph's values.
+
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <initializer_list>
-#include <limits>
-#include <utility>
+#include <vector>
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
-
-inline bool is_standard(const node& n) noexcept { return n.domain.empty() || n.domain == "ai.onnx"; }
-inline bool is_one_of(const node& n, std::initializer_list<const char*> names) {
-    return is_standard(n) && std::any_of(names.begin(), names.end(), [&](const char* name) { return n.op_type == name; });
-}
-inline bool has_weights(const node& n) { return is_one_of(n, {"Conv", "ConvTranspose", "Gemm", "MatMul"}); }
-inline bool computes(const node& n) { return has_weights(n) || is_one_of(n, {"Add", "Mul", "Concat", "AveragePool", "GlobalAveragePool"}); }
-// Their outputs have the numbers of their inputs, and so their scale.
-inline bool only_moves(const node& n) { return is_one_of(n, {"MaxPool", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze"}); }
-inline bool cuts_range(const node& n) { return is_one_of(n, {"Relu", "Clip"}); }
-inline bool is_quantized_already(const node& n) {
-    return n.op_type.compare(0, 7, "QLinear") == 0 || n.op_type == "QuantizeLinear" || n.op_type == "DequantizeLinear" ||
-           n.op_type == "DynamicQuantizeLinear" || n.op_type == "ConvInteger" || n.op_type == "MatMulInteger";
-}
 
 // How often each value is read, outputs of the graph counted.
 inline std::vector<int> readers_of(const graph& g) {
@@ -305,96 +315,23 @@ inline bool is_weight(const graph& g, value_id id) {
            std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
 }
 
-// Old forms of operators that become those of operator set 13.
-class opset_raiser {
-public:
-    explicit opset_raiser(graph& g) : g_(g), write_(g, "raised") {}
-    status run() {
-        if (g_.version_of("") >= quantized_opset) return {};
-        for (opset& o : g_.opsets)
-            if (o.domain.empty() || o.domain == "ai.onnx") o.version = quantized_opset;
-        std::vector<node> all = std::move(g_.nodes);
-        g_.nodes.clear();
-        for (node& n : all) {
-            if (is_standard(n)) GRAFT_TRY(raise(n));
-            g_.nodes.push_back(std::move(n));
-        }
-        return std::move(write_.failure);
-    }
+inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }
 
-private:
-    status raise(node& n) {
-        const op_row* newer = ops::find_op("", n.op_type.c_str(), quantized_opset);
-        for (const attribute& a : n.attributes)
-            if (a.graph) return refused(n);
-        if (newer && newer == n.op) {
-            n.version = quantized_opset;
-            return {};
-        }
-        if (!newer || !n.op) return refused(n);
-        if (is_one_of(n, {"Squeeze", "Unsqueeze", "ReduceSum"})) {
-            move_list(n, "axes");
-        } else if (n.op_type == "Clip" && n.inputs.size() == 1) {
-            const attribute *low = n.find("min"), *high = n.find("max");
-            const value_id from = low ? write_.number("min", low->real) : no_value, to = high ? write_.number("max", high->real) : no_value;
-            n.inputs.push_back(from);
-            if (to != no_value) n.inputs.push_back(to);
-            n.attributes.clear();
-        } else if (n.op_type == "Dropout") {
-            n.attributes.clear();
-        } else if (n.op_type == "BatchNormalization" && n.outputs.size() == 1) {
-            drop(n, "spatial");
-        } else if (is_one_of(n, {"Softmax", "LogSoftmax"})) {
-            // The old form joins all axes from `axis` on: the same where that is the last.
-            const value& x = g_.at(n.inputs[0]);
-            const attribute* axis = n.find("axis");
-            const std::int64_t at = axis ? axis->integer : 1;
-            if (at != -1 && !(x.has_shape && x.extents.rank() == at + 1) && !two_axes(n.inputs[0])) return refused(n);
-            drop(n, "axis");
-            n.attributes.push_back(integer_attribute("axis", -1));
-        } else if (n.op_type == "Pad" && n.inputs.size() == 1) {
-            const attribute* filled = n.find("value");
-            const float with = filled ? filled->real : 0;
-            move_list(n, "pads");
-            drop(n, "value");
-            n.inputs.push_back(write_.number("value", with));
-        } else
-            return refused(n);
-        n.version = quantized_opset;
-        n.op = newer;
-        return {};
-    }
-    // Whether a value is a matrix because of what makes it.
-    bool two_axes(value_id id) const {
-        for (const node& n : g_.nodes)
-            if (std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end()) {
-                if (is_one_of(n, {"Gemm", "Flatten"})) return true;
-                if (is_one_of(n, {"Add", "MatMul"}) && (g_.at(n.inputs[1]).constant.shape().rank() <= 2)) return two_axes(n.inputs[0]);
-                if (n.op_type == "Reshape" && n.inputs.size() == 2 && g_.at(n.inputs[1]).constant) return g_.at(n.inputs[1]).constant.elements() == 2;
-            }
-        return false;
-    }
-    void move_list(node& n, const char* name) {
-        const attribute* list = n.find(name);
-        if (!list) return;
-        const value_id given = write_.integers(name, list->integers);
-        drop(n, name);
-        n.inputs.push_back(given);
-    }
-    static void drop(node& n, const char* name) {
-        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), [&](const attribute& a) { return a.name == name; }), n.attributes.end());
-    }
-    static status refused(const node& n) {
-        return fail(errc::model_version, location(n),
-                    "quantised weights need operator set 13, in which this operator means something else; raise the model by onnx.version_converter");
-    }
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
-    graph& g_;
-    node_writer write_;
-};
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
-// y = (conv(x) - mean) * s / sqrt(variance + epsilon) + b, with the factor in the convolution's weights.
-inline status fold_norms(graph& g) {
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Batch normalisation that only a convolution of constant weights stands before becomes part of it:
+// y = (conv(x) - mean) * s / sqrt(variance + epsilon) + b, with the factor in the convolution's weights. Errors: memory.oom.
+inline status fold_batch_norm(graph& g) {
     std::vector<int> readers = readers_of(g);
     std::vector<std::size_t> maker(g.values.size(), g.nodes.size());
     for (std::size_t i = 0; i < g.nodes.size(); ++i)
@@ -404,12 +341,12 @@ inline status fold_norms(graph& g) {
     std::vector<char> gone(g.nodes.size(), 0);
     for (std::size_t i = 0; i < g.nodes.size(); ++i) {
         node& norm = g.nodes[i];
-        if (!is_one_of(norm, {"BatchNormalization"}) || norm.inputs.size() != 5) continue;
+        if (!is_named(norm, "BatchNormalization") || norm.inputs.size() != 5) continue;
         const attribute* training = norm.find("training_mode");
         const value_id between = norm.inputs[0];
         if ((training && training->integer) || readers[between] != 1 || maker[between] == g.nodes.size()) continue;
         node& conv = g.nodes[maker[between]];
-        if (!is_one_of(conv, {"Conv"}) || !is_weight(g, conv.inputs[1])) continue;
+        if (!is_named(conv, "Conv") || !is_weight(g, conv.inputs[1])) continue;
         const bool biased = conv.inputs.size() > 2 && conv.inputs[2] != no_value;
         bool constant = !biased || is_weight(g, conv.inputs[2]);
         for (std::size_t k = 1; k < 5; ++k) constant = constant && is_weight(g, norm.inputs[k]);
@@ -445,6 +382,287 @@ inline status fold_norms(graph& g) {
     return std::move(write.failure);
 }
 
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_RAISE_OPSET_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_RAISE_OPSET_HPP
+// ---- graft/passes/raise_opset.hpp
+// Raises a network to operator set 13.
+
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Old forms of operators that become those of operator set 13.
+class opset_raiser {
+public:
+    static constexpr int wanted = 13;
+
+    explicit opset_raiser(graph& g) : g_(g), write_(g, "raised") {}
+    // Errors: model.version (an operator means something else in operator set 13).
+    status run() {
+        if (g_.version_of("") >= wanted) return {};
+        for (opset& o : g_.opsets)
+            if (o.domain.empty() || o.domain == "ai.onnx") o.version = wanted;
+        std::vector<node> all = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (node& n : all) {
+            if (n.domain.empty() || n.domain == "ai.onnx") GRAFT_TRY(raise(n));
+            g_.nodes.push_back(std::move(n));
+        }
+        return std::move(write_.failure);
+    }
+
+private:
+    struct form {
+        const char* op;
+        bool (opset_raiser::*raise)(node&);  // false: it means something else
+    };
+
+    status raise(node& n) {
+        static constexpr form forms[] = {{"Squeeze", &opset_raiser::axes},
+                                         {"Unsqueeze", &opset_raiser::axes},
+                                         {"ReduceSum", &opset_raiser::axes},
+                                         {"Clip", &opset_raiser::bounds},
+                                         {"Dropout", &opset_raiser::ratio},
+                                         {"Pad", &opset_raiser::pads},
+                                         {"BatchNormalization", &opset_raiser::norm},
+                                         {"Softmax", &opset_raiser::axis},
+                                         {"LogSoftmax", &opset_raiser::axis}};
+        const op_row* newer = ops::find_op("", n.op_type.c_str(), wanted);
+        for (const attribute& a : n.attributes)
+            if (a.graph) return refused(n);
+        if (newer && newer == n.op) {
+            n.version = wanted;
+            return {};
+        }
+        const form* old = std::find_if(std::begin(forms), std::end(forms), [&](const form& f) { return n.op_type == f.op; });
+        if (!newer || !n.op || old == std::end(forms) || !(this->*old->raise)(n)) return refused(n);
+        n.version = wanted;
+        n.op = newer;
+        return {};
+    }
+    bool axes(node& n) { return move_list(n, "axes"), true; }
+    bool bounds(node& n) {
+        if (n.inputs.size() != 1) return false;
+        const attribute *low = n.find("min"), *high = n.find("max");
+        const value_id from = low ? write_.number("min", static_cast<double>(low->real)) : no_value,
+                       to = high ? write_.number("max", static_cast<double>(high->real)) : no_value;
+        n.inputs.push_back(from);
+        if (to != no_value) n.inputs.push_back(to);
+        n.attributes.clear();
+        return true;
+    }
+    bool ratio(node& n) { return n.attributes.clear(), true; }
+    bool norm(node& n) { return drop(n, "spatial"), n.outputs.size() == 1; }
+    bool axis(node& n) {
+        // The old form joins all axes from `axis` on: the same where that is the last.
+        const value& x = g_.at(n.inputs[0]);
+        const attribute* given = n.find("axis");
+        const std::int64_t at = given ? given->integer : 1;
+        if (at != -1 && !(x.has_shape && x.extents.rank() == at + 1) && !is_matrix(n.inputs[0])) return false;
+        drop(n, "axis");
+        n.attributes.push_back(integer_attribute("axis", -1));
+        return true;
+    }
+    bool pads(node& n) {
+        if (n.inputs.size() != 1) return false;
+        const attribute* filled = n.find("value");
+        const double with = filled ? static_cast<double>(filled->real) : 0;
+        move_list(n, "pads");
+        drop(n, "value");
+        n.inputs.push_back(write_.number("value", with));
+        return true;
+    }
+    // Whether a value is a matrix because of what makes it, a few nodes back.
+    bool is_matrix(value_id id) const {
+        for (int steps = 0; steps < 8; ++steps) {
+            const auto made = std::find_if(g_.nodes.begin(), g_.nodes.end(),
+                                           [&](const node& n) { return std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end(); });
+            if (made == g_.nodes.end()) return false;
+            if (is_named(*made, "Gemm") || is_named(*made, "Flatten")) return true;
+            if (made->inputs.size() < 2 || made->inputs[1] == no_value || !g_.at(made->inputs[1]).constant) return false;
+            const tensor& second = g_.at(made->inputs[1]).constant;
+            if (is_named(*made, "Reshape")) return second.elements() == 2;
+            if (!(is_named(*made, "Add") || is_named(*made, "MatMul")) || second.shape().rank() > 2) return false;
+            id = made->inputs[0];
+        }
+        return false;
+    }
+    void move_list(node& n, const char* name) {
+        const attribute* list = n.find(name);
+        if (!list) return;
+        const value_id given = write_.integers(name, list->integers);
+        drop(n, name);
+        n.inputs.push_back(given);
+    }
+    static void drop(node& n, const char* name) {
+        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), [&](const attribute& a) { return a.name == name; }), n.attributes.end());
+    }
+    static status refused(const node& n) {
+        return fail(errc::model_version, location(n),
+                    "quantised weights need operator set 13, in which this operator means something else; raise the model by onnx.version_converter");
+    }
+
+    graph& g_;
+    node_writer write_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_STORE_QUANTIZED_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_STORE_QUANTIZED_HPP
+// ---- graft/passes/store_quantized.hpp
+// Stores what a network quantises anew in each run, its constants, as integers.
+
+
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// How the operators that multiply take their weights.
+struct multiplication {
+    const char* op;
+    int channel_axis;         // of the weights: that of the output's channels; the other one of two where the node has transB
+    bool weight_is_constant;  // else it multiplies two activations, too
+};
+inline const multiplication* multiplication_of(const node& n) {
+    static constexpr multiplication all[] = {{"Conv", 0, true}, {"ConvTranspose", 1, true}, {"Gemm", 1, true}, {"MatMul", 1, false}};
+    for (const multiplication& m : all)
+        if (ops::row_of(n).traits.integers == eight_bits::multiplies && n.op_type == m.op) return &m;
+    return nullptr;
+}
+// Whether its bias can be int32, in steps of what its integers are multiplied to.
+inline bool takes_integer_bias(const graph& g, const node& n, std::int64_t channels) {
+    const multiplication* m = multiplication_of(n);
+    const attribute *alpha = n.find("alpha"), *beta = n.find("beta");
+    return m && m->weight_is_constant && n.inputs.size() > 2 && is_weight(g, n.inputs[2]) && (!alpha || alpha->real == 1) && (!beta || beta->real == 1) &&
+           g.at(n.inputs[2]).constant.shape() == shape{channels};
+}
+
+//   QuantizeLinear(W)                                            the integers that it makes of W
+//   Conv(DequantizeLinear(x), DequantizeLinear(W'), bias)        the bias by DequantizeLinear from int32, its steps the product of both scales
+class quantized_storer {
+public:
+    explicit quantized_storer(graph& g) : g_(g), write_(g, "stored"), maker_(g.values.size(), -1) {}
+    status run() {
+        std::vector<node> all = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (node& n : all) {
+            const bool output = !n.outputs.empty() && std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) != g_.outputs.end();
+            if (ops::row_of(n).traits.role == op_role::quantize && !output && is_weight(g_, n.inputs[0])) {
+                bool stored = false;
+                GRAFT_TRY(store(n, stored));
+                if (stored) continue;
+            }
+            if (multiplication_of(n)) store_bias(n);
+            for (value_id id : n.outputs)
+                if (id != no_value && static_cast<std::size_t>(id) < maker_.size()) maker_[id] = static_cast<int>(g_.nodes.size());
+            g_.nodes.push_back(std::move(n));
+        }
+        return std::move(write_.failure);
+    }
+
+private:
+    // The node's output becomes a constant. Not `stored`: only a run can tell it.
+    status store(const node& n, bool& stored) {
+        const tensor w = g_.at(n.inputs[0]).constant;
+        const value_id zero = n.inputs.size() > 2 ? n.inputs[2] : no_value;
+        if (!is_weight(g_, n.inputs[1]) || zero == no_value || !g_.at(zero).constant) return {};
+        const tensor scale = g_.at(n.inputs[1]).constant, zeros = g_.at(zero).constant;
+        const attribute *block = n.find("block_size"), *given = n.find("axis");
+        const int rank = w.shape().rank();
+        const std::int64_t named = given ? given->integer : 1, axis = named < 0 ? named + rank : named;
+        double low = 0, high = 0;
+        if ((block && block->integer) || zeros.elements() != scale.elements() || !ops::quantized_range(zeros.type(), low, high)) return {};
+        if (zeros.type() != dtype::int8 && zeros.type() != dtype::uint8) return {};
+        if (scale.elements() > 1 && (axis < 0 || axis >= rank || w.shape()[static_cast<int>(axis)] != scale.elements())) return {};
+        const std::int64_t inner = scale.elements() > 1 ? w.shape().product(static_cast<int>(axis) + 1, rank) : w.elements();
+        tensor integers;
+        GRAFT_TRY_ASSIGN(integers, tensor::make(zeros.type(), w.shape()));
+        for (std::int64_t i = 0; i < w.elements(); ++i) {
+            const std::int64_t c = i / inner % scale.elements();
+            const double z = element_as_double(zeros.type(), zeros.raw(), c);
+            const auto steps = static_cast<double>(std::nearbyint(w.data<float>()[i] / scale.data<float>()[c]));
+            const auto code = static_cast<std::int64_t>(std::min(high, std::max(low, steps + z)));
+            store_from_int64(zeros.type(), integers.raw(), i, 1, &code);
+        }
+        value& out = g_.at(n.outputs[0]);
+        out.constant = std::move(integers);
+        out.type = zeros.type();
+        out.extents = w.shape();
+        out.has_shape = true;
+        stored = true;
+        return {};
+    }
+    const node* dequantizer(value_id id) const {
+        const int at = id != no_value && static_cast<std::size_t>(id) < maker_.size() ? maker_[id] : -1;
+        return at >= 0 && ops::row_of(g_.nodes[static_cast<std::size_t>(at)]).traits.role == op_role::dequantize ? &g_.nodes[static_cast<std::size_t>(at)]
+                                                                                                                 : nullptr;
+    }
+    void store_bias(node& n) {
+        const node *x = dequantizer(n.inputs[0]), *w = dequantizer(n.inputs[1]);
+        if (!x || !w || !is_weight(g_, x->inputs[1]) || !is_weight(g_, w->inputs[1]) || !g_.at(w->inputs[0]).constant) return;
+        const tensor of_x = g_.at(x->inputs[1]).constant, of_w = g_.at(w->inputs[1]).constant;
+        const std::int64_t channels = n.inputs.size() > 2 && n.inputs[2] != no_value ? g_.at(n.inputs[2]).constant.elements() : 0;
+        if (of_x.elements() != 1 || (of_w.elements() != 1 && of_w.elements() != channels) || !takes_integer_bias(g_, n, channels)) return;
+        const tensor bias = g_.at(n.inputs[2]).constant;
+        std::vector<std::int32_t> integers;
+        std::vector<float> steps;
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const double product = static_cast<double>(of_x.data<float>()[0]) * static_cast<double>(of_w.data<float>()[of_w.elements() == 1 ? 0 : c]);
+            const auto step = static_cast<float>(product);
+            const double rounded = step > 0 ? std::nearbyint(static_cast<double>(bias.data<float>()[c]) / static_cast<double>(step)) : 0;
+            integers.push_back(static_cast<std::int32_t>(std::min(2147483647.0, std::max(-2147483647.0, rounded))));
+            steps.push_back(step > 0 ? step : 1);
+        }
+        const std::string stem = g_.at(n.inputs[2]).name;
+        const auto constant = [&](const std::string& name, const auto& values) {
+            auto made = tensor::from(values.data(), shape{channels});
+            if (!made.ok()) return write_.mistake(made.take_status()), no_value;
+            return write_.constant(name, std::move(made).value());
+        };
+        const value_id q = constant(stem, integers), s = constant(stem + "/scale", steps),
+                       z = constant(stem + "/zero_point", std::vector<std::int32_t>(steps.size(), 0));
+        n.inputs[2] = write_.add("DequantizeLinear", stem, {q, s, z}, {integer_attribute("axis", 0)}, dtype::float32);
+    }
+
+    graph& g_;
+    node_writer write_;
+    std::vector<int> maker_;  // by value: the node among those that stay; -1: none
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline eight_bits integers_of(const node& n) { return ops::row_of(n).traits.integers; }
+inline bool computes(const node& n) { return integers_of(n) == eight_bits::multiplies || integers_of(n) == eight_bits::computes; }
+inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cuts_range; }
+
 class network_quantizer {
 public:
     // Without ranges it only notes which values would have to be known.
@@ -460,8 +678,8 @@ public:
             for (value_id id : n.inputs)
                 if (id != no_value) read_by[id].push_back(&n);
         for (node& n : all) {
-            const bool now = takes(n),
-                       moves = !now && only_moves(n) && n.inputs[0] != no_value && stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
+            const bool now = takes(n), moves = !now && integers_of(n) == eight_bits::keeps_scale && n.inputs[0] != no_value &&
+                                               stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
             const bool cuts = cuts_range(n) && n.inputs[0] != no_value && coming_[n.inputs[0]] && constant_tail(n);
             const value_id out = n.outputs[0], in = n.inputs.empty() ? no_value : n.inputs[0];
             if (now) {
@@ -506,7 +724,9 @@ private:
     }
     bool takes(const node& n) const {
         if (!computes(n) || std::find(keep_.begin(), keep_.end(), n.name) != keep_.end() || !usable(n.outputs[0])) return false;
-        const std::size_t activations = is_one_of(n, {"Conv", "ConvTranspose", "Gemm"}) ? 2 : n.inputs.size();
+        const multiplication* m = multiplication_of(n);
+        const bool constant_weight = m && m->weight_is_constant;
+        const std::size_t activations = constant_weight ? 2 : n.inputs.size();
         bool any = false;
         for (std::size_t i = 0; i < activations && i < n.inputs.size(); ++i) {
             const value_id id = n.inputs[i];
@@ -515,7 +735,7 @@ private:
             if (constant ? !is_weight(g_, id) : !usable(id)) return false;
             any |= !constant;
         }
-        if (is_one_of(n, {"Conv", "ConvTranspose", "Gemm"}) && (g_.at(n.inputs[0]).constant || !g_.at(n.inputs[1]).constant)) return false;
+        if (constant_weight && (g_.at(n.inputs[0]).constant || !g_.at(n.inputs[1]).constant)) return false;
         return any;
     }
     void pair_up(value_id id) {
@@ -544,9 +764,10 @@ private:
     double scale_of(value_id id) const { return static_cast<double>(scales_[static_cast<std::size_t>(number_of_[id])]); }
 
     void quantize_inputs(node& n) {
-        const bool weighted = has_weights(n) && is_weight(g_, n.inputs[1]) && g_.at(n.inputs[1]).constant.shape().rank() >= 2 &&
-                              (n.op_type != "MatMul" || g_.at(n.inputs[1]).constant.shape().rank() == 2);
-        const std::size_t count = is_one_of(n, {"Conv", "ConvTranspose", "Gemm"}) ? 1 : weighted ? 1 : n.inputs.size();
+        const multiplication* m = multiplication_of(n);
+        const bool weighted = m && is_weight(g_, n.inputs[1]) && g_.at(n.inputs[1]).constant.shape().rank() >= 2 &&
+                              (m->weight_is_constant || g_.at(n.inputs[1]).constant.shape().rank() == 2);
+        const std::size_t count = (m && m->weight_is_constant) || weighted ? 1 : n.inputs.size();
         const value_id activation = n.inputs[0];
         for (std::size_t i = 0; i < count; ++i) {
             if (is_weight(g_, n.inputs[i]))
@@ -554,16 +775,19 @@ private:
             else if (stands_for_of(n.inputs[i]) == no_value && static_cast<std::size_t>(n.inputs[i]) < stands_for_.size())
                 put_pair(n.inputs[i]);
         }
-        if (weighted) quantize_weight(n, activation);
+        if (weighted) quantize_weight(n, *m, activation);
+    }
+    value_id pair(value_id x, value_id scale, value_id zero_point, std::vector<attribute> attributes) {
+        const std::string stem = g_.at(x).name;
+        const value_id integers = write_.add("QuantizeLinear", stem, {x, scale, zero_point}, attributes, g_.at(zero_point).type);
+        return write_.add("DequantizeLinear", stem, {integers, scale, zero_point}, std::move(attributes), dtype::float32);
     }
     // Behind a value, whoever makes it, once.
     void put_pair(value_id id) {
         note(id);
         if (stands_for_[id] != no_value) return;
         const numbers with = numbers_of(id);
-        const std::string stem = g_.at(id).name;
-        const value_id integers = write_.add("QuantizeLinear", stem, {id, with.scale, with.zero_point}, {}, dtype::uint8);
-        stands_for_[id] = write_.add("DequantizeLinear", stem, {integers, with.scale, with.zero_point}, {}, dtype::float32);
+        stands_for_[id] = pair(id, with.scale, with.zero_point, {});
     }
     // A constant beside activations: one scale and zero point, uint8 as they are.
     value_id whole_constant(value_id id) {
@@ -571,60 +795,37 @@ private:
         value_range range{x.data<float>()[0], x.data<float>()[0]};
         for (std::int64_t i = 0; i < x.elements(); ++i) range = {std::min(range.low, x.data<float>()[i]), std::max(range.high, x.data<float>()[i])};
         const quantization_scale with = quantization_scale::of(range);
-        std::vector<std::uint8_t> integers(static_cast<std::size_t>(x.elements()));
-        for (std::size_t i = 0; i < integers.size(); ++i)
-            integers[i] = static_cast<std::uint8_t>(
-                std::min(255.0, std::max(0.0, std::nearbyint(static_cast<double>(x.data<float>()[i]) / static_cast<double>(with.scale)) + with.zero_point)));
         const std::string stem = g_.at(id).name;
-        const value_id q = constant(stem, integers, x.shape()), s = constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
+        const value_id s = constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
                        z = constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
-        return write_.add("DequantizeLinear", stem, {q, s, z}, {}, dtype::float32);
+        return pair(id, s, z, {});
     }
-    void quantize_weight(node& n, value_id activation) {
+    // A scale for each channel, whose largest weight is 127 steps.
+    void quantize_weight(node& n, const multiplication& m, value_id activation) {
         const tensor w = g_.at(n.inputs[1]).constant;
-        const attribute *transposed = n.find("transB"), *alpha = n.find("alpha"), *beta = n.find("beta");
-        const int axis = n.op_type == "Conv" || (n.op_type == "Gemm" && transposed && transposed->integer) ? 0 : 1;
+        const attribute* transposed = n.find("transB");
+        const int axis = transposed && transposed->integer ? 1 - m.channel_axis : m.channel_axis;
         const std::int64_t channels = w.shape()[axis], inner = w.shape().product(axis + 1, w.shape().rank());
-        const auto channel_of = [&](std::int64_t i) { return static_cast<std::size_t>(i / inner % channels); };
         std::vector<double> most(static_cast<std::size_t>(channels), 0);
-        for (std::int64_t i = 0; i < w.elements(); ++i) most[channel_of(i)] = std::max(most[channel_of(i)], std::fabs(static_cast<double>(w.data<float>()[i])));
+        for (std::int64_t i = 0; i < w.elements(); ++i) {
+            double& of_channel = most[static_cast<std::size_t>(i / inner % channels)];
+            of_channel = std::max(of_channel, std::fabs(static_cast<double>(w.data<float>()[i])));
+        }
         std::vector<float> scale;
-        for (double m : most) {
-            const double s = m / 127;
+        for (double of_channel : most) {
+            const double s = of_channel / 127;
             scale.push_back(s < static_cast<double>(std::numeric_limits<float>::min()) ? 1.0f : static_cast<float>(s));
         }
-        const std::string stem = g_.at(n.inputs[1]).name;
-        const bool plain = (!alpha || alpha->real == 1) && (!beta || beta->real == 1);
-        if (ranges_ && n.op_type != "MatMul" && n.inputs.size() > 2 && is_weight(g_, n.inputs[2]) && plain &&
-            g_.at(n.inputs[2]).constant.shape() == shape{channels}) {
-            const tensor bias = g_.at(n.inputs[2]).constant;
-            std::vector<std::int32_t> integers;
-            std::vector<float> steps;
-            for (std::int64_t c = 0; c < channels; ++c) {
-                const double b = static_cast<double>(bias.data<float>()[c]), x = scale_of(activation);
-                float& s = scale[static_cast<std::size_t>(c)];
-                // A bias that 32 bits cannot hold in so fine steps makes the weights' steps coarser, as ONNX Runtime does.
-                const double least = std::fabs(b) / (x * 2147483000.0);
-                if (static_cast<double>(s) < least) s = static_cast<float>(least * 1.0001);
-                steps.push_back(static_cast<float>(x * static_cast<double>(s)));
-                const double step = static_cast<double>(steps.back());
-                integers.push_back(step > 0 ? static_cast<std::int32_t>(std::min(2147483647.0, std::max(-2147483647.0, std::nearbyint(b / step)))) : 0);
-                if (!(step > 0)) steps.back() = 1;
+        // A bias that 32 bits cannot hold in so fine steps makes the weights' steps coarser, as ONNX Runtime does.
+        if (ranges_ && takes_integer_bias(g_, n, channels))
+            for (std::size_t c = 0; c < scale.size(); ++c) {
+                const double least = std::fabs(static_cast<double>(g_.at(n.inputs[2]).constant.data<float>()[c])) / (scale_of(activation) * 2147483000.0);
+                if (static_cast<double>(scale[c]) < least) scale[c] = static_cast<float>(least * 1.0001);
             }
-            const std::string name = g_.at(n.inputs[2]).name;
-            const value_id q = constant(name, integers, shape{channels}), s = constant(name + "/scale", steps, shape{channels}),
-                           z = constant(name + "/zero_point", std::vector<std::int32_t>(steps.size(), 0), shape{channels});
-            n.inputs[2] = write_.add("DequantizeLinear", name, {q, s, z}, {integer_attribute("axis", 0)}, dtype::float32);
-        }
-        std::vector<std::int8_t> integers(static_cast<std::size_t>(w.elements()));
-        for (std::size_t i = 0; i < integers.size(); ++i) {
-            const auto at = static_cast<std::int64_t>(i);
-            integers[i] = static_cast<std::int8_t>(
-                std::min(127.0, std::max(-127.0, std::nearbyint(static_cast<double>(w.data<float>()[at]) / static_cast<double>(scale[channel_of(at)])))));
-        }
-        const value_id q = constant(stem, integers, w.shape()), s = constant(stem + "/scale", scale, shape{channels}),
+        const std::string stem = g_.at(n.inputs[1]).name;
+        const value_id s = constant(stem + "/scale", scale, shape{channels}),
                        z = constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
-        n.inputs[1] = write_.add("DequantizeLinear", stem, {q, s, z}, {integer_attribute("axis", axis)}, dtype::float32);
+        n.inputs[1] = pair(n.inputs[1], s, z, {integer_attribute("axis", axis)});
     }
 
     graph g_;
@@ -652,18 +853,18 @@ inline void drop_unread_constants(graph& g) {
 
 GRAFT_INLINE result<graph> prepare_to_quantize(graph g) GRAFT_MEMORY_TRY {
     for (const node& n : g.nodes)
-        if (detail::is_quantized_already(n))
+        if (detail::integers_of(n) == eight_bits::is_integer)
             return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
     for (const value& v : g.values)
         if (v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64)
             return fail(errc::op_type, v.name, std::string("it is of ") + name(v.type) + "; quantising begins with a network of float32");
     GRAFT_TRY(detail::opset_raiser(g).run());
-    GRAFT_TRY(detail::fold_norms(g));
+    GRAFT_TRY(detail::fold_batch_norm(g));
     detail::drop_unread_constants(g);
     bool any = false;
     for (node& n : g.nodes) {
         if (n.name.empty() && !n.outputs.empty() && n.outputs[0] != no_value) n.name = g.at(n.outputs[0]).name;
-        any |= detail::has_weights(n) && detail::is_weight(g, n.inputs[1]);
+        any |= detail::integers_of(n) == eight_bits::multiplies && detail::is_weight(g, n.inputs[1]);
     }
     if (!any) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "it has no convolution and no matrix product of constant weights");
     return g;
@@ -691,8 +892,8 @@ GRAFT_INLINE result<std::vector<value_id>> values_to_observe(const graph& g) GRA
 }
 GRAFT_MEMORY_CATCH("values_to_observe")
 
-GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) GRAFT_MEMORY_TRY {
-    if (ranges.size() != g.values.size()) return fail(errc::usage, "quantize_network", "it takes a range for each value of the graph");
+GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) GRAFT_MEMORY_TRY {
+    if (ranges.size() != g.values.size()) return fail(errc::usage, "ranges", "it takes a range for each value of the graph");
     const std::vector<std::string> known = quantizable_nodes(g);
     for (const std::string& name : keep)
         if (std::find(known.begin(), known.end(), name) == known.end())
@@ -701,15 +902,29 @@ GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<va
     graph made;
     GRAFT_TRY_ASSIGN(made, rewrite.run());
     if (!rewrite.done()) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "every node stays float");
-    detail::drop_unread_constants(made);
     return made;
 }
-GRAFT_MEMORY_CATCH("quantize_network")
+GRAFT_MEMORY_CATCH("quantize_to_learn")
+
+GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) {
+    graph made;
+    GRAFT_TRY_ASSIGN(made, quantize_to_learn(g, ranges, keep));
+    return store_quantized(std::move(made));
+}
+
+GRAFT_INLINE result<graph> store_quantized(graph g) GRAFT_MEMORY_TRY {
+    GRAFT_TRY(detail::quantized_storer(g).run());
+    detail::drop_unread_constants(g);
+    return g;
+}
+GRAFT_MEMORY_CATCH("store_quantized")
 
 GRAFT_END_NAMESPACE
 #endif
 #endif
+#endif
 
+#include <string>
 #include <vector>
 
 GRAFT_BEGIN_NAMESPACE
@@ -738,10 +953,13 @@ public:
     /// The quantised network, the nodes of `keep` in float; it may be called again with others. Errors: those of `quantize_network`, quantize.range
     /// (nothing has been observed).
     result<graph> finish(const std::vector<std::string>& keep = {});
+    /// The same with weights in float32, as `quantize_to_learn` has it.
+    result<graph> finish_to_learn(const std::vector<std::string>& keep = {});
     /// The float network as it was made ready: its batch normalisation folded.
     const graph& prepared() const noexcept { return float_; }
 
 private:
+    status take_ranges();
     quantizer(graph g, const model& m, const session_options& options) : float_(std::move(g)), session_(m, options) {}
 
     graph float_;
@@ -799,17 +1017,26 @@ GRAFT_INLINE status quantizer::observe(const tensor& batch) GRAFT_MEMORY_TRY {
 }
 GRAFT_MEMORY_CATCH("quantizer::observe")
 
-GRAFT_INLINE result<graph> quantizer::finish(const std::vector<std::string>& keep) GRAFT_MEMORY_TRY {
+GRAFT_INLINE status quantizer::take_ranges() GRAFT_MEMORY_TRY {
     if (!seen_) return fail(errc::quantize_range, "quantizer", "nothing has been observed: give it batches before it is finished");
-    if (ranges_.empty()) {
-        ranges_.assign(float_.values.size(), value_range());
-        for (std::size_t i = 0; i < watched_.size(); ++i) ranges_[watched_[i]] = observers_[i].range();
-    }
-    return quantize_network(float_, ranges_, keep);
+    if (!ranges_.empty()) return {};
+    ranges_.assign(float_.values.size(), value_range());
+    for (std::size_t i = 0; i < watched_.size(); ++i) ranges_[watched_[i]] = observers_[i].range();
+    return {};
 }
 GRAFT_MEMORY_CATCH("quantizer::finish")
 
+GRAFT_INLINE result<graph> quantizer::finish(const std::vector<std::string>& keep) {
+    GRAFT_TRY(take_ranges());
+    return quantize_network(float_, ranges_, keep);
+}
+GRAFT_INLINE result<graph> quantizer::finish_to_learn(const std::vector<std::string>& keep) {
+    GRAFT_TRY(take_ranges());
+    return quantize_to_learn(float_, ranges_, keep);
+}
+
 GRAFT_END_NAMESPACE
+#endif
 #endif
 
 // ---- graft/macros_end.inl

@@ -23198,10 +23198,11 @@ inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
     if (n.op && n.op->gradient) return i > 0 && many;
     return in_mask(ops::row_of(n).traits.weights, i) && many;
 }
-// Whether what it makes holds the same numbers as its first input, some of them perhaps more than once.
+// Whether what it makes holds the same numbers as its first input, some of them perhaps more than once, or rounded.
 inline bool passes_weights_on(const node& n) {
     const motion moves = ops::row_of(n).traits.moves;
-    return moves == motion::same || moves == motion::permute || moves == motion::repeat;
+    const op_role role = ops::row_of(n).traits.role;
+    return role == op_role::quantize || role == op_role::dequantize || moves == motion::same || moves == motion::permute || moves == motion::repeat;
 }
 
 }  // namespace detail
@@ -26371,9 +26372,8 @@ GRAFT_BEGIN_NAMESPACE
 struct trainer_options {
     std::int64_t epochs = 10;
     std::int64_t batch = -1;            ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`, which becomes as many times that;
-                                        ///< 0: `batch` is given
-    double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`; 0: `batch` is given
+    double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd; 0.1 of that where --quantize keeps the head
     std::int64_t reference_batch = 0;   ///< above 0: rates are given for this batch, and multiplied by batch / reference_batch: see scale_rates_by_batch
     double trunk_rate = -1;    ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
                                ///< fewer than 1000000 weights
@@ -26381,7 +26381,7 @@ struct trainer_options {
     step_options step;         ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = -1;    ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
+    std::int64_t unfreeze_epoch = -1;    ///< epochs that the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen or the head is kept
     std::int64_t patience = 0;           ///< early stopping: epochs without a better score that are let pass; 0: never
     std::int64_t max_ram = 0;            ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
     double bad_share = 0.01;             ///< of each part's pictures that may be unreadable: see allowed_bad
@@ -26416,6 +26416,7 @@ struct transfer_options {
     std::vector<std::string> frozen;     ///< the weights that `names` freezes
     std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
     double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
+    bool quantize = false;               ///< the network learns with the rounding of eight bits, and is written in them: see set_up_finetuning
 };
 
 /// What `finetune` is told. The defaults are those of the program `graft finetune`.
@@ -26438,6 +26439,7 @@ struct training_defaults {
     static constexpr double normalized_share = 0.1;      ///< which lets a trunk take more without losing its scale,
     static constexpr double small_share = 0.3;           ///< the more so (measured) where it has fewer weights than `small_trunk`
     static constexpr std::int64_t small_trunk = 1000000;
+    static constexpr double trained_share = 0.1;    ///< of those rates, where the head is no new one
     static constexpr double adamw_decay = 0.01;     ///< weight decay with adamw; with the others there is none
     static constexpr double ema = 0.95;             ///< decay of the running average of a pretrained network; a new one keeps none
     static constexpr int head_alone = 3;            ///< of so many parts of the epochs the head has the first one for itself
@@ -28274,6 +28276,8 @@ struct training_network {
     std::vector<parameter> parameters;
     value_id features = no_value;  ///< what the head reads; no_value where there is no head apart
     std::int64_t fixed_batch = 0;  ///< above 0: it takes so many samples and no others; see step_options
+    bool head_is_trained = false;  ///< the head is no new one: all learns from the first epoch on
+    bool in_eight_bits = false;    ///< its weights are scored and written as integers: see store_quantized
 };
 
 /// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
@@ -28393,7 +28397,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
            stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
-    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
+    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay, quantize] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -28425,7 +28429,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " +
                                          std::to_string(defaults::few_weights) + " weights"
                                    : number(defaults::head_rate)) +
-                     by_sgd),
+                     by_sgd + (from_scratch ? "" : "; " + number(defaults::trained_share) + " of that where --quantize keeps the head")),
         row(learning, "--scale-lr", "reference_batch", "B", "Rates are given for a batch of B: they are multiplied by --batch / B")
             .at(reference_batch)
             .within(1, 1 << 24)
@@ -28497,6 +28501,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .unless(from_scratch)
             .at(trunk)
             .usually("what the classifier reads"),
+        row(network, "--quantize", "quantize", "", "Learn with the rounding of eight bits, and write the model in them").unless(from_scratch).at(quantize),
         row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names")
             .unless(from_scratch)
             .at(freeze),
@@ -28505,7 +28510,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .at(unfreeze_epoch)
             .within(0, 1000000)
             .kept_as(35, "unfreeze epoch")
-            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
+            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen or the head is kept"),
         row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones")
             .kept_as(37, "batch norm", batch_norm ? "1" : "0")
             .usually(batch_norm ? "train" : "frozen"),
@@ -28566,6 +28571,880 @@ GRAFT_END_NAMESPACE
 // ---- graft/train/training_run.hpp
 // A run of training: the loop over epochs, and what it does in each.
 
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_HPP
+// ---- graft/passes/quantize_network.hpp
+// A float network as one of eight-bit integers: QuantizeLinear and DequantizeLinear around what computes, weights stored as int8.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_RANGE_OBSERVER_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_RANGE_OBSERVER_HPP
+// ---- graft/passes/range_observer.hpp
+// What values a tensor takes over many runs, and the range of them that eight bits should stand for.
+
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a range is chosen from what was seen: all of it; what lies between two percentiles; where the quantised distribution is nearest to the true one
+/// by Kullback-Leibler divergence (Migacz, "8-bit inference with TensorRT", 2017).
+enum class calibration_method : std::uint8_t { minmax, percentile, entropy };
+
+/// The numbers that the integers 0 to 255 stand for at their ends. `low > high`: nothing was seen.
+struct value_range {
+    float low = 1, high = 0;
+    bool known() const noexcept { return low <= high; }
+};
+
+/// Scale and zero point of uint8 for a range: x = scale * (q - zero_point). Zero is always one of the numbers; a range of zero alone has scale 1.
+struct quantization_scale {
+    float scale = 1;
+    std::uint8_t zero_point = 0;
+    static quantization_scale of(value_range range) noexcept;
+};
+
+/// Sees values and keeps their extremes and, where the method asks for it, a histogram of 2048 bins, symmetric around zero, that grows by doubling.
+class range_observer {
+public:
+    /// `percentile`: in percent, the share of the values that a range by percentile keeps; half of the rest is cut at each end.
+    explicit range_observer(calibration_method method = calibration_method::minmax, double percentile = 99.99) : method_(method), percentile_(percentile) {}
+    /// Looks at `count` values; `name` stands in the error. Errors: quantize.range (one is not finite).
+    status observe(const float* values, std::int64_t count, const std::string& name);
+    /// The range of all that was seen; not `known` where that is nothing.
+    value_range range() const;
+
+    static constexpr int bins = 2048;             ///< of the histogram
+    static constexpr int quantized_levels = 128;  ///< that entropy compares a clipped distribution in
+
+private:
+    value_range by_percentile() const;
+    value_range by_entropy() const;
+    float edge(int bin) const noexcept { return static_cast<float>(limit_ * (2.0 * bin / bins - 1)); }
+    value_range within_seen(int first, int end) const noexcept;
+
+    calibration_method method_;
+    double percentile_;
+    value_range seen_;
+    double limit_ = 0;  // the histogram is of [-limit_, limit_]
+    std::vector<std::int64_t> histogram_;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Empty bins get a little of what the others have, so that the divergence is finite. False where all are empty.
+inline bool smooth(std::vector<double>& p) {
+    constexpr double little = 0.0001;
+    const auto zeros = static_cast<double>(std::count(p.begin(), p.end(), 0.0)), others = static_cast<double>(p.size()) - zeros;
+    if (others == 0) return false;
+    for (double& x : p) x += x == 0 ? little : -little * zeros / others;
+    return true;
+}
+inline double divergence_of(std::vector<double> p, std::vector<double> q) {
+    if (!smooth(p) || !smooth(q)) return std::numeric_limits<double>::infinity();
+    double sum_p = 0, sum_q = 0, d = 0;
+    for (std::size_t i = 0; i < p.size(); ++i) sum_p += p[i], sum_q += q[i];
+    for (std::size_t i = 0; i < p.size(); ++i) {
+        if (p[i] <= 0) continue;
+        if (q[i] <= 0) return std::numeric_limits<double>::infinity();
+        d += p[i] / sum_p * std::log(p[i] / sum_p / (q[i] / sum_q));
+    }
+    return d;
+}
+
+}  // namespace detail
+
+GRAFT_INLINE quantization_scale quantization_scale::of(value_range range) noexcept {
+    quantization_scale made;
+    const double low = std::min(0.0f, range.low), high = std::max(0.0f, range.high), scale = (high - low) / 255;
+    if (!range.known() || scale < static_cast<double>(std::numeric_limits<float>::min())) return made;
+    made.scale = static_cast<float>(scale);
+    made.zero_point = static_cast<std::uint8_t>(std::min(255.0, std::max(0.0, std::nearbyint(-low / scale))));
+    return made;
+}
+
+GRAFT_INLINE status range_observer::observe(const float* values, std::int64_t count, const std::string& name) GRAFT_MEMORY_TRY {
+    for (std::int64_t i = 0; i < count; ++i) {
+        const float x = values[i];
+        if (!std::isfinite(x)) return fail(errc::quantize_range, name, "it takes a value that is infinite or not a number, which no range can hold");
+        if (!seen_.known()) seen_ = {x, x};
+        seen_.low = std::min(seen_.low, x);
+        seen_.high = std::max(seen_.high, x);
+    }
+    if (method_ == calibration_method::minmax || !seen_.known()) return {};
+    const double needed = std::max(std::fabs(static_cast<double>(seen_.low)), std::fabs(static_cast<double>(seen_.high)));
+    if (histogram_.empty()) histogram_.assign(bins, 0);
+    if (needed > 0 && limit_ == 0) {
+        // All that was there before is zero, which lies in the middle whatever the limit.
+        limit_ = needed;
+    }
+    while (limit_ < needed) {
+        std::vector<std::int64_t> wider(bins, 0);
+        for (int i = 0; i < bins; ++i) wider[static_cast<std::size_t>(bins / 4 + i / 2)] += histogram_[static_cast<std::size_t>(i)];
+        histogram_ = std::move(wider);
+        limit_ *= 2;
+    }
+    const double each = limit_ > 0 ? bins / (2 * limit_) : 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+        const int bin = static_cast<int>((static_cast<double>(values[i]) + limit_) * each);
+        ++histogram_[static_cast<std::size_t>(limit_ > 0 ? std::min(bin, bins - 1) : bins / 2)];
+    }
+    return {};
+}
+GRAFT_MEMORY_CATCH("range_observer")
+
+GRAFT_INLINE value_range range_observer::within_seen(int first, int end) const noexcept {
+    return {std::max(edge(first), seen_.low), std::min(edge(end), seen_.high)};
+}
+GRAFT_INLINE value_range range_observer::range() const {
+    if (!seen_.known() || limit_ == 0 || method_ == calibration_method::minmax) return seen_;
+    return method_ == calibration_method::percentile ? by_percentile() : by_entropy();
+}
+
+GRAFT_INLINE value_range range_observer::by_percentile() const {
+    double all = 0, so_far = 0;
+    for (std::int64_t n : histogram_) all += static_cast<double>(n);
+    const double cut = (1 - percentile_ / 100) / 2 * all;
+    int first = -1, last = -1;
+    for (int i = 0; i < bins; ++i) {
+        so_far += static_cast<double>(histogram_[static_cast<std::size_t>(i)]);
+        if (first < 0 && so_far >= cut && so_far > 0) first = i;
+        if (last < 0 && so_far >= all - cut) last = i;
+    }
+    return within_seen(std::max(first, 0), (last < 0 ? bins - 1 : last) + 1);
+}
+
+// As ONNX Runtime's calibrator has it (get_entropy_threshold): the clipped distribution, its outliers at its ends, against what a few levels leave of it.
+GRAFT_INLINE value_range range_observer::by_entropy() const {
+    constexpr int middle = bins / 2;
+    double best = std::numeric_limits<double>::infinity();
+    value_range found = seen_;
+    std::vector<double> outliers(bins + 1, 0);
+    for (int i = 0; i < bins; ++i)
+        outliers[static_cast<std::size_t>(i) + 1] = outliers[static_cast<std::size_t>(i)] + static_cast<double>(histogram_[static_cast<std::size_t>(i)]);
+    const double all = outliers[bins];
+    std::vector<double> p, q;
+    for (int half = quantized_levels / 2; half <= middle; ++half) {
+        const int first = middle - half, end = std::min(middle + half + 1, bins), size = end - first, merged = size / quantized_levels;
+        p.assign(static_cast<std::size_t>(size), 0);
+        q.assign(static_cast<std::size_t>(size), 0);
+        for (int i = 0; i < size; ++i) p[static_cast<std::size_t>(i)] = static_cast<double>(histogram_[static_cast<std::size_t>(first + i)]);
+        p.front() += outliers[static_cast<std::size_t>(first)];
+        p.back() += all - outliers[static_cast<std::size_t>(end)];
+        for (int level = 0; level < quantized_levels; ++level) {
+            const int from = level * merged, to = from + merged, last = level + 1 == quantized_levels ? size : to;
+            const double inside = outliers[static_cast<std::size_t>(first + last)] - outliers[static_cast<std::size_t>(first + from)];
+            int filled = 0;
+            for (int i = from; i < to; ++i) filled += p[static_cast<std::size_t>(i)] != 0;
+            for (int i = from; filled && i < to; ++i) q[static_cast<std::size_t>(i)] = std::floor(inside / filled);
+        }
+        const double d = detail::divergence_of(p, q);
+        if (d < best) {
+            best = d;
+            found = within_seen(first, end);
+        }
+    }
+    return found;
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// The operator set that quantised weights with a scale for each channel need.
+constexpr int quantized_opset = 13;
+
+/// Makes a float32 network ready: raised to operator set 13 where it is older, batch normalisation folded into the convolutions before it, a name for every
+/// node. Nodes have to be bound (`verify_graph`), and stay so. Errors: quantize.nothing (it is quantised already, or has nothing to quantise),
+/// model.version (an operator means something else in operator set 13), op.type (other floating types), memory.oom.
+result<graph> prepare_to_quantize(graph g);
+
+/// The nodes of a prepared network that can be quantised, by name, in their order.
+std::vector<std::string> quantizable_nodes(const graph& g);
+
+/// The values whose ranges have to be known, in the order in which they are made. Some may turn out not to be float32: their ranges stay unknown, and who
+/// reads them stays as it is.
+result<std::vector<value_id>> values_to_observe(const graph& g);
+
+/// The prepared network with pairs of QuantizeLinear and DequantizeLinear: activations uint8 with a scale and zero point for the tensor, weights int8 with a
+/// scale for each output channel, biases int32 with the product of both. `ranges`: by value id. `keep`: names of nodes that stay float. Errors:
+/// input.name (`keep` names none that could be quantised), quantize.nothing (none is left), memory.oom.
+result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+
+/// The same network with its weights and biases still in float32, the weights rounded by pairs behind them: it can learn (quantisation-aware training, Jacob
+/// et al., 2018), and `store_quantized` makes of it what `quantize_network` gives. Errors: those of `quantize_network`.
+result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+
+/// Stores constants that QuantizeLinear reads as the integers that it makes of them, and biases between quantised values and weights as int32. Errors:
+/// memory.oom.
+result<graph> store_quantized(graph g);
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_BODY_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_QUANTIZE_NETWORK_BODY_HPP
+// ---- graft/passes/quantize_network_body.hpp
+// How a network is made ready for eight bits, and rewritten.
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_FOLD_BATCH_NORM_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_FOLD_BATCH_NORM_HPP
+// ---- graft/passes/fold_batch_norm.hpp
+// Folds batch normalisation into the convolutions before it.
+
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_GRAPH_QUERIES_HPP
+// ---- graft/passes/graph_queries.hpp
+// What passes ask of a graph's values.
+
+
+#include <algorithm>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// How often each value is read, outputs of the graph counted.
+inline std::vector<int> readers_of(const graph& g) {
+    std::vector<int> readers(g.values.size(), 0);
+    std::vector<value_id> ids;
+    for (const node& n : g.nodes) {
+        ids = n.inputs;
+        append_captures(n, ids);
+        for (value_id id : ids)
+            if (id != no_value) ++readers[id];
+    }
+    for (value_id id : g.outputs) ++readers[id];
+    return readers;
+}
+
+// Weights of float32 that no caller can replace.
+inline bool is_weight(const graph& g, value_id id) {
+    return id != no_value && g.at(id).constant && g.at(id).constant.type() == dtype::float32 && g.at(id).constant.elements() > 0 &&
+           std::find(g.inputs.begin(), g.inputs.end(), id) == g.inputs.end();
+}
+
+inline bool is_named(const node& n, const char* op_type) { return (n.domain.empty() || n.domain == "ai.onnx") && n.op_type == op_type; }
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Batch normalisation that only a convolution of constant weights stands before becomes part of it:
+// y = (conv(x) - mean) * s / sqrt(variance + epsilon) + b, with the factor in the convolution's weights. Errors: memory.oom.
+inline status fold_batch_norm(graph& g) {
+    std::vector<int> readers = readers_of(g);
+    std::vector<std::size_t> maker(g.values.size(), g.nodes.size());
+    for (std::size_t i = 0; i < g.nodes.size(); ++i)
+        for (value_id id : g.nodes[i].outputs)
+            if (id != no_value) maker[id] = i;
+    node_writer write(g, "folded");
+    std::vector<char> gone(g.nodes.size(), 0);
+    for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+        node& norm = g.nodes[i];
+        if (!is_named(norm, "BatchNormalization") || norm.inputs.size() != 5) continue;
+        const attribute* training = norm.find("training_mode");
+        const value_id between = norm.inputs[0];
+        if ((training && training->integer) || readers[between] != 1 || maker[between] == g.nodes.size()) continue;
+        node& conv = g.nodes[maker[between]];
+        if (!is_named(conv, "Conv") || !is_weight(g, conv.inputs[1])) continue;
+        const bool biased = conv.inputs.size() > 2 && conv.inputs[2] != no_value;
+        bool constant = !biased || is_weight(g, conv.inputs[2]);
+        for (std::size_t k = 1; k < 5; ++k) constant = constant && is_weight(g, norm.inputs[k]);
+        if (!constant) continue;
+        const tensor weight = g.at(conv.inputs[1]).constant;
+        const std::int64_t channels = weight.shape()[0], each = weight.elements() / channels;
+        for (std::size_t k = 1; k < 5; ++k) constant = constant && g.at(norm.inputs[k]).constant.elements() == channels;
+        if (!constant || (biased && g.at(conv.inputs[2]).constant.elements() != channels)) continue;
+        const attribute* given = norm.find("epsilon");
+        const double epsilon = given ? static_cast<double>(given->real) : 1e-5;
+        tensor folded, bias;
+        GRAFT_TRY_ASSIGN(folded, tensor::make(dtype::float32, weight.shape()));
+        GRAFT_TRY_ASSIGN(bias, tensor::make(dtype::float32, shape{channels}));
+        const auto number = [&](std::size_t k, std::int64_t c) { return static_cast<double>(g.at(norm.inputs[k]).constant.data<float>()[c]); };
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const double factor = number(1, c) / std::sqrt(number(4, c) + epsilon),
+                         before = biased ? static_cast<double>(g.at(conv.inputs[2]).constant.data<float>()[c]) : 0;
+            bias.data<float>()[c] = static_cast<float>((before - number(3, c)) * factor + number(2, c));
+            for (std::int64_t k = c * each; k < (c + 1) * each; ++k)
+                folded.data<float>()[k] = static_cast<float>(static_cast<double>(weight.data<float>()[k]) * factor);
+        }
+        const std::string stem = g.at(conv.inputs[1]).name;
+        conv.inputs.resize(2);
+        conv.inputs[1] = write.constant(stem, std::move(folded));
+        conv.inputs.push_back(write.constant(stem + ".bias", std::move(bias)));
+        conv.outputs[0] = norm.outputs[0];
+        gone[i] = 1;
+    }
+    std::vector<node> kept;
+    for (std::size_t i = 0; i < g.nodes.size(); ++i)
+        if (!gone[i]) kept.push_back(std::move(g.nodes[i]));
+    g.nodes = std::move(kept);
+    return std::move(write.failure);
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_RAISE_OPSET_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_RAISE_OPSET_HPP
+// ---- graft/passes/raise_opset.hpp
+// Raises a network to operator set 13.
+
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Old forms of operators that become those of operator set 13.
+class opset_raiser {
+public:
+    static constexpr int wanted = 13;
+
+    explicit opset_raiser(graph& g) : g_(g), write_(g, "raised") {}
+    // Errors: model.version (an operator means something else in operator set 13).
+    status run() {
+        if (g_.version_of("") >= wanted) return {};
+        for (opset& o : g_.opsets)
+            if (o.domain.empty() || o.domain == "ai.onnx") o.version = wanted;
+        std::vector<node> all = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (node& n : all) {
+            if (n.domain.empty() || n.domain == "ai.onnx") GRAFT_TRY(raise(n));
+            g_.nodes.push_back(std::move(n));
+        }
+        return std::move(write_.failure);
+    }
+
+private:
+    struct form {
+        const char* op;
+        bool (opset_raiser::*raise)(node&);  // false: it means something else
+    };
+
+    status raise(node& n) {
+        static constexpr form forms[] = {{"Squeeze", &opset_raiser::axes},
+                                         {"Unsqueeze", &opset_raiser::axes},
+                                         {"ReduceSum", &opset_raiser::axes},
+                                         {"Clip", &opset_raiser::bounds},
+                                         {"Dropout", &opset_raiser::ratio},
+                                         {"Pad", &opset_raiser::pads},
+                                         {"BatchNormalization", &opset_raiser::norm},
+                                         {"Softmax", &opset_raiser::axis},
+                                         {"LogSoftmax", &opset_raiser::axis}};
+        const op_row* newer = ops::find_op("", n.op_type.c_str(), wanted);
+        for (const attribute& a : n.attributes)
+            if (a.graph) return refused(n);
+        if (newer && newer == n.op) {
+            n.version = wanted;
+            return {};
+        }
+        const form* old = std::find_if(std::begin(forms), std::end(forms), [&](const form& f) { return n.op_type == f.op; });
+        if (!newer || !n.op || old == std::end(forms) || !(this->*old->raise)(n)) return refused(n);
+        n.version = wanted;
+        n.op = newer;
+        return {};
+    }
+    bool axes(node& n) { return move_list(n, "axes"), true; }
+    bool bounds(node& n) {
+        if (n.inputs.size() != 1) return false;
+        const attribute *low = n.find("min"), *high = n.find("max");
+        const value_id from = low ? write_.number("min", static_cast<double>(low->real)) : no_value,
+                       to = high ? write_.number("max", static_cast<double>(high->real)) : no_value;
+        n.inputs.push_back(from);
+        if (to != no_value) n.inputs.push_back(to);
+        n.attributes.clear();
+        return true;
+    }
+    bool ratio(node& n) { return n.attributes.clear(), true; }
+    bool norm(node& n) { return drop(n, "spatial"), n.outputs.size() == 1; }
+    bool axis(node& n) {
+        // The old form joins all axes from `axis` on: the same where that is the last.
+        const value& x = g_.at(n.inputs[0]);
+        const attribute* given = n.find("axis");
+        const std::int64_t at = given ? given->integer : 1;
+        if (at != -1 && !(x.has_shape && x.extents.rank() == at + 1) && !is_matrix(n.inputs[0])) return false;
+        drop(n, "axis");
+        n.attributes.push_back(integer_attribute("axis", -1));
+        return true;
+    }
+    bool pads(node& n) {
+        if (n.inputs.size() != 1) return false;
+        const attribute* filled = n.find("value");
+        const double with = filled ? static_cast<double>(filled->real) : 0;
+        move_list(n, "pads");
+        drop(n, "value");
+        n.inputs.push_back(write_.number("value", with));
+        return true;
+    }
+    // Whether a value is a matrix because of what makes it, a few nodes back.
+    bool is_matrix(value_id id) const {
+        for (int steps = 0; steps < 8; ++steps) {
+            const auto made = std::find_if(g_.nodes.begin(), g_.nodes.end(),
+                                           [&](const node& n) { return std::find(n.outputs.begin(), n.outputs.end(), id) != n.outputs.end(); });
+            if (made == g_.nodes.end()) return false;
+            if (is_named(*made, "Gemm") || is_named(*made, "Flatten")) return true;
+            if (made->inputs.size() < 2 || made->inputs[1] == no_value || !g_.at(made->inputs[1]).constant) return false;
+            const tensor& second = g_.at(made->inputs[1]).constant;
+            if (is_named(*made, "Reshape")) return second.elements() == 2;
+            if (!(is_named(*made, "Add") || is_named(*made, "MatMul")) || second.shape().rank() > 2) return false;
+            id = made->inputs[0];
+        }
+        return false;
+    }
+    void move_list(node& n, const char* name) {
+        const attribute* list = n.find(name);
+        if (!list) return;
+        const value_id given = write_.integers(name, list->integers);
+        drop(n, name);
+        n.inputs.push_back(given);
+    }
+    static void drop(node& n, const char* name) {
+        n.attributes.erase(std::remove_if(n.attributes.begin(), n.attributes.end(), [&](const attribute& a) { return a.name == name; }), n.attributes.end());
+    }
+    static status refused(const node& n) {
+        return fail(errc::model_version, location(n),
+                    "quantised weights need operator set 13, in which this operator means something else; raise the model by onnx.version_converter");
+    }
+
+    graph& g_;
+    node_writer write_;
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+#ifndef GRAFT_SINGLE_GRAFT_PASSES_STORE_QUANTIZED_HPP
+#define GRAFT_SINGLE_GRAFT_PASSES_STORE_QUANTIZED_HPP
+// ---- graft/passes/store_quantized.hpp
+// Stores what a network quantises anew in each run, its constants, as integers.
+
+
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// How the operators that multiply take their weights.
+struct multiplication {
+    const char* op;
+    int channel_axis;         // of the weights: that of the output's channels; the other one of two where the node has transB
+    bool weight_is_constant;  // else it multiplies two activations, too
+};
+inline const multiplication* multiplication_of(const node& n) {
+    static constexpr multiplication all[] = {{"Conv", 0, true}, {"ConvTranspose", 1, true}, {"Gemm", 1, true}, {"MatMul", 1, false}};
+    for (const multiplication& m : all)
+        if (ops::row_of(n).traits.integers == eight_bits::multiplies && n.op_type == m.op) return &m;
+    return nullptr;
+}
+// Whether its bias can be int32, in steps of what its integers are multiplied to.
+inline bool takes_integer_bias(const graph& g, const node& n, std::int64_t channels) {
+    const multiplication* m = multiplication_of(n);
+    const attribute *alpha = n.find("alpha"), *beta = n.find("beta");
+    return m && m->weight_is_constant && n.inputs.size() > 2 && is_weight(g, n.inputs[2]) && (!alpha || alpha->real == 1) && (!beta || beta->real == 1) &&
+           g.at(n.inputs[2]).constant.shape() == shape{channels};
+}
+
+//   QuantizeLinear(W)                                            the integers that it makes of W
+//   Conv(DequantizeLinear(x), DequantizeLinear(W'), bias)        the bias by DequantizeLinear from int32, its steps the product of both scales
+class quantized_storer {
+public:
+    explicit quantized_storer(graph& g) : g_(g), write_(g, "stored"), maker_(g.values.size(), -1) {}
+    status run() {
+        std::vector<node> all = std::move(g_.nodes);
+        g_.nodes.clear();
+        for (node& n : all) {
+            const bool output = !n.outputs.empty() && std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) != g_.outputs.end();
+            if (ops::row_of(n).traits.role == op_role::quantize && !output && is_weight(g_, n.inputs[0])) {
+                bool stored = false;
+                GRAFT_TRY(store(n, stored));
+                if (stored) continue;
+            }
+            if (multiplication_of(n)) store_bias(n);
+            for (value_id id : n.outputs)
+                if (id != no_value && static_cast<std::size_t>(id) < maker_.size()) maker_[id] = static_cast<int>(g_.nodes.size());
+            g_.nodes.push_back(std::move(n));
+        }
+        return std::move(write_.failure);
+    }
+
+private:
+    // The node's output becomes a constant. Not `stored`: only a run can tell it.
+    status store(const node& n, bool& stored) {
+        const tensor w = g_.at(n.inputs[0]).constant;
+        const value_id zero = n.inputs.size() > 2 ? n.inputs[2] : no_value;
+        if (!is_weight(g_, n.inputs[1]) || zero == no_value || !g_.at(zero).constant) return {};
+        const tensor scale = g_.at(n.inputs[1]).constant, zeros = g_.at(zero).constant;
+        const attribute *block = n.find("block_size"), *given = n.find("axis");
+        const int rank = w.shape().rank();
+        const std::int64_t named = given ? given->integer : 1, axis = named < 0 ? named + rank : named;
+        double low = 0, high = 0;
+        if ((block && block->integer) || zeros.elements() != scale.elements() || !ops::quantized_range(zeros.type(), low, high)) return {};
+        if (zeros.type() != dtype::int8 && zeros.type() != dtype::uint8) return {};
+        if (scale.elements() > 1 && (axis < 0 || axis >= rank || w.shape()[static_cast<int>(axis)] != scale.elements())) return {};
+        const std::int64_t inner = scale.elements() > 1 ? w.shape().product(static_cast<int>(axis) + 1, rank) : w.elements();
+        tensor integers;
+        GRAFT_TRY_ASSIGN(integers, tensor::make(zeros.type(), w.shape()));
+        for (std::int64_t i = 0; i < w.elements(); ++i) {
+            const std::int64_t c = i / inner % scale.elements();
+            const double z = element_as_double(zeros.type(), zeros.raw(), c);
+            const auto steps = static_cast<double>(std::nearbyint(w.data<float>()[i] / scale.data<float>()[c]));
+            const auto code = static_cast<std::int64_t>(std::min(high, std::max(low, steps + z)));
+            store_from_int64(zeros.type(), integers.raw(), i, 1, &code);
+        }
+        value& out = g_.at(n.outputs[0]);
+        out.constant = std::move(integers);
+        out.type = zeros.type();
+        out.extents = w.shape();
+        out.has_shape = true;
+        stored = true;
+        return {};
+    }
+    const node* dequantizer(value_id id) const {
+        const int at = id != no_value && static_cast<std::size_t>(id) < maker_.size() ? maker_[id] : -1;
+        return at >= 0 && ops::row_of(g_.nodes[static_cast<std::size_t>(at)]).traits.role == op_role::dequantize ? &g_.nodes[static_cast<std::size_t>(at)]
+                                                                                                                 : nullptr;
+    }
+    void store_bias(node& n) {
+        const node *x = dequantizer(n.inputs[0]), *w = dequantizer(n.inputs[1]);
+        if (!x || !w || !is_weight(g_, x->inputs[1]) || !is_weight(g_, w->inputs[1]) || !g_.at(w->inputs[0]).constant) return;
+        const tensor of_x = g_.at(x->inputs[1]).constant, of_w = g_.at(w->inputs[1]).constant;
+        const std::int64_t channels = n.inputs.size() > 2 && n.inputs[2] != no_value ? g_.at(n.inputs[2]).constant.elements() : 0;
+        if (of_x.elements() != 1 || (of_w.elements() != 1 && of_w.elements() != channels) || !takes_integer_bias(g_, n, channels)) return;
+        const tensor bias = g_.at(n.inputs[2]).constant;
+        std::vector<std::int32_t> integers;
+        std::vector<float> steps;
+        for (std::int64_t c = 0; c < channels; ++c) {
+            const double product = static_cast<double>(of_x.data<float>()[0]) * static_cast<double>(of_w.data<float>()[of_w.elements() == 1 ? 0 : c]);
+            const auto step = static_cast<float>(product);
+            const double rounded = step > 0 ? std::nearbyint(static_cast<double>(bias.data<float>()[c]) / static_cast<double>(step)) : 0;
+            integers.push_back(static_cast<std::int32_t>(std::min(2147483647.0, std::max(-2147483647.0, rounded))));
+            steps.push_back(step > 0 ? step : 1);
+        }
+        const std::string stem = g_.at(n.inputs[2]).name;
+        const auto constant = [&](const std::string& name, const auto& values) {
+            auto made = tensor::from(values.data(), shape{channels});
+            if (!made.ok()) return write_.mistake(made.take_status()), no_value;
+            return write_.constant(name, std::move(made).value());
+        };
+        const value_id q = constant(stem, integers), s = constant(stem + "/scale", steps),
+                       z = constant(stem + "/zero_point", std::vector<std::int32_t>(steps.size(), 0));
+        n.inputs[2] = write_.add("DequantizeLinear", stem, {q, s, z}, {integer_attribute("axis", 0)}, dtype::float32);
+    }
+
+    graph& g_;
+    node_writer write_;
+    std::vector<int> maker_;  // by value: the node among those that stay; -1: none
+};
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+inline eight_bits integers_of(const node& n) { return ops::row_of(n).traits.integers; }
+inline bool computes(const node& n) { return integers_of(n) == eight_bits::multiplies || integers_of(n) == eight_bits::computes; }
+inline bool cuts_range(const node& n) { return integers_of(n) == eight_bits::cuts_range; }
+
+class network_quantizer {
+public:
+    // Without ranges it only notes which values would have to be known.
+    network_quantizer(const graph& from, const std::vector<value_range>* ranges, const std::vector<std::string>& keep)
+        : g_(from), ranges_(ranges), keep_(keep), write_(g_, "quantize"), count_(readers_of(from)), stands_for_(from.values.size(), no_value),
+          number_of_(from.values.size(), -1), coming_(from.values.size(), 0) {}
+
+    result<graph> run() {
+        std::vector<node> all = std::move(g_.nodes);
+        g_.nodes.clear();
+        std::vector<std::vector<const node*>> read_by(number_of_.size());
+        for (const node& n : all)
+            for (value_id id : n.inputs)
+                if (id != no_value) read_by[id].push_back(&n);
+        for (node& n : all) {
+            const bool now = takes(n), moves = !now && integers_of(n) == eight_bits::keeps_scale && n.inputs[0] != no_value &&
+                                               stands_for_of(n.inputs[0]) != no_value && usable(n.outputs[0]);
+            const bool cuts = cuts_range(n) && n.inputs[0] != no_value && coming_[n.inputs[0]] && constant_tail(n);
+            const value_id out = n.outputs[0], in = n.inputs.empty() ? no_value : n.inputs[0];
+            if (now) {
+                ++done_;
+                quantize_inputs(n);
+            }
+            for (value_id& id : n.inputs)
+                if (stands_for_of(id) != no_value) id = stands_for_[id];
+            g_.nodes.push_back(std::move(n));
+            if (moves) {
+                // Files that chain such nodes keep one scale from end to end.
+                number_of_[out] = number_of_[in];
+                pair_up(out);
+            } else if (now || cuts) {
+                const bool waits = count_[out] == 1 && read_by[out].size() == 1 && cuts_range(*read_by[out][0]) && read_by[out][0]->inputs[0] == out &&
+                                   usable(read_by[out][0]->outputs[0]);
+                if (waits)
+                    coming_[out] = 1;
+                else
+                    pair_up(out);
+            }
+        }
+        GRAFT_TRY(std::move(write_.failure));
+        return std::move(g_);
+    }
+    int done() const noexcept { return done_; }
+    const std::vector<value_id>& noted() const noexcept { return noted_; }
+
+private:
+    struct numbers {
+        value_id scale, zero_point;
+    };
+    value_id stands_for_of(value_id id) const { return id != no_value && static_cast<std::size_t>(id) < stands_for_.size() ? stands_for_[id] : no_value; }
+    bool usable(value_id id) const {
+        if (id == no_value) return false;
+        return !ranges_ || (*ranges_)[id].known();
+    }
+    bool constant_tail(const node& n) const {
+        for (std::size_t i = 1; i < n.inputs.size(); ++i)
+            if (n.inputs[i] != no_value && !g_.at(n.inputs[i]).constant) return false;
+        return true;
+    }
+    bool takes(const node& n) const {
+        if (!computes(n) || std::find(keep_.begin(), keep_.end(), n.name) != keep_.end() || !usable(n.outputs[0])) return false;
+        const multiplication* m = multiplication_of(n);
+        const bool constant_weight = m && m->weight_is_constant;
+        const std::size_t activations = constant_weight ? 2 : n.inputs.size();
+        bool any = false;
+        for (std::size_t i = 0; i < activations && i < n.inputs.size(); ++i) {
+            const value_id id = n.inputs[i];
+            if (id == no_value) return false;
+            const bool constant = static_cast<bool>(g_.at(id).constant);
+            if (constant ? !is_weight(g_, id) : !usable(id)) return false;
+            any |= !constant;
+        }
+        if (constant_weight && (g_.at(n.inputs[0]).constant || !g_.at(n.inputs[1]).constant)) return false;
+        return any;
+    }
+    void pair_up(value_id id) {
+        if (std::find(g_.outputs.begin(), g_.outputs.end(), id) == g_.outputs.end()) put_pair(id);
+    }
+    void note(value_id id) {
+        if (!ranges_ && std::find(noted_.begin(), noted_.end(), id) == noted_.end()) noted_.push_back(id);
+    }
+    template <class T>
+    value_id constant(const std::string& stem, const std::vector<T>& values, const shape& extents) {
+        auto made = tensor::from(values.data(), extents);
+        if (!made.ok()) return write_.mistake(made.take_status()), no_value;
+        return write_.constant(stem, std::move(made).value());
+    }
+    numbers numbers_of(value_id id) {
+        if (number_of_[id] < 0) {
+            const quantization_scale of = ranges_ ? quantization_scale::of((*ranges_)[id]) : quantization_scale{};
+            const std::string stem = g_.at(id).name;
+            number_of_[id] = static_cast<int>(made_.size());
+            scales_.push_back(of.scale);
+            const value_id scale = constant(stem + "/scale", std::vector<float>{of.scale}, shape{});
+            made_.push_back({scale, constant(stem + "/zero_point", std::vector<std::uint8_t>{of.zero_point}, shape{})});
+        }
+        return made_[static_cast<std::size_t>(number_of_[id])];
+    }
+    double scale_of(value_id id) const { return static_cast<double>(scales_[static_cast<std::size_t>(number_of_[id])]); }
+
+    void quantize_inputs(node& n) {
+        const multiplication* m = multiplication_of(n);
+        const bool weighted = m && is_weight(g_, n.inputs[1]) && g_.at(n.inputs[1]).constant.shape().rank() >= 2 &&
+                              (m->weight_is_constant || g_.at(n.inputs[1]).constant.shape().rank() == 2);
+        const std::size_t count = (m && m->weight_is_constant) || weighted ? 1 : n.inputs.size();
+        const value_id activation = n.inputs[0];
+        for (std::size_t i = 0; i < count; ++i) {
+            if (is_weight(g_, n.inputs[i]))
+                n.inputs[i] = whole_constant(n.inputs[i]);
+            else if (stands_for_of(n.inputs[i]) == no_value && static_cast<std::size_t>(n.inputs[i]) < stands_for_.size())
+                put_pair(n.inputs[i]);
+        }
+        if (weighted) quantize_weight(n, *m, activation);
+    }
+    value_id pair(value_id x, value_id scale, value_id zero_point, std::vector<attribute> attributes) {
+        const std::string stem = g_.at(x).name;
+        const value_id integers = write_.add("QuantizeLinear", stem, {x, scale, zero_point}, attributes, g_.at(zero_point).type);
+        return write_.add("DequantizeLinear", stem, {integers, scale, zero_point}, std::move(attributes), dtype::float32);
+    }
+    // Behind a value, whoever makes it, once.
+    void put_pair(value_id id) {
+        note(id);
+        if (stands_for_[id] != no_value) return;
+        const numbers with = numbers_of(id);
+        stands_for_[id] = pair(id, with.scale, with.zero_point, {});
+    }
+    // A constant beside activations: one scale and zero point, uint8 as they are.
+    value_id whole_constant(value_id id) {
+        const tensor x = g_.at(id).constant;
+        value_range range{x.data<float>()[0], x.data<float>()[0]};
+        for (std::int64_t i = 0; i < x.elements(); ++i) range = {std::min(range.low, x.data<float>()[i]), std::max(range.high, x.data<float>()[i])};
+        const quantization_scale with = quantization_scale::of(range);
+        const std::string stem = g_.at(id).name;
+        const value_id s = constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
+                       z = constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
+        return pair(id, s, z, {});
+    }
+    // A scale for each channel, whose largest weight is 127 steps.
+    void quantize_weight(node& n, const multiplication& m, value_id activation) {
+        const tensor w = g_.at(n.inputs[1]).constant;
+        const attribute* transposed = n.find("transB");
+        const int axis = transposed && transposed->integer ? 1 - m.channel_axis : m.channel_axis;
+        const std::int64_t channels = w.shape()[axis], inner = w.shape().product(axis + 1, w.shape().rank());
+        std::vector<double> most(static_cast<std::size_t>(channels), 0);
+        for (std::int64_t i = 0; i < w.elements(); ++i) {
+            double& of_channel = most[static_cast<std::size_t>(i / inner % channels)];
+            of_channel = std::max(of_channel, std::fabs(static_cast<double>(w.data<float>()[i])));
+        }
+        std::vector<float> scale;
+        for (double of_channel : most) {
+            const double s = of_channel / 127;
+            scale.push_back(s < static_cast<double>(std::numeric_limits<float>::min()) ? 1.0f : static_cast<float>(s));
+        }
+        // A bias that 32 bits cannot hold in so fine steps makes the weights' steps coarser, as ONNX Runtime does.
+        if (ranges_ && takes_integer_bias(g_, n, channels))
+            for (std::size_t c = 0; c < scale.size(); ++c) {
+                const double least = std::fabs(static_cast<double>(g_.at(n.inputs[2]).constant.data<float>()[c])) / (scale_of(activation) * 2147483000.0);
+                if (static_cast<double>(scale[c]) < least) scale[c] = static_cast<float>(least * 1.0001);
+            }
+        const std::string stem = g_.at(n.inputs[1]).name;
+        const value_id s = constant(stem + "/scale", scale, shape{channels}),
+                       z = constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
+        n.inputs[1] = pair(n.inputs[1], s, z, {integer_attribute("axis", axis)});
+    }
+
+    graph g_;
+    const std::vector<value_range>* ranges_;
+    const std::vector<std::string>& keep_;
+    node_writer write_;
+    std::vector<int> count_;
+    std::vector<value_id> stands_for_;  // by value of the float network: what its readers read
+    std::vector<int> number_of_;        // by value: its scale among `made_`
+    std::vector<char> coming_;          // by value: its pair stands behind the Relu or Clip that reads it
+    std::vector<numbers> made_;
+    std::vector<float> scales_;
+    std::vector<value_id> noted_;
+    int done_ = 0;
+};
+
+// Constants that only the float network read.
+inline void drop_unread_constants(graph& g) {
+    const std::vector<int> readers = readers_of(g);
+    for (std::size_t i = 0; i < g.values.size(); ++i)
+        if (!readers[i] && std::find(g.inputs.begin(), g.inputs.end(), static_cast<value_id>(i)) == g.inputs.end()) g.values[i].constant = tensor();
+}
+
+}  // namespace detail
+
+GRAFT_INLINE result<graph> prepare_to_quantize(graph g) GRAFT_MEMORY_TRY {
+    for (const node& n : g.nodes)
+        if (detail::integers_of(n) == eight_bits::is_integer)
+            return fail(errc::quantize_nothing, location(n), "the network is quantised already: quantise the float network that it was made of");
+    for (const value& v : g.values)
+        if (v.type == dtype::float16 || v.type == dtype::bfloat16 || v.type == dtype::float64)
+            return fail(errc::op_type, v.name, std::string("it is of ") + name(v.type) + "; quantising begins with a network of float32");
+    GRAFT_TRY(detail::opset_raiser(g).run());
+    GRAFT_TRY(detail::fold_batch_norm(g));
+    detail::drop_unread_constants(g);
+    bool any = false;
+    for (node& n : g.nodes) {
+        if (n.name.empty() && !n.outputs.empty() && n.outputs[0] != no_value) n.name = g.at(n.outputs[0]).name;
+        any |= detail::integers_of(n) == eight_bits::multiplies && detail::is_weight(g, n.inputs[1]);
+    }
+    if (!any) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "it has no convolution and no matrix product of constant weights");
+    return g;
+}
+GRAFT_MEMORY_CATCH("prepare_to_quantize")
+
+GRAFT_INLINE std::vector<std::string> quantizable_nodes(const graph& g) {
+    std::vector<std::string> names;
+    for (const node& n : g.nodes)
+        if (detail::computes(n)) names.push_back(n.name);
+    return names;
+}
+
+GRAFT_INLINE result<std::vector<value_id>> values_to_observe(const graph& g) GRAFT_MEMORY_TRY {
+    const std::vector<std::string> none;
+    detail::network_quantizer look(g, nullptr, none);
+    auto made = look.run();
+    if (!made.ok()) return made.take_status();
+    std::vector<value_id> wanted = look.noted();
+    // Where a Relu's input turns out to be of use only in some rewriting, such as with nodes left in float, its range has to be there too.
+    for (const node& n : g.nodes)
+        if (detail::computes(n) && n.outputs[0] != no_value && std::find(wanted.begin(), wanted.end(), n.outputs[0]) == wanted.end())
+            wanted.push_back(n.outputs[0]);
+    return wanted;
+}
+GRAFT_MEMORY_CATCH("values_to_observe")
+
+GRAFT_INLINE result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) GRAFT_MEMORY_TRY {
+    if (ranges.size() != g.values.size()) return fail(errc::usage, "ranges", "it takes a range for each value of the graph");
+    const std::vector<std::string> known = quantizable_nodes(g);
+    for (const std::string& name : keep)
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            return fail(errc::input_name, name, "no node of that name could be quantised; graft info --placement lists the nodes");
+    detail::network_quantizer rewrite(g, &ranges, keep);
+    graph made;
+    GRAFT_TRY_ASSIGN(made, rewrite.run());
+    if (!rewrite.done()) return fail(errc::quantize_nothing, g.name.empty() ? "model" : g.name, "every node stays float");
+    return made;
+}
+GRAFT_MEMORY_CATCH("quantize_to_learn")
+
+GRAFT_INLINE result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep) {
+    graph made;
+    GRAFT_TRY_ASSIGN(made, quantize_to_learn(g, ranges, keep));
+    return store_quantized(std::move(made));
+}
+
+GRAFT_INLINE result<graph> store_quantized(graph g) GRAFT_MEMORY_TRY {
+    GRAFT_TRY(detail::quantized_storer(g).run());
+    detail::drop_unread_constants(g);
+    return g;
+}
+GRAFT_MEMORY_CATCH("store_quantized")
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+#endif
 #ifndef GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SOURCE_HPP
 #define GRAFT_SINGLE_GRAFT_TRAIN_BATCH_SOURCE_HPP
 // ---- graft/train/batch_source.hpp
@@ -29714,7 +30593,9 @@ private:
         evaluation_result scored;
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
-        GRAFT_TRY_ASSIGN(scored, score(g));
+        graph written;
+        GRAFT_TRY_ASSIGN(written, as_written(g));
+        GRAFT_TRY_ASSIGN(scored, score(written));
         if (!cached_) count_bad(scored.bad, bad_validation_);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
@@ -29729,7 +30610,8 @@ private:
             result_.best_loss = r.loss;
             result_.best_epoch = r.epoch;
             result_.validation = std::move(scored);
-            GRAFT_TRY_ASSIGN(result_.network, whole_network(g));
+            GRAFT_TRY_ASSIGN(result_.network, whole_network(std::move(g)));
+            GRAFT_TRY_ASSIGN(result_.network, as_written(std::move(result_.network)));
             GRAFT_TRY(write_best());
         }
         result_.history.push_back(r);
@@ -29809,6 +30691,10 @@ private:
         return found;
     }
 
+    result<graph> as_written(graph g) const {
+        if (!network_.in_eight_bits) return g;
+        return store_quantized(std::move(g));
+    }
     // The whole network with what the step has learnt, where the step has the head alone.
     result<graph> whole_network(graph g) {
         if (!cached_) return g;
@@ -30411,7 +31297,8 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     for (const parameter& p : network.parameters) weights += network.graph.at(p.id).constant.elements();
     if (o.batch_per_device > 0) o.batch = o.batch_per_device * members_of(o.step), o.batch_per_device = 0;
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
-    if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    if (o.learning_rate < 0)
+        o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights) * (network.head_is_trained ? defaults::trained_share : 1);
     scale_rates_by_batch(o);
     bool normalized = false;
     for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && ops::row_of(n).traits.statistics;
@@ -30421,7 +31308,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (loss.label_smoothing < 0) loss.label_smoothing = is_of_probabilities(loss.kind) ? defaults::label_smoothing : 0;
     if (loss.distillation < 0) loss.distillation = o.teacher.empty() ? 0 : defaults::distillation;
     // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
-    if (o.unfreeze_epoch < 0) o.unfreeze_epoch = (o.epochs + 1) / defaults::head_alone;
+    if (o.unfreeze_epoch < 0) o.unfreeze_epoch = network.head_is_trained ? 0 : (o.epochs + 1) / defaults::head_alone;
     if (!trunk_learns) o.unfreeze_epoch = 0;
     // Without random changes the features of a trunk that stays as it is are computed once.
     if (!o.augmentation) o.augmentation = pretrained && !trunk_learns ? graft::augmentation() : default_augmentation();
@@ -32651,6 +33538,8 @@ struct training_network {
     std::vector<parameter> parameters;
     value_id features = no_value;  ///< what the head reads; no_value where there is no head apart
     std::int64_t fixed_batch = 0;  ///< above 0: it takes so many samples and no others; see step_options
+    bool head_is_trained = false;  ///< the head is no new one: all learns from the first epoch on
+    bool in_eight_bits = false;    ///< its weights are scored and written as integers: see store_quantized
 };
 
 /// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.
@@ -32807,7 +33696,9 @@ struct finetune_setup {
     std::vector<std::string> notes;       ///< what was done to the network, in sentences
 };
 
-/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
+/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. With
+/// `options.quantize` it gets the rounding of eight bits, by ranges that up to 256 of the pictures show, and keeps the classifier of a model whose labels
+/// are the dataset's classes (quantisation-aware training, Jacob et al., 2018); a new one stays in float32. Errors: those of prepare_to_quantize then, and
 /// train.head, usage.preprocess, input.*, op.unsupported, and those of running the network where the preprocessing is searched for.
 result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options);
 
@@ -32820,6 +33711,202 @@ result<training_result> finetune(const std::string& data, const std::string& mod
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
+#ifndef GRAFT_SINGLE_GRAFT_TRAIN_QUANTIZE_SETUP_HPP
+#define GRAFT_SINGLE_GRAFT_TRAIN_QUANTIZE_SETUP_HPP
+// ---- graft/train/quantize_setup.hpp
+// A network that is set up for fine-tuning gets the rounding of eight bits, so that it learns to live with it.
+
+#ifndef GRAFT_SINGLE_GRAFT_EXEC_QUANTIZER_HPP
+#define GRAFT_SINGLE_GRAFT_EXEC_QUANTIZER_HPP
+// ---- graft/exec/quantizer.hpp
+// Runs a float network on pictures, observes what its values range over, and rewrites it for eight bits.
+
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a network is quantised.
+struct quantize_options {
+    calibration_method method = calibration_method::minmax;
+    double percentile = 99.99;  ///< in percent, of the values that a range by percentile keeps
+    load_options load;          ///< how the network runs while its values are observed
+    session_options session;
+};
+
+/// Quantises a network: `make`, `observe` batches, `finish`. It holds a session and the histograms of all values.
+///
+///     auto q = graft::quantizer::make(graft::load("net.onnx")->graph());
+///     for (const graft::tensor& batch : batches) GRAFT_TRY(q->observe(batch));
+///     auto network = q->finish();
+class quantizer {
+public:
+    /// `g` is what `model::graph` gives. Errors: those of `prepare_to_quantize` and of `load`.
+    static result<quantizer> make(graph g, const quantize_options& options = {});
+    /// Runs the network on one batch and sees what its values are. Errors: quantize.range (not finite), those of a run.
+    status observe(const tensor& batch);
+    /// The nodes that can be quantised, by name.
+    std::vector<std::string> nodes() const { return quantizable_nodes(float_); }
+    /// The quantised network, the nodes of `keep` in float; it may be called again with others. Errors: those of `quantize_network`, quantize.range
+    /// (nothing has been observed).
+    result<graph> finish(const std::vector<std::string>& keep = {});
+    /// The same with weights in float32, as `quantize_to_learn` has it.
+    result<graph> finish_to_learn(const std::vector<std::string>& keep = {});
+    /// The float network as it was made ready: its batch normalisation folded.
+    const graph& prepared() const noexcept { return float_; }
+
+private:
+    status take_ranges();
+    quantizer(graph g, const model& m, const session_options& options) : float_(std::move(g)), session_(m, options) {}
+
+    graph float_;
+    session session_;
+    std::vector<value_id> watched_;
+    std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
+    std::vector<range_observer> observers_;
+    std::vector<value_range> ranges_;  // by value; empty before `finish`
+    bool seen_ = false;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& options) GRAFT_MEMORY_TRY {
+    GRAFT_TRY_ASSIGN(g, prepare_to_quantize(std::move(g)));
+    std::vector<value_id> wanted;
+    GRAFT_TRY_ASSIGN(wanted, values_to_observe(g));
+    graph watched = g;
+    std::vector<std::size_t> places;
+    for (value_id id : wanted) {
+        const auto at = std::find(watched.outputs.begin(), watched.outputs.end(), id);
+        places.push_back(static_cast<std::size_t>(at - watched.outputs.begin()));
+        if (at == watched.outputs.end()) watched.outputs.push_back(id);
+    }
+    load_options how = options.load;
+    how.open_batch = false;
+    model m;
+    GRAFT_TRY_ASSIGN(m, graft::load(std::move(watched), how));
+    quantizer made(std::move(g), m, options.session);
+    made.watched_ = std::move(wanted);
+    made.outputs_ = std::move(places);
+    made.observers_.assign(made.watched_.size(), range_observer(options.method, options.percentile));
+    return made;
+}
+GRAFT_MEMORY_CATCH("quantizer::make")
+
+GRAFT_INLINE status quantizer::observe(const tensor& batch) GRAFT_MEMORY_TRY {
+    auto first = session_.run(batch);
+    if (!first.ok()) return first.take_status();
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+        const bool input = std::find(float_.inputs.begin(), float_.inputs.end(), watched_[i]) != float_.inputs.end();
+        const tensor& seen = input ? batch : session_.output(outputs_[i]);
+        if (seen.type() != dtype::float32) continue;
+        GRAFT_TRY(observers_[i].observe(seen.data<float>(), seen.elements(), float_.at(watched_[i]).name));
+    }
+    seen_ = true;
+    ranges_.clear();
+    return {};
+}
+GRAFT_MEMORY_CATCH("quantizer::observe")
+
+GRAFT_INLINE status quantizer::take_ranges() GRAFT_MEMORY_TRY {
+    if (!seen_) return fail(errc::quantize_range, "quantizer", "nothing has been observed: give it batches before it is finished");
+    if (!ranges_.empty()) return {};
+    ranges_.assign(float_.values.size(), value_range());
+    for (std::size_t i = 0; i < watched_.size(); ++i) ranges_[watched_[i]] = observers_[i].range();
+    return {};
+}
+GRAFT_MEMORY_CATCH("quantizer::finish")
+
+GRAFT_INLINE result<graph> quantizer::finish(const std::vector<std::string>& keep) {
+    GRAFT_TRY(take_ranges());
+    return quantize_network(float_, ranges_, keep);
+}
+GRAFT_INLINE result<graph> quantizer::finish_to_learn(const std::vector<std::string>& keep) {
+    GRAFT_TRY(take_ranges());
+    return quantize_to_learn(float_, ranges_, keep);
+}
+
+GRAFT_END_NAMESPACE
+#endif
+#endif
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+namespace detail {
+
+// Whether the model has a classifier that tells apart what the dataset does, in its order.
+inline bool names_the_classes(const model& m, const graph& prepared, const trunk_cut& cut, const dataset& data) {
+    if (cut.logits == no_value || prepared.outputs.empty()) return false;
+    auto names = labels_of(m, static_cast<std::int64_t>(data.classes().size()), limits());
+    return names.ok() && *names == data.classes();
+}
+
+inline status keep_head(finetune_setup& made, graph g, const trunk_cut& cut) {
+    const int head = maker_of(g, cut.logits);
+    if (head < 0) return fail(errc::internal, "keep_head", "nothing makes the logits");
+    for (value_id id : g.nodes[static_cast<std::size_t>(head)].inputs)
+        if (id != no_value && g.at(id).constant) made.head.push_back(g.at(id).name);
+    made.network.logits = cut.logits;
+    made.network.features = cut.features;
+    made.network.head_is_trained = true;
+    made.network.graph = std::move(g);
+    return {};
+}
+
+// Ranges are those of pictures all through the dataset. What a new head makes of them tells nothing of what it will, so that it stays float.
+inline status quantize_setup(finetune_setup& made, const dataset& training, const finetune_options& options) {
+    constexpr std::int64_t most = 256;
+    training_network& network = made.network;
+    quantize_options how;
+    how.load = on_device(nullptr, options.step.operators);
+    how.load.limits = options.step.limits;
+    how.session.threads = options.threads;
+    auto opened = quantizer::make(std::move(network.graph), how);
+    if (!opened.ok()) return opened.take_status();
+    quantizer q = std::move(opened).value();
+    std::int64_t seen = 0;
+    const std::int64_t wanted = std::min(most, training.size());
+    for (std::int64_t i = 0; i < wanted; ++i) {
+        auto picture = training.read(i * training.size() / wanted);
+        if (!picture.ok() && picture.error().code() == errc::memory_oom) return picture.take_status();
+        if (!picture.ok()) continue;  // training tells of it
+        tensor input;
+        GRAFT_TRY_ASSIGN(input, preprocess(*picture, made.preprocess, made.picture));
+        if (network.fixed_batch > 1) GRAFT_TRY(filled_up(view(input), network.fixed_batch, true, input));
+        GRAFT_TRY(q.observe(input));
+        ++seen;
+    }
+    if (seen == 0) return fail(errc::data_too_many_bad, "training", "no picture of it can be read, so that no range of values is known");
+    std::vector<std::string> keep;
+    const graph& prepared = q.prepared();
+    const std::vector<std::string> all = q.nodes();
+    const int head = maker_of(prepared, network.logits);
+    if (!network.head_is_trained && head >= 0) {
+        const std::string& name = prepared.nodes[static_cast<std::size_t>(head)].name;
+        if (std::find(all.begin(), all.end(), name) != all.end()) keep.push_back(name);
+    }
+    GRAFT_TRY_ASSIGN(network.graph, q.finish_to_learn(keep));
+    network.in_eight_bits = true;
+    made.notes.push_back(std::to_string(all.size() - keep.size()) + " of " + std::to_string(all.size()) +
+                         " layers learn with the rounding of eight bits, by ranges of " + std::to_string(seen) + " pictures" +
+                         (network.head_is_trained ? "; the model's own head goes on learning" : "; the head is new, and stays in float32"));
+    return {};
+}
+
+}  // namespace detail
+GRAFT_END_NAMESPACE
+#endif
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -32866,15 +33953,20 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     }
     // A float16 model is written in float32, and takes that.
     GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
-    grafted head;
-    GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
-    made.network.graph = std::move(head.graph);
-    made.network.logits = head.logits;
-    made.network.features = head.features;
-    made.network.parameters = parameters_of(made.network.graph);
     made.network.fixed_batch = prepared.fixed_batch;
-    made.head = std::move(head.head);
     made.maps = cut.features;
+    if (options.quantize && detail::names_the_classes(from, prepared.graph, cut, training)) {
+        GRAFT_TRY(detail::keep_head(made, std::move(prepared.graph), cut));
+    } else {
+        grafted head;
+        GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
+        made.network.graph = std::move(head.graph);
+        made.network.logits = head.logits;
+        made.network.features = head.features;
+        made.head = std::move(head.head);
+    }
+    if (options.quantize) GRAFT_TRY(detail::quantize_setup(made, training, options));
+    made.network.parameters = parameters_of(made.network.graph);
     return made;
 }
 GRAFT_MEMORY_CATCH("set_up_finetuning")
@@ -34325,7 +35417,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
            stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
-    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
+    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay, quantize] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -34357,7 +35449,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " +
                                          std::to_string(defaults::few_weights) + " weights"
                                    : number(defaults::head_rate)) +
-                     by_sgd),
+                     by_sgd + (from_scratch ? "" : "; " + number(defaults::trained_share) + " of that where --quantize keeps the head")),
         row(learning, "--scale-lr", "reference_batch", "B", "Rates are given for a batch of B: they are multiplied by --batch / B")
             .at(reference_batch)
             .within(1, 1 << 24)
@@ -34429,6 +35521,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .unless(from_scratch)
             .at(trunk)
             .usually("what the classifier reads"),
+        row(network, "--quantize", "quantize", "", "Learn with the rounding of eight bits, and write the model in them").unless(from_scratch).at(quantize),
         row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names")
             .unless(from_scratch)
             .at(freeze),
@@ -34437,7 +35530,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .at(unfreeze_epoch)
             .within(0, 1000000)
             .kept_as(35, "unfreeze epoch")
-            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
+            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen or the head is kept"),
         row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones")
             .kept_as(37, "batch norm", batch_norm ? "1" : "0")
             .usually(batch_norm ? "train" : "frozen"),

@@ -155,6 +155,25 @@ TEST_CASE("a quantised network answers nearly as the float one does, and holds i
     CHECK(10 * std::log10(signal / noise) > 20);
 }
 
+TEST_CASE("a network that is to learn holds its weights in float, and answers as the stored one does up to the rounding of biases") {
+    auto q = graft::quantizer::make(graft::load(small_network())->graph());
+    REQUIRE(q.ok());
+    REQUIRE(q->observe(random_batch()).ok());
+    const graft::graph learns = q->finish_to_learn().value();
+    int weights = 0;
+    for (const graft::node& n : learns.nodes) weights += n.op_type == "QuantizeLinear" && learns.at(n.inputs[0]).constant;
+    CHECK(weights == 3);
+    const graft::graph stored = graft::store_quantized(learns).value();
+    CHECK(count(stored, "QuantizeLinear") == count(learns, "QuantizeLinear") - 3);
+    CHECK(count(stored, "DequantizeLinear") > count(learns, "DequantizeLinear"));  // of biases
+    graft::session a(graft::load(learns).value()), b(graft::load(stored).value()), c(graft::load(q->finish().value()).value());
+    const graft::tensor float_biases = a.run(random_batch()).value(), integers = b.run(random_batch()).value(), at_once = c.run(random_batch()).value();
+    for (std::int64_t i = 0; i < integers.elements(); ++i) {
+        CHECK(integers.data<float>()[i] == at_once.data<float>()[i]);
+        CHECK(std::fabs(integers.data<float>()[i] - float_biases.data<float>()[i]) <= 0.02);
+    }
+}
+
 TEST_CASE("nodes that are kept stay float, and a name of none is refused") {
     auto q = graft::quantizer::make(graft::load(small_network())->graph());
     REQUIRE(q.ok());

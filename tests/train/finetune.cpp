@@ -3,9 +3,11 @@
 #include "small_steps.hpp"
 
 #include <graft/data/png_encode.hpp>
+#include <graft/quantize.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace {
 
@@ -160,6 +162,54 @@ TEST_CASE("One call takes a model that was exported for one picture, finds how p
     REQUIRE_MESSAGE(again.ok(), std::string(again.ok() ? "" : again.error().what()));
     how.preprocessing = "nonsense";
     CHECK(graft::finetune(data, from, how, seen).error().code() == graft::errc::usage_preprocess);
+}
+
+TEST_CASE("A network that learns with the rounding of eight bits is written in them, and keeps a head that knows the classes") {
+    const made_folder folder;
+    put_pictures(folder);
+    graft::finetune_options how;
+    how.epochs = 4;
+    how.batch = 6;
+    how.learning_rate = 0.02;
+    how.threads = 2;
+    how.out = folder.path + "/float";
+    noted seen;
+    const graft::dataset_splits data = graft::open_splits(folder.path + "/data").value();
+    const graft::model from = graft::load(exported()).value();
+    auto real = graft::finetune(data, from, how, seen);
+    REQUIRE_MESSAGE(real.ok(), std::string(real.ok() ? "" : real.error().what()));
+
+    how.quantize = true;
+    how.learning_rate = 0.005;
+    how.out = folder.path + "/eight";
+    const graft::model trained = graft::load(folder.path + "/float/model.onnx").value();
+    const graft::finetune_setup setup = graft::set_up_finetuning(trained, data.training, how).value();
+    CHECK(setup.network.head_is_trained);
+    CHECK(setup.network.in_eight_bits);
+    auto done = graft::finetune(data, trained, how, seen);
+    REQUIRE_MESSAGE(done.ok(), std::string(done.ok() ? "" : done.error().what()));
+    CHECK(done->best_top1 >= real->best_top1 - 0.1);
+    const graft::graph before = graft::store_quantized(setup.network.graph).value();
+    int integers = 0, moved = 0;
+    for (const graft::value& v : done->network.values) {
+        if (!v.constant || v.type != graft::dtype::int8 || v.constant.elements() < 2 || v.name.find("zero_point") != std::string::npos) continue;
+        ++integers;
+        for (const graft::value& w : before.values)
+            if (w.name == v.name) moved += std::memcmp(w.constant.raw(), v.constant.raw(), v.constant.bytes()) != 0;
+    }
+    CHECK(integers >= 2);
+    CHECK(moved >= 1);
+    // What was scored is what was written.
+    graft::classifier named = graft::classifier::load(folder.path + "/eight/model.onnx").value();
+    double right = 0;
+    for (std::int64_t i = 0; i < data.validation.size(); ++i)
+        right += named.classify(data.validation.read(i).value(), 1).value()[0].index == data.validation.label(i);
+    CHECK(right / static_cast<double>(data.validation.size()) == doctest::Approx(done->best_top1));
+
+    const graft::finetune_setup fresh = graft::set_up_finetuning(from, data.training, how).value();
+    CHECK(!fresh.network.head_is_trained);
+    CHECK(fresh.network.in_eight_bits);
+    CHECK(fresh.notes.back().find("stays in float32") != std::string::npos);
 }
 
 TEST_CASE("A search looks at the same few pictures of all classes") {

@@ -87,6 +87,13 @@ TEST_CASE("What nobody gives is decided by what is trained, as the list of defau
     CHECK(!graft::is_random(*head.augmentation));
     CHECK(head.learning_rate == 0.003);
 
+    graft::training_network known = network(true, true);
+    known.head_is_trained = true;
+    const graft::trainer_options kept_head = graft::settled(o, known, 1000);
+    CHECK(kept_head.unfreeze_epoch == 0);
+    CHECK(kept_head.learning_rate == doctest::Approx(0.0003));
+    CHECK(says("--lr", "0.1 of that where --quantize keeps the head"));
+
     const graft::trainer_options small = graft::settled(o, network(false, true), 1000), large = graft::settled(o, network(false, true, 20000), 1000);
     CHECK(small.step.optimizer.ema_decay == 0);
     CHECK(small.unfreeze_epoch == 0);

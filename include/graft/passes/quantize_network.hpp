@@ -29,6 +29,14 @@ result<std::vector<value_id>> values_to_observe(const graph& g);
 /// input.name (`keep` names none that could be quantised), quantize.nothing (none is left), memory.oom.
 result<graph> quantize_network(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
 
+/// The same network with its weights and biases still in float32, the weights rounded by pairs behind them: it can learn (quantisation-aware training, Jacob
+/// et al., 2018), and `store_quantized` makes of it what `quantize_network` gives. Errors: those of `quantize_network`.
+result<graph> quantize_to_learn(const graph& g, const std::vector<value_range>& ranges, const std::vector<std::string>& keep);
+
+/// Stores constants that QuantizeLinear reads as the integers that it makes of them, and biases between quantised values and weights as int32. Errors:
+/// memory.oom.
+result<graph> store_quantized(graph g);
+
 GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES

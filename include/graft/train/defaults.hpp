@@ -18,6 +18,7 @@ struct training_defaults {
     static constexpr double normalized_share = 0.1;      ///< which lets a trunk take more without losing its scale,
     static constexpr double small_share = 0.3;           ///< the more so (measured) where it has fewer weights than `small_trunk`
     static constexpr std::int64_t small_trunk = 1000000;
+    static constexpr double trained_share = 0.1;    ///< of those rates, where the head is no new one
     static constexpr double adamw_decay = 0.01;     ///< weight decay with adamw; with the others there is none
     static constexpr double ema = 0.95;             ///< decay of the running average of a pretrained network; a new one keeps none
     static constexpr int head_alone = 3;            ///< of so many parts of the epochs the head has the first one for itself
@@ -71,7 +72,8 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     for (const parameter& p : network.parameters) weights += network.graph.at(p.id).constant.elements();
     if (o.batch_per_device > 0) o.batch = o.batch_per_device * members_of(o.step), o.batch_per_device = 0;
     if (o.batch < 0) o.batch = defaults::batch_of(pictures, pretrained);
-    if (o.learning_rate < 0) o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights);
+    if (o.learning_rate < 0)
+        o.learning_rate = defaults::learning_rate(optimizer.kind, pretrained, weights) * (network.head_is_trained ? defaults::trained_share : 1);
     scale_rates_by_batch(o);
     bool normalized = false;
     for (const node& n : network.graph.nodes) normalized |= o.step.batch_norm && ops::row_of(n).traits.statistics;
@@ -81,7 +83,7 @@ GRAFT_INLINE trainer_options settled(trainer_options o, const training_network& 
     if (loss.label_smoothing < 0) loss.label_smoothing = is_of_probabilities(loss.kind) ? defaults::label_smoothing : 0;
     if (loss.distillation < 0) loss.distillation = o.teacher.empty() ? 0 : defaults::distillation;
     // A head that has learnt something first spoils less of the trunk: Kumar et al. (2022), and measured.
-    if (o.unfreeze_epoch < 0) o.unfreeze_epoch = (o.epochs + 1) / defaults::head_alone;
+    if (o.unfreeze_epoch < 0) o.unfreeze_epoch = network.head_is_trained ? 0 : (o.epochs + 1) / defaults::head_alone;
     if (!trunk_learns) o.unfreeze_epoch = 0;
     // Without random changes the features of a trunk that stays as it is are computed once.
     if (!o.augmentation) o.augmentation = pretrained && !trunk_learns ? graft::augmentation() : default_augmentation();

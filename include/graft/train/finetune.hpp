@@ -24,7 +24,9 @@ struct finetune_setup {
     std::vector<std::string> notes;       ///< what was done to the network, in sentences
 };
 
-/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. Errors:
+/// Puts a new head on a model: it is brought into float32, its batch is opened, and its classifier replaced. Nothing is frozen yet. With
+/// `options.quantize` it gets the rounding of eight bits, by ranges that up to 256 of the pictures show, and keeps the classifier of a model whose labels
+/// are the dataset's classes (quantisation-aware training, Jacob et al., 2018); a new one stays in float32. Errors: those of prepare_to_quantize then, and
 /// train.head, usage.preprocess, input.*, op.unsupported, and those of running the network where the preprocessing is searched for.
 result<finetune_setup> set_up_finetuning(const model& from, const dataset& training, const finetune_options& options);
 
@@ -38,6 +40,7 @@ GRAFT_END_NAMESPACE
 
 #if GRAFT_HAS_BODIES
 #include "freeze.hpp"
+#include "quantize_setup.hpp"
 
 GRAFT_BEGIN_NAMESPACE
 namespace detail {
@@ -84,15 +87,20 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     }
     // A float16 model is written in float32, and takes that.
     GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
-    grafted head;
-    GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
-    made.network.graph = std::move(head.graph);
-    made.network.logits = head.logits;
-    made.network.features = head.features;
-    made.network.parameters = parameters_of(made.network.graph);
     made.network.fixed_batch = prepared.fixed_batch;
-    made.head = std::move(head.head);
     made.maps = cut.features;
+    if (options.quantize && detail::names_the_classes(from, prepared.graph, cut, training)) {
+        GRAFT_TRY(detail::keep_head(made, std::move(prepared.graph), cut));
+    } else {
+        grafted head;
+        GRAFT_TRY_ASSIGN(head, replace_head(std::move(prepared.graph), cut, static_cast<std::int64_t>(training.classes().size()), options.seed));
+        made.network.graph = std::move(head.graph);
+        made.network.logits = head.logits;
+        made.network.features = head.features;
+        made.head = std::move(head.head);
+    }
+    if (options.quantize) GRAFT_TRY(detail::quantize_setup(made, training, options));
+    made.network.parameters = parameters_of(made.network.graph);
     return made;
 }
 GRAFT_MEMORY_CATCH("set_up_finetuning")

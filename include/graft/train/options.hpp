@@ -21,9 +21,8 @@ GRAFT_BEGIN_NAMESPACE
 struct trainer_options {
     std::int64_t epochs = 10;
     std::int64_t batch = -1;            ///< samples of one update; below 0: 8 to 32, so that an epoch has 16 updates
-    std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`, which becomes as many times that;
-                                        ///< 0: `batch` is given
-    double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd
+    std::int64_t batch_per_device = 0;  ///< samples of one update for each member (process or replica), in place of `batch`; 0: `batch` is given
+    double learning_rate = -1;          ///< of the head, or of a new network; below 0: 0.003; 0.01 with sgd; 0.1 of that where --quantize keeps the head
     std::int64_t reference_batch = 0;   ///< above 0: rates are given for this batch, and multiplied by batch / reference_batch: see scale_rates_by_batch
     double trunk_rate = -1;    ///< of everything before the head, as a multiple of `learning_rate`; below 0: 1/30; with batch normalisation 0.1, and 0.3 for
                                ///< fewer than 1000000 weights
@@ -31,7 +30,7 @@ struct trainer_options {
     step_options step;         ///< loss, optimiser, shards, ...
     std::optional<graft::augmentation> augmentation;  ///< none given: default_augmentation(); nothing where the trunk is frozen
     preprocess_spec preprocess;
-    std::int64_t unfreeze_epoch = -1;    ///< for so many epochs the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen
+    std::int64_t unfreeze_epoch = -1;    ///< epochs that the head learns alone; below 0: 1/3 of the epochs; 0 where the trunk is frozen or the head is kept
     std::int64_t patience = 0;           ///< early stopping: epochs without a better score that are let pass; 0: never
     std::int64_t max_ram = 0;            ///< bytes that a step may take: fitted by computing again and in parts; 0: as it comes
     double bad_share = 0.01;             ///< of each part's pictures that may be unreadable: see allowed_bad
@@ -66,6 +65,7 @@ struct transfer_options {
     std::vector<std::string> frozen;     ///< the weights that `names` freezes
     std::vector<named_rate> rates;       ///< factors on the learning rates of weights: see scale_rates
     double layer_decay = 1;              ///< what each stage's rate is of the next one's: see decay_rates
+    bool quantize = false;               ///< the network learns with the rounding of eight bits, and is written in them: see set_up_finetuning
 };
 
 /// What `finetune` is told. The defaults are those of the program `graft finetune`.

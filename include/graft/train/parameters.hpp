@@ -45,10 +45,11 @@ inline bool is_weight_slot(const graph& g, const node& n, std::size_t i) {
     if (n.op && n.op->gradient) return i > 0 && many;
     return in_mask(ops::row_of(n).traits.weights, i) && many;
 }
-// Whether what it makes holds the same numbers as its first input, some of them perhaps more than once.
+// Whether what it makes holds the same numbers as its first input, some of them perhaps more than once, or rounded.
 inline bool passes_weights_on(const node& n) {
     const motion moves = ops::row_of(n).traits.moves;
-    return moves == motion::same || moves == motion::permute || moves == motion::repeat;
+    const op_role role = ops::row_of(n).traits.role;
+    return role == op_role::quantize || role == op_role::dequantize || moves == motion::same || moves == motion::permute || moves == motion::repeat;
 }
 
 }  // namespace detail

@@ -101,7 +101,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
         static_cast<trainer_options&>(of);
     auto& [loss, optimizer, shards, batch_norm, step_seed, exact, reference, strict_placement, micro_batches, loss_scaling, recompute, fixed_batch, stages,
            stage_bytes, limits, on, operators, group, central_variables, overlap, recorder, replicas] = step;
-    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay] = static_cast<transfer_options&>(of);
+    auto& [preprocessing, output, trunk, freeze, frozen, rates, layer_decay, quantize] = static_cast<transfer_options&>(of);
     auto& [kind, momentum, nesterov, beta1, beta2, epsilon, weight_decay, clip_norm, ema_decay] = optimizer;
     auto& [loss_name, label_smoothing, gamma, delta, class_weights, distillation, temperature] = loss;
 
@@ -133,7 +133,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .usually((from_scratch ? number(defaults::new_rate) + ", " + number(defaults::head_rate) + " for fewer than " +
                                          std::to_string(defaults::few_weights) + " weights"
                                    : number(defaults::head_rate)) +
-                     by_sgd),
+                     by_sgd + (from_scratch ? "" : "; " + number(defaults::trained_share) + " of that where --quantize keeps the head")),
         row(learning, "--scale-lr", "reference_batch", "B", "Rates are given for a batch of B: they are multiplied by --batch / B")
             .at(reference_batch)
             .within(1, 1 << 24)
@@ -205,6 +205,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .unless(from_scratch)
             .at(trunk)
             .usually("what the classifier reads"),
+        row(network, "--quantize", "quantize", "", "Learn with the rounding of eight bits, and write the model in them").unless(from_scratch).at(quantize),
         row(network, "--freeze", "freeze", "RULE", "none, trunk, a number of stages counted from the input, or a regular expression on weight names")
             .unless(from_scratch)
             .at(freeze),
@@ -213,7 +214,7 @@ GRAFT_INLINE std::vector<training_setting> training_settings(finetune_options& o
             .at(unfreeze_epoch)
             .within(0, 1000000)
             .kept_as(35, "unfreeze epoch")
-            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen"),
+            .usually("1/" + std::to_string(defaults::head_alone) + " of the epochs; 0 where the trunk is frozen or the head is kept"),
         row(network, "--batch-norm", "step.batch_norm", "MODE", "train: by the batch's statistics; frozen: by the running ones")
             .kept_as(37, "batch norm", batch_norm ? "1" : "0")
             .usually(batch_norm ? "train" : "frozen"),

@@ -87,6 +87,8 @@ struct training_network {
     std::vector<parameter> parameters;
     value_id features = no_value;  ///< what the head reads; no_value where there is no head apart
     std::int64_t fixed_batch = 0;  ///< above 0: it takes so many samples and no others; see step_options
+    bool head_is_trained = false;  ///< the head is no new one: all learns from the first epoch on
+    bool in_eight_bits = false;    ///< its weights are scored and written as integers: see store_quantized
 };
 
 /// The options with everything decided that they leave open, for a network of which it is said what learns, and so many training pictures.

@@ -1,6 +1,7 @@
 // A run of training: the loop over epochs, and what it does in each.
 #pragma once
 
+#include "../passes/quantize_network.hpp"
 #include "../core/clock.hpp"
 #include "../data/batches_ahead.hpp"
 #include "../data/splits.hpp"
@@ -369,7 +370,9 @@ private:
         evaluation_result scored;
         graph g;
         GRAFT_TRY_ASSIGN(g, step_.network());
-        GRAFT_TRY_ASSIGN(scored, score(g));
+        graph written;
+        GRAFT_TRY_ASSIGN(written, as_written(g));
+        GRAFT_TRY_ASSIGN(scored, score(written));
         if (!cached_) count_bad(scored.bad, bad_validation_);
         r.loss = scored.metrics.loss();
         r.top1 = scored.metrics.top1();
@@ -384,7 +387,8 @@ private:
             result_.best_loss = r.loss;
             result_.best_epoch = r.epoch;
             result_.validation = std::move(scored);
-            GRAFT_TRY_ASSIGN(result_.network, whole_network(g));
+            GRAFT_TRY_ASSIGN(result_.network, whole_network(std::move(g)));
+            GRAFT_TRY_ASSIGN(result_.network, as_written(std::move(result_.network)));
             GRAFT_TRY(write_best());
         }
         result_.history.push_back(r);
@@ -464,6 +468,10 @@ private:
         return found;
     }
 
+    result<graph> as_written(graph g) const {
+        if (!network_.in_eight_bits) return g;
+        return store_quantized(std::move(g));
+    }
     // The whole network with what the step has learnt, where the step has the head alone.
     result<graph> whole_network(graph g) {
         if (!cached_) return g;

@@ -1,0 +1,119 @@
+// Runs a float network on pictures, observes what its values range over, and rewrites it for eight bits.
+#pragma once
+
+#include "../passes/quantize_network.hpp"
+#include "session.hpp"
+
+#include <string>
+#include <vector>
+
+GRAFT_BEGIN_NAMESPACE
+
+/// How a network is quantised.
+struct quantize_options {
+    calibration_method method = calibration_method::minmax;
+    double percentile = 99.99;  ///< in percent, of the values that a range by percentile keeps
+    load_options load;          ///< how the network runs while its values are observed
+    session_options session;
+};
+
+/// Quantises a network: `make`, `observe` batches, `finish`. It holds a session and the histograms of all values.
+///
+///     auto q = graft::quantizer::make(graft::load("net.onnx")->graph());
+///     for (const graft::tensor& batch : batches) GRAFT_TRY(q->observe(batch));
+///     auto network = q->finish();
+class quantizer {
+public:
+    /// `g` is what `model::graph` gives. Errors: those of `prepare_to_quantize` and of `load`.
+    static result<quantizer> make(graph g, const quantize_options& options = {});
+    /// Runs the network on one batch and sees what its values are. Errors: quantize.range (not finite), those of a run.
+    status observe(const tensor& batch);
+    /// The nodes that can be quantised, by name.
+    std::vector<std::string> nodes() const { return quantizable_nodes(float_); }
+    /// The quantised network, the nodes of `keep` in float; it may be called again with others. Errors: those of `quantize_network`, quantize.range
+    /// (nothing has been observed).
+    result<graph> finish(const std::vector<std::string>& keep = {});
+    /// The same with weights in float32, as `quantize_to_learn` has it.
+    result<graph> finish_to_learn(const std::vector<std::string>& keep = {});
+    /// The float network as it was made ready: its batch normalisation folded.
+    const graph& prepared() const noexcept { return float_; }
+
+private:
+    status take_ranges();
+    quantizer(graph g, const model& m, const session_options& options) : float_(std::move(g)), session_(m, options) {}
+
+    graph float_;
+    session session_;
+    std::vector<value_id> watched_;
+    std::vector<std::size_t> outputs_;  // by watched value: its place among the outputs
+    std::vector<range_observer> observers_;
+    std::vector<value_range> ranges_;  // by value; empty before `finish`
+    bool seen_ = false;
+};
+
+GRAFT_END_NAMESPACE
+
+#if GRAFT_HAS_BODIES
+#include <algorithm>
+#include <utility>
+
+GRAFT_BEGIN_NAMESPACE
+
+GRAFT_INLINE result<quantizer> quantizer::make(graph g, const quantize_options& options) GRAFT_MEMORY_TRY {
+    GRAFT_TRY_ASSIGN(g, prepare_to_quantize(std::move(g)));
+    std::vector<value_id> wanted;
+    GRAFT_TRY_ASSIGN(wanted, values_to_observe(g));
+    graph watched = g;
+    std::vector<std::size_t> places;
+    for (value_id id : wanted) {
+        const auto at = std::find(watched.outputs.begin(), watched.outputs.end(), id);
+        places.push_back(static_cast<std::size_t>(at - watched.outputs.begin()));
+        if (at == watched.outputs.end()) watched.outputs.push_back(id);
+    }
+    load_options how = options.load;
+    how.open_batch = false;
+    model m;
+    GRAFT_TRY_ASSIGN(m, graft::load(std::move(watched), how));
+    quantizer made(std::move(g), m, options.session);
+    made.watched_ = std::move(wanted);
+    made.outputs_ = std::move(places);
+    made.observers_.assign(made.watched_.size(), range_observer(options.method, options.percentile));
+    return made;
+}
+GRAFT_MEMORY_CATCH("quantizer::make")
+
+GRAFT_INLINE status quantizer::observe(const tensor& batch) GRAFT_MEMORY_TRY {
+    auto first = session_.run(batch);
+    if (!first.ok()) return first.take_status();
+    for (std::size_t i = 0; i < watched_.size(); ++i) {
+        const bool input = std::find(float_.inputs.begin(), float_.inputs.end(), watched_[i]) != float_.inputs.end();
+        const tensor& seen = input ? batch : session_.output(outputs_[i]);
+        if (seen.type() != dtype::float32) continue;
+        GRAFT_TRY(observers_[i].observe(seen.data<float>(), seen.elements(), float_.at(watched_[i]).name));
+    }
+    seen_ = true;
+    ranges_.clear();
+    return {};
+}
+GRAFT_MEMORY_CATCH("quantizer::observe")
+
+GRAFT_INLINE status quantizer::take_ranges() GRAFT_MEMORY_TRY {
+    if (!seen_) return fail(errc::quantize_range, "quantizer", "nothing has been observed: give it batches before it is finished");
+    if (!ranges_.empty()) return {};
+    ranges_.assign(float_.values.size(), value_range());
+    for (std::size_t i = 0; i < watched_.size(); ++i) ranges_[watched_[i]] = observers_[i].range();
+    return {};
+}
+GRAFT_MEMORY_CATCH("quantizer::finish")
+
+GRAFT_INLINE result<graph> quantizer::finish(const std::vector<std::string>& keep) {
+    GRAFT_TRY(take_ranges());
+    return quantize_network(float_, ranges_, keep);
+}
+GRAFT_INLINE result<graph> quantizer::finish_to_learn(const std::vector<std::string>& keep) {
+    GRAFT_TRY(take_ranges());
+    return quantize_to_learn(float_, ranges_, keep);
+}
+
+GRAFT_END_NAMESPACE
+#endif
