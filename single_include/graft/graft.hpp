@@ -23871,6 +23871,12 @@ public:
         t->data<float>()[0] = static_cast<float>(v);
         return constant(stem, std::move(t).value());
     }
+    template <class T>
+    value_id constant(const std::string& stem, const std::vector<T>& values, const shape& extents) {
+        auto made = tensor::from(values.data(), extents);
+        if (!made.ok()) return mistake(made.take_status()), no_value;
+        return constant(stem, std::move(made).value());
+    }
     value_id constant(const std::string& stem, tensor data) { return g_.add_constant(fresh(stem), std::move(data)); }
     std::string fresh(const std::string& stem) { return stem + tag_ + std::to_string(++made_); }
     void mistake(status s) {

@@ -29048,8 +29048,6 @@ GRAFT_END_NAMESPACE
 
 #include <cmath>
 #include <cstdint>
-#include <iterator>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29065,8 +29063,9 @@ struct multiplication {
 };
 inline const multiplication* multiplication_of(const node& n) {
     static constexpr multiplication all[] = {{"Conv", 0, true}, {"ConvTranspose", 1, true}, {"Gemm", 1, true}, {"MatMul", 1, false}};
+    if (ops::row_of(n).traits.integers != eight_bits::multiplies) return nullptr;
     for (const multiplication& m : all)
-        if (ops::row_of(n).traits.integers == eight_bits::multiplies && n.op_type == m.op) return &m;
+        if (n.op_type == m.op) return &m;
     return nullptr;
 }
 // Whether its bias can be int32, in steps of what its integers are multiplied to.
@@ -29086,11 +29085,9 @@ public:
         std::vector<node> all = std::move(g_.nodes);
         g_.nodes.clear();
         for (node& n : all) {
-            const bool output = !n.outputs.empty() && std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) != g_.outputs.end();
-            if (ops::row_of(n).traits.role == op_role::quantize && !output && is_weight(g_, n.inputs[0])) {
-                bool stored = false;
-                GRAFT_TRY(store(n, stored));
-                if (stored) continue;
+            if (ops::row_of(n).traits.role == op_role::quantize && is_stored(n)) {
+                GRAFT_TRY(store(n));
+                continue;
             }
             if (multiplication_of(n)) store_bias(n);
             for (value_id id : n.outputs)
@@ -29101,35 +29098,24 @@ public:
     }
 
 private:
-    // The node's output becomes a constant. Not `stored`: only a run can tell it.
-    status store(const node& n, bool& stored) {
-        const tensor w = g_.at(n.inputs[0]).constant;
-        const value_id zero = n.inputs.size() > 2 ? n.inputs[2] : no_value;
-        if (!is_weight(g_, n.inputs[1]) || zero == no_value || !g_.at(zero).constant) return {};
-        const tensor scale = g_.at(n.inputs[1]).constant, zeros = g_.at(zero).constant;
-        const attribute *block = n.find("block_size"), *given = n.find("axis");
-        const int rank = w.shape().rank();
-        const std::int64_t named = given ? given->integer : 1, axis = named < 0 ? named + rank : named;
-        double low = 0, high = 0;
-        if ((block && block->integer) || zeros.elements() != scale.elements() || !ops::quantized_range(zeros.type(), low, high)) return {};
-        if (zeros.type() != dtype::int8 && zeros.type() != dtype::uint8) return {};
-        if (scale.elements() > 1 && (axis < 0 || axis >= rank || w.shape()[static_cast<int>(axis)] != scale.elements())) return {};
-        const std::int64_t inner = scale.elements() > 1 ? w.shape().product(static_cast<int>(axis) + 1, rank) : w.elements();
-        tensor integers;
-        GRAFT_TRY_ASSIGN(integers, tensor::make(zeros.type(), w.shape()));
-        for (std::int64_t i = 0; i < w.elements(); ++i) {
-            const std::int64_t c = i / inner % scale.elements();
-            const double z = element_as_double(zeros.type(), zeros.raw(), c);
-            const auto steps = static_cast<double>(std::nearbyint(w.data<float>()[i] / scale.data<float>()[c]));
-            const auto code = static_cast<std::int64_t>(std::min(high, std::max(low, steps + z)));
-            store_from_int64(zeros.type(), integers.raw(), i, 1, &code);
-        }
+    bool is_stored(const node& n) const {
+        for (value_id id : n.inputs)
+            if (id != no_value && (!g_.at(id).constant || std::find(g_.inputs.begin(), g_.inputs.end(), id) != g_.inputs.end())) return false;
+        return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
+    }
+    // The node's output becomes a constant.
+    status store(const node& n) {
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view() : view(g_.at(id).constant));
+        std::vector<tensor> made;
+        executor serial;
+        const limits none;
+        GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(in.size()), made, {none, serial}));
         value& out = g_.at(n.outputs[0]);
-        out.constant = std::move(integers);
-        out.type = zeros.type();
-        out.extents = w.shape();
+        out.constant = std::move(made[0]);
+        out.type = out.constant.type();
+        out.extents = out.constant.shape();
         out.has_shape = true;
-        stored = true;
         return {};
     }
     const node* dequantizer(value_id id) const {
@@ -29154,13 +29140,8 @@ private:
             steps.push_back(step > 0 ? step : 1);
         }
         const std::string stem = g_.at(n.inputs[2]).name;
-        const auto constant = [&](const std::string& name, const auto& values) {
-            auto made = tensor::from(values.data(), shape{channels});
-            if (!made.ok()) return write_.mistake(made.take_status()), no_value;
-            return write_.constant(name, std::move(made).value());
-        };
-        const value_id q = constant(stem, integers), s = constant(stem + "/scale", steps),
-                       z = constant(stem + "/zero_point", std::vector<std::int32_t>(steps.size(), 0));
+        const value_id q = write_.constant(stem, integers, shape{channels}), s = write_.constant(stem + "/scale", steps, shape{channels}),
+                       z = write_.constant(stem + "/zero_point", std::vector<std::int32_t>(steps.size(), 0), shape{channels});
         n.inputs[2] = write_.add("DequantizeLinear", stem, {q, s, z}, {integer_attribute("axis", 0)}, dtype::float32);
     }
 
@@ -29266,20 +29247,14 @@ private:
     void note(value_id id) {
         if (!ranges_ && std::find(noted_.begin(), noted_.end(), id) == noted_.end()) noted_.push_back(id);
     }
-    template <class T>
-    value_id constant(const std::string& stem, const std::vector<T>& values, const shape& extents) {
-        auto made = tensor::from(values.data(), extents);
-        if (!made.ok()) return write_.mistake(made.take_status()), no_value;
-        return write_.constant(stem, std::move(made).value());
-    }
     numbers numbers_of(value_id id) {
         if (number_of_[id] < 0) {
             const quantization_scale of = ranges_ ? quantization_scale::of((*ranges_)[id]) : quantization_scale{};
             const std::string stem = g_.at(id).name;
             number_of_[id] = static_cast<int>(made_.size());
             scales_.push_back(of.scale);
-            const value_id scale = constant(stem + "/scale", std::vector<float>{of.scale}, shape{});
-            made_.push_back({scale, constant(stem + "/zero_point", std::vector<std::uint8_t>{of.zero_point}, shape{})});
+            const value_id scale = write_.constant(stem + "/scale", std::vector<float>{of.scale}, shape{});
+            made_.push_back({scale, write_.constant(stem + "/zero_point", std::vector<std::uint8_t>{of.zero_point}, shape{})});
         }
         return made_[static_cast<std::size_t>(number_of_[id])];
     }
@@ -29318,8 +29293,8 @@ private:
         for (std::int64_t i = 0; i < x.elements(); ++i) range = {std::min(range.low, x.data<float>()[i]), std::max(range.high, x.data<float>()[i])};
         const quantization_scale with = quantization_scale::of(range);
         const std::string stem = g_.at(id).name;
-        const value_id s = constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
-                       z = constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
+        const value_id s = write_.constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
+                       z = write_.constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
         return pair(id, s, z, {});
     }
     // A scale for each channel, whose largest weight is 127 steps.
@@ -29345,8 +29320,8 @@ private:
                 if (static_cast<double>(scale[c]) < least) scale[c] = static_cast<float>(least * 1.0001);
             }
         const std::string stem = g_.at(n.inputs[1]).name;
-        const value_id s = constant(stem + "/scale", scale, shape{channels}),
-                       z = constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
+        const value_id s = write_.constant(stem + "/scale", scale, shape{channels}),
+                       z = write_.constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
         n.inputs[1] = pair(n.inputs[1], s, z, {integer_attribute("axis", axis)});
     }
 
@@ -30610,8 +30585,8 @@ private:
             result_.best_loss = r.loss;
             result_.best_epoch = r.epoch;
             result_.validation = std::move(scored);
-            GRAFT_TRY_ASSIGN(result_.network, whole_network(std::move(g)));
-            GRAFT_TRY_ASSIGN(result_.network, as_written(std::move(result_.network)));
+            result_.network = std::move(written);
+            if (cached_) GRAFT_TRY_ASSIGN(result_.network, as_written(whole_network(g)));
             GRAFT_TRY(write_best());
         }
         result_.history.push_back(r);
@@ -30695,9 +30670,8 @@ private:
         if (!network_.in_eight_bits) return g;
         return store_quantized(std::move(g));
     }
-    // The whole network with what the step has learnt, where the step has the head alone.
-    result<graph> whole_network(graph g) {
-        if (!cached_) return g;
+    // The whole network with what the step has learnt, which has the head alone.
+    graph whole_network(const graph& g) const {
         graph whole = network_.graph;
         for (const parameter& p : network_.parameters)
             if (p.learns) whole.at(p.id).constant = g.at(p.id).constant;
@@ -33846,8 +33820,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Whether the model has a classifier that tells apart what the dataset does, in its order.
-inline bool names_the_classes(const model& m, const graph& prepared, const trunk_cut& cut, const dataset& data) {
-    if (cut.logits == no_value || prepared.outputs.empty()) return false;
+inline bool names_the_classes(const model& m, const trunk_cut& cut, const dataset& data) {
+    if (cut.logits == no_value) return false;
     auto names = labels_of(m, static_cast<std::int64_t>(data.classes().size()), limits());
     return names.ok() && *names == data.classes();
 }
@@ -33955,7 +33929,7 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
     made.network.fixed_batch = prepared.fixed_batch;
     made.maps = cut.features;
-    if (options.quantize && detail::names_the_classes(from, prepared.graph, cut, training)) {
+    if (options.quantize && detail::names_the_classes(from, cut, training)) {
         GRAFT_TRY(detail::keep_head(made, std::move(prepared.graph), cut));
     } else {
         grafted head;

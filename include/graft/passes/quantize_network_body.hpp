@@ -96,20 +96,14 @@ private:
     void note(value_id id) {
         if (!ranges_ && std::find(noted_.begin(), noted_.end(), id) == noted_.end()) noted_.push_back(id);
     }
-    template <class T>
-    value_id constant(const std::string& stem, const std::vector<T>& values, const shape& extents) {
-        auto made = tensor::from(values.data(), extents);
-        if (!made.ok()) return write_.mistake(made.take_status()), no_value;
-        return write_.constant(stem, std::move(made).value());
-    }
     numbers numbers_of(value_id id) {
         if (number_of_[id] < 0) {
             const quantization_scale of = ranges_ ? quantization_scale::of((*ranges_)[id]) : quantization_scale{};
             const std::string stem = g_.at(id).name;
             number_of_[id] = static_cast<int>(made_.size());
             scales_.push_back(of.scale);
-            const value_id scale = constant(stem + "/scale", std::vector<float>{of.scale}, shape{});
-            made_.push_back({scale, constant(stem + "/zero_point", std::vector<std::uint8_t>{of.zero_point}, shape{})});
+            const value_id scale = write_.constant(stem + "/scale", std::vector<float>{of.scale}, shape{});
+            made_.push_back({scale, write_.constant(stem + "/zero_point", std::vector<std::uint8_t>{of.zero_point}, shape{})});
         }
         return made_[static_cast<std::size_t>(number_of_[id])];
     }
@@ -148,8 +142,8 @@ private:
         for (std::int64_t i = 0; i < x.elements(); ++i) range = {std::min(range.low, x.data<float>()[i]), std::max(range.high, x.data<float>()[i])};
         const quantization_scale with = quantization_scale::of(range);
         const std::string stem = g_.at(id).name;
-        const value_id s = constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
-                       z = constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
+        const value_id s = write_.constant(stem + "/scale", std::vector<float>{with.scale}, shape{}),
+                       z = write_.constant(stem + "/zero_point", std::vector<std::uint8_t>{with.zero_point}, shape{});
         return pair(id, s, z, {});
     }
     // A scale for each channel, whose largest weight is 127 steps.
@@ -175,8 +169,8 @@ private:
                 if (static_cast<double>(scale[c]) < least) scale[c] = static_cast<float>(least * 1.0001);
             }
         const std::string stem = g_.at(n.inputs[1]).name;
-        const value_id s = constant(stem + "/scale", scale, shape{channels}),
-                       z = constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
+        const value_id s = write_.constant(stem + "/scale", scale, shape{channels}),
+                       z = write_.constant(stem + "/zero_point", std::vector<std::int8_t>(scale.size(), 0), shape{channels});
         n.inputs[1] = pair(n.inputs[1], s, z, {integer_attribute("axis", axis)});
     }
 

@@ -4,11 +4,10 @@
 #include "../ops/ops.hpp"
 #include "graph_queries.hpp"
 #include "node_writer.hpp"
+#include "run_reference.hpp"
 
 #include <cmath>
 #include <cstdint>
-#include <iterator>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,8 +23,9 @@ struct multiplication {
 };
 inline const multiplication* multiplication_of(const node& n) {
     static constexpr multiplication all[] = {{"Conv", 0, true}, {"ConvTranspose", 1, true}, {"Gemm", 1, true}, {"MatMul", 1, false}};
+    if (ops::row_of(n).traits.integers != eight_bits::multiplies) return nullptr;
     for (const multiplication& m : all)
-        if (ops::row_of(n).traits.integers == eight_bits::multiplies && n.op_type == m.op) return &m;
+        if (n.op_type == m.op) return &m;
     return nullptr;
 }
 // Whether its bias can be int32, in steps of what its integers are multiplied to.
@@ -45,11 +45,9 @@ public:
         std::vector<node> all = std::move(g_.nodes);
         g_.nodes.clear();
         for (node& n : all) {
-            const bool output = !n.outputs.empty() && std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) != g_.outputs.end();
-            if (ops::row_of(n).traits.role == op_role::quantize && !output && is_weight(g_, n.inputs[0])) {
-                bool stored = false;
-                GRAFT_TRY(store(n, stored));
-                if (stored) continue;
+            if (ops::row_of(n).traits.role == op_role::quantize && is_stored(n)) {
+                GRAFT_TRY(store(n));
+                continue;
             }
             if (multiplication_of(n)) store_bias(n);
             for (value_id id : n.outputs)
@@ -60,35 +58,24 @@ public:
     }
 
 private:
-    // The node's output becomes a constant. Not `stored`: only a run can tell it.
-    status store(const node& n, bool& stored) {
-        const tensor w = g_.at(n.inputs[0]).constant;
-        const value_id zero = n.inputs.size() > 2 ? n.inputs[2] : no_value;
-        if (!is_weight(g_, n.inputs[1]) || zero == no_value || !g_.at(zero).constant) return {};
-        const tensor scale = g_.at(n.inputs[1]).constant, zeros = g_.at(zero).constant;
-        const attribute *block = n.find("block_size"), *given = n.find("axis");
-        const int rank = w.shape().rank();
-        const std::int64_t named = given ? given->integer : 1, axis = named < 0 ? named + rank : named;
-        double low = 0, high = 0;
-        if ((block && block->integer) || zeros.elements() != scale.elements() || !ops::quantized_range(zeros.type(), low, high)) return {};
-        if (zeros.type() != dtype::int8 && zeros.type() != dtype::uint8) return {};
-        if (scale.elements() > 1 && (axis < 0 || axis >= rank || w.shape()[static_cast<int>(axis)] != scale.elements())) return {};
-        const std::int64_t inner = scale.elements() > 1 ? w.shape().product(static_cast<int>(axis) + 1, rank) : w.elements();
-        tensor integers;
-        GRAFT_TRY_ASSIGN(integers, tensor::make(zeros.type(), w.shape()));
-        for (std::int64_t i = 0; i < w.elements(); ++i) {
-            const std::int64_t c = i / inner % scale.elements();
-            const double z = element_as_double(zeros.type(), zeros.raw(), c);
-            const auto steps = static_cast<double>(std::nearbyint(w.data<float>()[i] / scale.data<float>()[c]));
-            const auto code = static_cast<std::int64_t>(std::min(high, std::max(low, steps + z)));
-            store_from_int64(zeros.type(), integers.raw(), i, 1, &code);
-        }
+    bool is_stored(const node& n) const {
+        for (value_id id : n.inputs)
+            if (id != no_value && (!g_.at(id).constant || std::find(g_.inputs.begin(), g_.inputs.end(), id) != g_.inputs.end())) return false;
+        return std::find(g_.outputs.begin(), g_.outputs.end(), n.outputs[0]) == g_.outputs.end();
+    }
+    // The node's output becomes a constant.
+    status store(const node& n) {
+        std::vector<tensor_view> in;
+        for (value_id id : n.inputs) in.push_back(id == no_value ? tensor_view() : view(g_.at(id).constant));
+        std::vector<tensor> made;
+        executor serial;
+        const limits none;
+        GRAFT_TRY(run_reference(n, in.data(), static_cast<int>(in.size()), made, {none, serial}));
         value& out = g_.at(n.outputs[0]);
-        out.constant = std::move(integers);
-        out.type = zeros.type();
-        out.extents = w.shape();
+        out.constant = std::move(made[0]);
+        out.type = out.constant.type();
+        out.extents = out.constant.shape();
         out.has_shape = true;
-        stored = true;
         return {};
     }
     const node* dequantizer(value_id id) const {
@@ -113,13 +100,8 @@ private:
             steps.push_back(step > 0 ? step : 1);
         }
         const std::string stem = g_.at(n.inputs[2]).name;
-        const auto constant = [&](const std::string& name, const auto& values) {
-            auto made = tensor::from(values.data(), shape{channels});
-            if (!made.ok()) return write_.mistake(made.take_status()), no_value;
-            return write_.constant(name, std::move(made).value());
-        };
-        const value_id q = constant(stem, integers), s = constant(stem + "/scale", steps),
-                       z = constant(stem + "/zero_point", std::vector<std::int32_t>(steps.size(), 0));
+        const value_id q = write_.constant(stem, integers, shape{channels}), s = write_.constant(stem + "/scale", steps, shape{channels}),
+                       z = write_.constant(stem + "/zero_point", std::vector<std::int32_t>(steps.size(), 0), shape{channels});
         n.inputs[2] = write_.add("DequantizeLinear", stem, {q, s, z}, {integer_attribute("axis", 0)}, dtype::float32);
     }
 

@@ -89,7 +89,7 @@ GRAFT_INLINE result<finetune_setup> set_up_finetuning(const model& from, const d
     GRAFT_TRY_ASSIGN(made.preprocess, complete(made.choice.spec, prepared.picture));
     made.network.fixed_batch = prepared.fixed_batch;
     made.maps = cut.features;
-    if (options.quantize && detail::names_the_classes(from, prepared.graph, cut, training)) {
+    if (options.quantize && detail::names_the_classes(from, cut, training)) {
         GRAFT_TRY(detail::keep_head(made, std::move(prepared.graph), cut));
     } else {
         grafted head;

@@ -15,8 +15,8 @@ GRAFT_BEGIN_NAMESPACE
 namespace detail {
 
 // Whether the model has a classifier that tells apart what the dataset does, in its order.
-inline bool names_the_classes(const model& m, const graph& prepared, const trunk_cut& cut, const dataset& data) {
-    if (cut.logits == no_value || prepared.outputs.empty()) return false;
+inline bool names_the_classes(const model& m, const trunk_cut& cut, const dataset& data) {
+    if (cut.logits == no_value) return false;
     auto names = labels_of(m, static_cast<std::int64_t>(data.classes().size()), limits());
     return names.ok() && *names == data.classes();
 }

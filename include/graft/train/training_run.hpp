@@ -387,8 +387,8 @@ private:
             result_.best_loss = r.loss;
             result_.best_epoch = r.epoch;
             result_.validation = std::move(scored);
-            GRAFT_TRY_ASSIGN(result_.network, whole_network(std::move(g)));
-            GRAFT_TRY_ASSIGN(result_.network, as_written(std::move(result_.network)));
+            result_.network = std::move(written);
+            if (cached_) GRAFT_TRY_ASSIGN(result_.network, as_written(whole_network(g)));
             GRAFT_TRY(write_best());
         }
         result_.history.push_back(r);
@@ -472,9 +472,8 @@ private:
         if (!network_.in_eight_bits) return g;
         return store_quantized(std::move(g));
     }
-    // The whole network with what the step has learnt, where the step has the head alone.
-    result<graph> whole_network(graph g) {
-        if (!cached_) return g;
+    // The whole network with what the step has learnt, which has the head alone.
+    graph whole_network(const graph& g) const {
         graph whole = network_.graph;
         for (const parameter& p : network_.parameters)
             if (p.learns) whole.at(p.id).constant = g.at(p.id).constant;
