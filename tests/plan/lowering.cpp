@@ -286,6 +286,21 @@ TEST_CASE("what every node gets is told, and why no faster kernel took it") {
     CHECK(!(*placed)[0].reason.empty());
 }
 
+TEST_CASE("a transposed convolution whose output goes beyond what its input reaches has its kernel") {
+    builder b;
+    nets::numbers random{13};
+    const auto x = b.input("x", dtype::float32, {1, 4, 6, 6});
+    const auto weight = b.constant("w", nets::random_tensor({4, 3, 3, 3}, random));
+    // The windows reach 13 pixels.
+    b.output(b.apply("ConvTranspose", {x, weight}, {graft::integers_attribute("strides", {2, 2}), graft::integers_attribute("output_shape", {14, 12})}), "y");
+    auto m = graft::load(b.finish());
+    REQUIRE(m.ok());
+    const auto placed = m->placements(m->inputs());
+    REQUIRE(placed.ok());
+    REQUIRE(placed->size() == 1);
+    CHECK((*placed)[0].kernel == "matrix product, then columns to image");
+}
+
 TEST_CASE("Gemm applies alpha and beta once, whatever of its operands is constant") {
     nets::numbers random{11};
     const graft::tensor a = nets::random_tensor({3, 5}, random), weight = nets::random_tensor({5, 4}, random), bias = nets::random_tensor({4}, random);

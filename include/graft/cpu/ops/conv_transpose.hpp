@@ -16,10 +16,10 @@ inline const char* choose_conv_transpose(const kernel_query& q, kernel_choice& c
     const attribute* pads = list_of(q.n, "pads");
     const bool same = q.is("auto_pad", "SAME_UPPER", "NOTSET") || q.is("auto_pad", "SAME_LOWER", "NOTSET");
     if (same || list_of(q.n, "output_shape")) {
-        // The padding follows from the size of the output (ConvTranspose's own rule).
+        // The padding follows from the size of the output (ConvTranspose's own rule); a larger output than the input reaches goes on behind it.
         for (int i = 0; i < 2; ++i) {
-            std::int64_t total = stride[i] * (x[2 + i] - 1) + padding[i] + (w[2 + i] - 1) * dilation[i] + 1 - y[2 + i];
-            if (total < 0) return "its output is larger than what the input reaches";
+            const std::int64_t reached = stride[i] * (x[2 + i] - 1) + padding[i] + (w[2 + i] - 1) * dilation[i] + 1;
+            const std::int64_t total = std::max<std::int64_t>(reached - y[2 + i], 0);
             begin[i] = q.is("auto_pad", "SAME_UPPER", "NOTSET") ? total / 2 : total - total / 2;
         }
     } else if (pads && !q.is("auto_pad", "VALID", "NOTSET")) {
