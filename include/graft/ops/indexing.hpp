@@ -166,6 +166,13 @@ struct axis_maps {
 
 /// Writes `n` elements of `size` bytes, each the bytes at `fill`.
 inline void fill_run(std::size_t size, char* to, std::int64_t n, const void* fill) noexcept {
+    const unsigned char* bytes = static_cast<const unsigned char*>(fill);
+    std::size_t alike = 1;
+    while (alike < size && bytes[alike] == bytes[0]) ++alike;
+    if (alike >= size) {  // zeros, as nearly always
+        std::memset(to, bytes[0], static_cast<std::size_t>(n) * size);
+        return;
+    }
     for (std::int64_t i = 0; i < n; ++i, to += size) std::memcpy(to, fill, size);
 }
 
@@ -189,12 +196,16 @@ GRAFT_NOINLINE inline void copy_mapped(std::size_t size, const shape& from_exten
             outside |= i < 0;
             base += i * strides[d];
         }
-        for (std::int64_t j = 0; j < to_extents[last]; ++j, t += bytes) {
-            const std::int64_t i = maps.map[last][j];
-            if (outside || i < 0)
-                fill_run(size, t, block, fill);
+        // What comes from places behind one another goes in one piece, and so does what is filled.
+        const std::int64_t* from_places = maps.map[last];
+        for (std::int64_t j = 0, count = 0; j < to_extents[last]; j += count, t += count * bytes) {
+            const std::int64_t i = outside ? -1 : from_places[j];
+            count = outside ? to_extents[last] : 1;
+            while (j + count < to_extents[last] && from_places[j + count] == (i < 0 ? i : i + count)) ++count;
+            if (i < 0)
+                fill_run(size, t, count * block, fill);
             else
-                copy_run(size, t, 1, f + (base + i * strides[last]) * static_cast<std::int64_t>(size), 1, block);
+                copy_run(size, t, 1, f + (base + i * strides[last]) * static_cast<std::int64_t>(size), 1, count * block);
         }
         int d = last - 1;
         for (; d >= 0; --d) {
