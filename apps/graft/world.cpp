@@ -61,10 +61,11 @@ graft::status see_gpu(const common_options& common, bool& wanted) {
 }
 
 #ifdef GRAFT_MPI
-// MPI's own beginning and end wait for the other processes without limit: past the deadline this ends the process.
+// MPI's own beginning and end wait for the other processes without limit: past the deadline this ends the process. Where all processes are done
+// and MPI does not end within five seconds, it ends with `code`.
 class deadline {
 public:
-    deadline(double seconds, const char* what) : thread_([this, seconds, what] { watch(seconds, what); }) {}
+    deadline(double seconds, const char* what, int code = exit_failed) : thread_([this, seconds, what, code] { watch(seconds, what, code); }) {}
     ~deadline() {
         {
             const std::lock_guard<std::mutex> guard(lock_);
@@ -75,9 +76,16 @@ public:
     }
 
 private:
-    void watch(double seconds, const char* what) {
+    void watch(double seconds, const char* what, int code) {
         std::unique_lock<std::mutex> guard(lock_);
-        if (changed_.wait_for(guard, std::chrono::duration<double>(seconds), [this] { return met_; })) return;
+        const auto met_within = [&](double limit) { return changed_.wait_for(guard, std::chrono::duration<double>(limit), [this] { return met_; }); };
+        for (double waited = 0, ending = 0; waited < seconds; waited += 0.1) {
+            if (met_within(0.1)) return;
+            if (graft::mpi_is_ending() && (ending += 0.1) > 5) {
+                std::fflush(nullptr);
+                std::_Exit(code);
+            }
+        }
         report(graft::fail(graft::errc::dist_timeout, what, "the other processes do not come within " + std::to_string(static_cast<long long>(seconds)) + " s")
                    .error());
         std::_Exit(exit_failed);
@@ -152,14 +160,14 @@ void end_world(const graft::error& why, int code) noexcept {
 #endif
 }
 
-graft::status part_from_world(double timeout) {
+graft::status part_from_world(double timeout, int code) {
     if (joined_by_variables()) return part_by_variables();
 #ifdef GRAFT_MPI
     if (!world()) return {};
-    const deadline limit(timeout, "MPI_Finalize");
+    const deadline limit(timeout, "MPI_Finalize", code);
     world().reset();
 #else
-    (void)timeout;
+    (void)timeout, (void)code;
 #endif
     return {};
 }
@@ -179,7 +187,7 @@ graft::result<int> end_or_part(graft::result<int> done, double timeout) {
         end_world(done.error(), code);
         return code;
     }
-    GRAFT_TRY(part_from_world(timeout));
+    GRAFT_TRY(part_from_world(timeout, *done));
     return done;
 }
 

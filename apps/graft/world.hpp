@@ -27,8 +27,9 @@ graft::result<std::shared_ptr<graft::communicator>> join_world(const common_opti
 bool is_follower();
 /// Behind an error no process waits for this one any more: tells them, and under MPI ends this process; returns elsewhere.
 void end_world(const graft::error& why, int code) noexcept;
-/// Parts from the others, all of which have come to their end. Errors: dist.*; under MPI it ends the process with dist.timeout.
-graft::status part_from_world(double timeout);
+/// Parts from the others, all of which have come to their end. Errors: dist.*; under MPI it ends the process with dist.timeout, or with `code` where
+/// all are done and only MPI itself does not end.
+graft::status part_from_world(double timeout, int code);
 /// The end of a verb's work: parts from the others, or reports the error and ends the world.
 graft::result<int> end_or_part(graft::result<int> done, double timeout);
 

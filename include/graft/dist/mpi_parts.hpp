@@ -47,6 +47,7 @@ struct mpi_process {
     bool one_at_a_time = false;       // no MPI_THREAD_MULTIPLE
     bool any_thread = false;          // calls may come from more than one thread: MPI_THREAD_SERIALIZED at least
     std::atomic<bool> failed{false};  // somewhere: nothing is tidied up any more
+    std::atomic<bool> ending{false};  // all processes are done, and this one is in MPI_Finalize
     int owners = 0;
     std::vector<mpi_communicator*> gone;  // said goodbye, and wait for that of the others
 
