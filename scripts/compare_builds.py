@@ -115,6 +115,8 @@ def record(program, networks, arguments):
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         told = pool.map(lambda network: answers(program, network, arguments.simulator), networks)
         found = {network.name: t for network, t in zip(networks, told)}
+    if arguments.simulator and not any(isinstance(kernels, list) for t in found.values() for what, kernels in t.items() if what.startswith("simulator")):
+        sys.exit(f"{program} plans nothing for the simulator in {arguments.simulator}")
     if arguments.data:
         found["training"] = trainings(program, arguments.data, networks)
     return found
@@ -126,7 +128,8 @@ def main():
     parser.add_argument("new")
     parser.add_argument("networks", nargs="+", type=pathlib.Path)
     parser.add_argument("--data", type=pathlib.Path)
-    parser.add_argument("--simulator", type=pathlib.Path)
+    # A program takes no libraries from a relative path.
+    parser.add_argument("--simulator", type=lambda given: pathlib.Path(given).resolve())
     parser.add_argument("--save", type=pathlib.Path, help="keep what OLD does here, to be compared with later")
     arguments = parser.parse_args()
     networks = sorted(n for given in arguments.networks for n in ([given] if given.is_file() else given.rglob("*.onnx")))
