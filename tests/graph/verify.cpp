@@ -37,7 +37,7 @@ graft::graph relu() {
     return g;
 }
 
-graft::graph chain(int length, bool backwards) {
+graft::graph chain_of(int length, bool backwards) {
     graft::graph g;
     g.opsets.push_back({"", 17});
     g.inputs.push_back(g.add_value("x"));
@@ -111,12 +111,12 @@ TEST_CASE("Counts and attributes fit the row") {
 }
 
 TEST_CASE("Long chains are sorted in less than a second, and cycles found") {
-    graft::graph g = chain(30000, true);
+    graft::graph g = chain_of(30000, true);
     const auto start = std::chrono::steady_clock::now();
     CHECK(verdict(g) == "");
     CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(1));
     for (std::size_t i = 0; i < g.nodes.size(); ++i) REQUIRE(g.nodes[i].inputs[0] == static_cast<int>(i));
-    g = chain(30000, false);
+    g = chain_of(30000, false);
     g.nodes[0].inputs[0] = 30000;
     CHECK(verdict(g) == "graph.cycle");
     g = relu(), g.nodes[0].inputs[0] = 1;

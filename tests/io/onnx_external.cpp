@@ -17,9 +17,9 @@ using namespace wire_model;
 
 namespace {
 
-struct folder {
+struct model_folder {
     std::string path;
-    folder() {
+    model_folder() {
         char name[] = "/tmp/graft_external_XXXXXX";
         path = ::mkdtemp(name);
         ::mkdir((path + "/in").c_str(), 0700);
@@ -35,7 +35,7 @@ struct folder {
         CHECK(::symlink("../secret", (path + "/in/out").c_str()) == 0);
         CHECK(::mkfifo((path + "/in/pipe").c_str(), 0600) == 0);
     }
-    ~folder() {
+    ~model_folder() {
         for (const char* file : {"/secret", "/in/w.bin", "/in/w", "/in/sub/w.bin", "/in/hard", "/in/hard2", "/in/soft", "/in/softsub", "/in/out", "/in/pipe"})
             ::unlink((path + file).c_str());
         for (const char* sub : {"/in/sub", "/in", ""}) ::rmdir((path + sub).c_str());
@@ -47,19 +47,19 @@ struct folder {
     }
 };
 
-std::string opened(const folder& f, const std::string& location) {
+std::string opened(const model_folder& f, const std::string& location) {
     auto file = graft::open_external(f.path + "/in", location, 1000);
     return file.ok() ? "" : graft::text(file.error().code());
 }
 
 message entry(const std::string& key, const std::string& value) { return message().text(schema::entry::key, key).text(schema::entry::value, value); }
 
-std::string read(const folder& f, std::initializer_list<message> entries, const std::string& directory = "/in", bool also_raw = false) {
+std::string read(const model_folder& f, std::initializer_list<message> entries, const std::string& directory = "/in", bool also_raw = false) {
     using t = schema::tensor;
     message w = message().integer(t::dims, 2).integer(t::data_type, 1).text(t::name, "w").integer(t::data_location, 1);
     for (const message& e : entries) w.part(t::external_data, e);
     if (also_raw) w.text(t::raw_data, "12345678");
-    const message m = model(relu_graph().part(schema::graph::initializer, w));
+    const message m = wire_model::model(relu_graph().part(schema::graph::initializer, w));
     auto g = graft::read_onnx(m.data.data(), m.data.size(), "m", directory.empty() ? "" : f.path + directory, {}, nullptr);
     if (!g.ok()) return graft::text(g.error().code());
     return std::string(reinterpret_cast<const char*>(g->values[1].constant.raw()), 8);
@@ -68,7 +68,7 @@ std::string read(const folder& f, std::initializer_list<message> entries, const 
 }  // namespace
 
 TEST_CASE("Only regular files below the model's folder are opened, and no link is followed") {
-    const folder f;
+    const model_folder f;
     CHECK(opened(f, "w.bin") == "");
     CHECK(opened(f, "w") == "");
     CHECK(opened(f, "sub/w.bin") == "");
@@ -88,7 +88,7 @@ TEST_CASE("Only regular files below the model's folder are opened, and no link i
 }
 
 TEST_CASE("Ranges of external data are plain numbers inside the file") {
-    const folder f;
+    const model_folder f;
     const message at = entry("location", "w.bin");
     CHECK(read(f, {at, entry("offset", "2"), entry("length", "8"), entry("checksum", "x")}) == "23456789");
     CHECK(read(f, {at}) == "01234567");
