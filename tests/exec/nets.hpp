@@ -47,14 +47,14 @@ std::vector<T> values(const graft::tensor& t) {
     return std::vector<T>(t.data<T>(), t.data<T>() + t.elements());
 }
 
-/// Inputs for a model; open extents become `open`.
-inline std::vector<graft::tensor> inputs_of(const graft::model& m, std::uint64_t seed, std::int64_t open = 1) {
+/// Inputs for a model; open extents become `open`, that of the first axis `samples` where it is not 0.
+inline std::vector<graft::tensor> inputs_of(const graft::model& m, std::uint64_t seed, std::int64_t open = 1, std::int64_t samples = 0) {
     numbers random{seed};
     std::vector<graft::tensor> all;
     for (const graft::value_info& i : m.inputs()) {
         graft::shape s = i.extents;
         for (int d = 0; d < s.rank(); ++d)
-            if (s[d] < 0) s[d] = open;
+            if (s[d] < 0) s[d] = d == 0 && samples ? samples : open;
         all.push_back(i.has_default ? graft::tensor() : random_tensor(s, random, 0, 1, i.type));
     }
     return all;
